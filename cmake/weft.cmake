@@ -1,0 +1,77 @@
+# How a folder becomes a target:
+#
+#   weft_library(NAME base DIR core/base DEPS ... LIBS ...)
+#
+# takes every .cc beside it that is not *_test.cc or *_main.cc, links the named weft targets, and
+# builds the folder's *_test.cc files into one GoogleTest program, weft_<name>_test.
+
+find_package(PkgConfig REQUIRED)
+
+add_library(weft_flags INTERFACE)
+target_include_directories(weft_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated)
+target_compile_options(weft_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror -ffp-contract=off
+                       -fno-omit-frame-pointer)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 reports false positives of these two at -O2 and above inside libstdc++.
+  target_compile_options(weft_flags INTERFACE -Wno-stringop-overflow -Wno-array-bounds)
+endif()
+if(WEFT_SANITIZE)
+  target_compile_options(weft_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all)
+  target_compile_definitions(weft_flags INTERFACE WEFT_DCHECK=1)
+  target_link_options(weft_flags INTERFACE -fsanitize=address,undefined)
+endif()
+find_program(WEFT_MOLD mold)
+if(WEFT_MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_link_options(weft_flags INTERFACE -fuse-ld=mold)
+endif()
+find_program(WEFT_CCACHE ccache)
+if(WEFT_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${WEFT_CCACHE})
+endif()
+
+if(WEFT_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+
+# One program of tests: weft_test(NAME x SOURCES ... DEPS ...).
+function(weft_test)
+  cmake_parse_arguments(T "" "NAME;TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  if(NOT WEFT_TESTS)
+    return()
+  endif()
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 120)
+  endif()
+  add_executable(weft_${T_NAME}_test ${T_SOURCES})
+  target_link_libraries(weft_${T_NAME}_test PRIVATE ${T_DEPS} GTest::gtest GTest::gmock GTest::gtest_main weft_flags)
+  target_compile_definitions(weft_${T_NAME}_test PRIVATE WEFT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                             WEFT_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  gtest_discover_tests(weft_${T_NAME}_test TEST_PREFIX ${T_NAME}. DISCOVERY_TIMEOUT 60
+                       PROPERTIES TIMEOUT ${T_TIMEOUT})
+endfunction()
+
+function(weft_library)
+  cmake_parse_arguments(L "PURE" "NAME" "DEPS;LIBS;SUBDIRS" ${ARGN})
+  set(globs *.cc)
+  foreach(sub ${L_SUBDIRS})
+    list(APPEND globs ${sub}/*.cc)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${globs})
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|main)\\.cc$")
+  if(sources)
+    add_library(weft_${L_NAME} STATIC ${sources})
+    target_link_libraries(weft_${L_NAME} PUBLIC ${L_DEPS} ${L_LIBS} weft_flags)
+    if(L_PURE)
+      target_compile_options(weft_${L_NAME} PRIVATE -fno-exceptions -fno-rtti)
+    endif()
+  else()
+    add_library(weft_${L_NAME} INTERFACE)
+    target_link_libraries(weft_${L_NAME} INTERFACE ${L_DEPS} ${L_LIBS} weft_flags)
+  endif()
+  if(tests)
+    weft_test(NAME ${L_NAME} SOURCES ${tests} DEPS weft_${L_NAME})
+  endif()
+endfunction()

@@ -1,0 +1,40 @@
+// Errors as values. Two kinds, never mixed (STYLE §3):
+//
+//   Result<T>   input from people and files: a sentence that names the field, the value and the
+//               allowed range. Shown to the user as it is; the command line exits with 2.
+//   Outcome<T>  verbs calls inside core: one of errno's answers, no allocation, so that a full queue
+//               costs nothing to report.
+//
+// Input from the network is neither: it becomes a counted drop reason or a protocol NAK.
+#pragma once
+#include <string>
+#include <tl/expected.hpp>
+
+namespace weft {
+
+struct Error {
+  std::string message;
+};
+
+template <class T>
+using Result = tl::expected<T, Error>;
+
+inline tl::unexpected<Error> fail(std::string message) {
+  return tl::unexpected<Error>(Error{std::move(message)});
+}
+
+// What a verbs call can answer; live/abi maps each to its errno.
+enum class Errc : unsigned char {
+  kInvalid,      // EINVAL: an argument is wrong
+  kNoMemory,     // ENOMEM: a queue or table is full
+  kBusy,         // EBUSY: still in use
+  kUnsupported,  // EOPNOTSUPP
+  kNotFound,     // EINVAL towards verbs: no such object
+};
+
+template <class T>
+using Outcome = tl::expected<T, Errc>;
+
+inline tl::unexpected<Errc> fail(Errc e) { return tl::unexpected<Errc>(e); }
+
+}  // namespace weft

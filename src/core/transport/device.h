@@ -1,0 +1,123 @@
+// The Device: what a world drives. One per shard. It owns queue pairs, the key table, completion
+// queues, paths, the bitmap pool, the timer wheel and the scheduler (DESIGN §4.3).
+//
+// Sans-IO: time and packets go in, placements, packets and completions come out. There is no clock,
+// socket, thread, file, allocation on the packet path, nor callback into the user. The same object
+// runs in the packet simulator and under unmodified verbs programs.
+//
+// How a world drives it, in any order and as often as it likes:
+//
+//   on_packets(now, packets, sink)      received headers; the sink moves the bytes
+//   poll_control(now)                   one burst of ACKs and NAKs of one queue pair, or empty
+//   pick(now) + transmit(qpn, now, …)   one burst of data of one queue pair, or empty
+//   on_timer(now), next_deadline()      time-outs
+//   poll_cq, poll_event                 results for the user
+//
+// A NIC model may stand between pick and transmit (WQE and context fetches), choose the next queue
+// pair itself (`is_ready`), and knows which queue pair the next poll_control or fire_timer touches
+// (`peek_control`, `peek_timer`) before it calls them.
+//
+// Not thread-safe: a shard belongs to one thread at a time.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "core/base/ids.h"
+#include "core/base/result.h"
+#include "core/base/units.h"
+#include "core/transport/config.h"
+#include "core/transport/counters.h"
+#include "core/transport/sink.h"
+#include "core/verbs/types.h"
+#include "core/wire/packet.h"
+
+namespace weft {
+
+struct Engine;  // the Device's inside, engine.h
+
+struct Budget {
+  std::uint32_t packets = 64;
+  std::uint32_t bytes = 65000;
+};
+
+struct MrInfo {
+  Key lkey{};
+  Key rkey{};
+  RegionId region{};
+};
+
+struct PathAttr {
+  wire::Address peer;
+  std::uint8_t slot = 0;   // process slot at the peer (live); part of the path's identity
+  Bytes credit{0};         // 0: DeviceConfig::path_credit
+};
+
+class Device {
+ public:
+  explicit Device(const DeviceConfig& config);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  // --- resources (control path; may allocate) ---
+  Outcome<PdId> alloc_pd();
+  Outcome<void> dealloc_pd(PdId pd);
+  // `address` is what work requests and remote keys will name; the world keeps region -> memory.
+  Outcome<MrInfo> register_mr(PdId pd, std::uint64_t address, std::uint64_t length, std::uint8_t access);
+  Outcome<void> deregister_mr(Key key);
+  Outcome<CqId> create_cq(std::uint32_t entries);
+  Outcome<void> resize_cq(CqId cq, std::uint32_t entries);
+  Outcome<void> destroy_cq(CqId cq);
+  Outcome<PathId> open_path(const PathAttr& attr);  // the same attributes give the same path
+  const PathAttr& path(PathId id) const;
+  Outcome<Qpn> create_qp(const QpInit& init);       // rounds rings up to powers of two
+  Outcome<void> modify_qp(Qpn qpn, const QpAttr& attr, std::uint32_t mask, Time now);
+  Outcome<QpAttr> query_qp(Qpn qpn) const;
+  Outcome<QpInit> query_qp_init(Qpn qpn) const;
+  Outcome<void> destroy_qp(Qpn qpn);
+
+  // --- data path of the user ---
+  // Returns the send queue slot: the world stores inline bytes at slot * max_inline of its inline area.
+  Outcome<std::uint32_t> post_send(Qpn qpn, const SendWr& wr, Time now);
+  Outcome<void> post_recv(Qpn qpn, const RecvWr& wr);
+  std::uint32_t poll_cq(CqId cq, std::span<Completion> out);
+  Outcome<void> request_notify(CqId cq, bool solicited_only);
+  bool poll_event(Event& out);
+
+  // --- data path of the world ---
+  template <Sink S>
+  void on_packets(Time now, std::span<const wire::RxPacket> packets, S& sink);
+  // The next queue pair with work and credit, removed from the ready queue; kNoQpn when none.
+  // A picked queue pair must be given to transmit (or back to the queue with put_back).
+  Qpn pick(Time now);
+  void put_back(Qpn qpn);
+  bool is_ready(Qpn qpn) const;
+  wire::Burst transmit(Qpn qpn, Time now, Budget budget);
+  wire::Burst poll_transmit(Time now, Budget budget);  // pick, then transmit
+  Qpn peek_control() const;
+  wire::Burst poll_control(Time now);
+  // The world could not read the memory of burst packet `index` (nothing of it was sent from there on).
+  void gather_failed(const wire::Burst& burst, std::size_t index, Time now);
+  Time next_deadline() const;
+  Qpn peek_timer(Time now) const;
+  bool fire_timer(Time now);  // one due timer; false when none is due
+  void on_timer(Time now);    // all due timers
+  // After the world itself stalled longer than a time-out: restart timers instead of firing them.
+  void forgive_stall(Time now);
+
+  // --- what tests, tools and worlds may look at ---
+  const DeviceConfig& config() const;
+  const Counters& counters() const;
+  std::uint32_t loss_blocks_in_use() const;
+  Bytes path_in_flight(PathId id) const;
+  void check_invariants() const;
+  Engine& engine() { return *engine_; }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace weft
+
+#include "core/transport/receive.h"  // IWYU pragma: keep  (on_packets, a template)
