@@ -1,0 +1,73 @@
+// Quantities as people write them: exact values, one spelling per unit, sentences for mistakes.
+#include "core/base/parse.h"
+
+#include <gtest/gtest.h>
+
+namespace weft {
+namespace {
+
+TEST(Parse, a_percentage_becomes_exact_millionths) {
+  EXPECT_EQ(parse_probability("loss", "1%"), 10'000U);
+  EXPECT_EQ(parse_probability("loss", "0.1%"), 1'000U);
+  EXPECT_EQ(parse_probability("loss", "0.0001%"), 1U);
+  EXPECT_EQ(parse_probability("loss", "100%"), 1'000'000U);
+  EXPECT_EQ(parse_probability("loss", "0.01"), 10'000U);
+  EXPECT_EQ(parse_probability("loss", "0"), 0U);
+}
+
+TEST(Parse, a_probability_that_would_round_to_something_else_is_refused) {
+  EXPECT_FALSE(parse_probability("loss", "0.00001%"));
+  EXPECT_FALSE(parse_probability("loss", "101%"));
+  EXPECT_FALSE(parse_probability("loss", "1.5"));
+}
+
+TEST(Parse, durations_need_a_unit_and_keep_fractions) {
+  EXPECT_EQ(parse_duration("delay", "50us"), microseconds(50));
+  EXPECT_EQ(parse_duration("delay", "1.5ms"), microseconds(1500));
+  EXPECT_EQ(parse_duration("delay", "20ps"), picoseconds(20));
+  EXPECT_EQ(parse_duration("delay", "0"), Duration{});
+  EXPECT_EQ(parse_duration("delay", "0.001ns"), picoseconds(1));
+  EXPECT_FALSE(parse_duration("delay", "50"));
+  EXPECT_FALSE(parse_duration("delay", "0.1ps"));
+  EXPECT_FALSE(parse_duration("delay", "86401s"));
+}
+
+TEST(Parse, rates_and_sizes_know_their_usual_units) {
+  EXPECT_EQ(parse_rate("rate", "100Gbps"), gigabits(100));
+  EXPECT_EQ(parse_rate("rate", "2.5Gbps"), megabits(2500));
+  EXPECT_EQ(parse_rate("rate", "0"), Rate{});
+  EXPECT_FALSE(parse_rate("rate", "100"));
+  EXPECT_FALSE(parse_rate("rate", "100mbps"));
+  EXPECT_EQ(parse_size("size", "64KiB"), Bytes{65536});
+  EXPECT_EQ(parse_size("size", "1500"), Bytes{1500});
+  EXPECT_EQ(parse_size("size", "1.5kB"), Bytes{1500});
+  EXPECT_FALSE(parse_size("size", "0.3B"));
+}
+
+TEST(Parse, what_is_not_a_number_is_refused) {
+  for (const char* text : {"", "%", "us", "-1us", "+1us", ".5us", "1.us", "1 us", "1us ", "0x10us", "1e3us",
+                           "nan", "99999999999999999999999s"}) {
+    EXPECT_FALSE(parse_duration("delay", text)) << text;
+  }
+}
+
+TEST(Parse, integers_keep_to_the_callers_range) {
+  EXPECT_EQ(parse_integer("seeds", "200", 1, 1000), 200U);
+  EXPECT_EQ(parse_integer("seeds", "0", 0, 10), 0U);
+  EXPECT_FALSE(parse_integer("seeds", "0", 1, 10));
+  EXPECT_FALSE(parse_integer("seeds", "11", 1, 10));
+  EXPECT_FALSE(parse_integer("seeds", "1.0", 1, 10));
+  EXPECT_FALSE(parse_integer("seeds", "ten", 1, 10));
+}
+
+TEST(Parse, a_mistake_names_the_field_the_value_and_what_is_allowed) {
+  const std::string m = parse_probability("--loss", "1x").error().message;
+  EXPECT_NE(m.find("--loss"), std::string::npos);
+  EXPECT_NE(m.find("'1x'"), std::string::npos);
+  EXPECT_NE(m.find("0% to 100%"), std::string::npos);
+  const std::string n = parse_integer("--jobs", "0", 1, 64).error().message;
+  EXPECT_NE(n.find("from 1 to 64"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weft
