@@ -1,0 +1,167 @@
+// The soft NIC as a verbs device sees it: what live/abi calls, one method per verb.
+//
+// A Nic (nic.h) is the process's network card: one UDP socket, one shard, one background thread. A
+// Context is one open device on it; several contexts may share a Nic, and each has its own
+// asynchronous events. Every resource is created through a Context and belongs to it.
+//
+// Threads: every method may be called from any thread. A call takes the shard for as long as it
+// lasts (nanoseconds; a long burst at most). poll_cq never waits for the shard: if another thread is
+// driving it returns 0, which a polling program cannot tell from "nothing yet".
+//
+// Who drives (DESIGN §4.6): poll_cq moves packets on the calling thread. When nobody polls, the
+// background thread does, so one-sided operations progress while the program sleeps or watches
+// memory.
+//
+// File descriptors: completion channels and asynchronous events are eventfds in semaphore mode: one
+// readable unit per event, so that poll/epoll/O_NONBLOCK on them work as programs expect.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "core/base/ids.h"
+#include "core/base/result.h"
+#include "core/verbs/types.h"
+#include "core/wire/packet.h"
+#include "live/engine/nic.h"
+
+namespace weft::live {
+
+// What ibv_query_device, ibv_query_port and ibv_query_gid report. Every limit is the true one.
+struct Attributes {
+  wire::Address address;   // the GID (::ffff:a.b.c.d), RoCE v2, port 1
+  std::uint64_t guid = 0;  // derived from the address; equal addresses give equal guids
+  wire::Mode mode = wire::Mode::kRoce;
+  std::uint32_t active_mtu = 1024;  // 256 … 4096: the largest that fits the interface
+  std::uint32_t max_mtu = 4096;
+  std::uint32_t max_qp = 0;
+  std::uint32_t max_qp_wr = 0;
+  std::uint32_t max_sge = 0;
+  std::uint32_t max_inline = 0;
+  std::uint32_t max_cq = 0;
+  std::uint32_t max_cqe = 0;
+  std::uint32_t max_mr = 0;
+  std::uint64_t max_mr_size = 0;
+  std::uint32_t max_pd = 0;
+  std::uint32_t max_qp_rd_atomic = 0;
+  std::uint32_t max_qp_init_rd_atomic = 0;
+};
+
+// An eventfd and the completion queues that report to it.
+class CompletionChannel;
+class EventQueue;
+
+// Handles. The fields are for the caller to read; the rest is the engine's.
+struct Cq {
+  CqId id{};
+  std::uint32_t entries = 0;  // as granted
+  CompletionChannel* channel = nullptr;
+  void* cookie = nullptr;  // the caller's; comes back with events
+
+ protected:
+  Cq() = default;
+  ~Cq() = default;
+};
+
+struct Qp {
+  Qpn qpn = kNoQpn;
+  QpInit granted{};        // capabilities as granted (rings are rounded up)
+  void* cookie = nullptr;  // the caller's; comes back with events
+
+ protected:
+  Qp() = default;
+  ~Qp() = default;
+};
+
+struct Mr {
+  Key lkey{};
+  Key rkey{};
+};
+
+struct AsyncEvent {
+  EventKind kind = EventKind::kQpFatal;
+  Cq* cq = nullptr;  // kCqError
+  Qp* qp = nullptr;  // all others
+};
+
+class Context {
+ public:
+  // Fails only for lack of file descriptors.
+  static Result<std::unique_ptr<Context>> open(std::shared_ptr<Nic> nic);
+  ~Context();  // everything still open on it is destroyed
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const Attributes& attributes() const;
+
+  // --- memory ---
+  Outcome<PdId> alloc_pd();
+  Outcome<void> dealloc_pd(PdId pd);
+  // `memory` is where the bytes lie, `iova` what work requests and remote keys call its first byte.
+  Outcome<Mr> register_mr(PdId pd, void* memory, std::uint64_t length, std::uint64_t iova,
+                          std::uint8_t access);
+  // When it returns, nothing touches the memory any more.
+  Outcome<void> deregister_mr(Key lkey);
+
+  // --- completion channels and queues ---
+  Outcome<CompletionChannel*> create_channel();
+  Outcome<void> destroy_channel(CompletionChannel* channel);  // kBusy while a CQ reports to it
+  int channel_fd(const CompletionChannel* channel) const;
+  // Reads one event: blocks unless the descriptor is O_NONBLOCK. nullptr: read failed, errno tells.
+  Cq* get_cq_event(CompletionChannel* channel);
+  void ack_cq_events(Cq* cq, std::uint32_t count);
+
+  Outcome<Cq*> create_cq(std::uint32_t entries, CompletionChannel* channel, void* cookie);
+  Outcome<void> resize_cq(Cq* cq, std::uint32_t entries);
+  Outcome<void> destroy_cq(Cq* cq);  // waits until every event taken was acknowledged
+  std::uint32_t poll_cq(Cq* cq, std::span<Completion> out);
+  Outcome<void> request_notify(Cq* cq, bool solicited_only);
+
+  // --- queue pairs ---
+  Outcome<Qp*> create_qp(const QpInit& init, void* cookie);
+  // kAttrPath: put the result of open_path(peer) into attr.path first. `attr.mode` is ignored: the
+  // Nic's configuration decides.
+  Outcome<PathId> open_path(const wire::Address& peer);
+  wire::Address path_peer(PathId path) const;
+  Outcome<void> modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask);
+  Outcome<QpAttr> query_qp(const Qp* qp);
+  Outcome<void> destroy_qp(Qp* qp);  // waits until its events were acknowledged
+
+  // --- asynchronous events ---
+  int async_fd() const;
+  bool get_async_event(AsyncEvent& out);  // as get_cq_event
+  void ack_async_event(const AsyncEvent& event);
+
+ private:
+  friend class Posting;
+  Context(std::shared_ptr<Nic> nic, std::unique_ptr<EventQueue> events);
+  void begin_posting();
+  Outcome<void> post_send(Qp* qp, const SendWr& wr);
+  Outcome<void> post_receive(Qp* qp, const RecvWr& wr);
+  void end_posting(Qp* qp);
+
+  std::shared_ptr<Nic> nic_;
+  std::unique_ptr<EventQueue> events_;
+};
+
+// A chain of work requests (ibv_post_send's list): holds the shard, rings the doorbell once at the
+// end. Keep it as short as the chain:
+//
+//   Posting posting(context, qp);
+//   for (...) if (auto r = posting.send(wr); !r) { *bad_wr = ...; return errno_of(r.error()); }
+class Posting {
+ public:
+  Posting(Context& context, Qp* qp) : context_(context), qp_(qp) { context_.begin_posting(); }
+  ~Posting() { context_.end_posting(qp_); }
+  Posting(const Posting&) = delete;
+  Posting& operator=(const Posting&) = delete;
+  // kSendInline: the bytes are copied before it returns; keys of the pieces do not matter.
+  Outcome<void> send(const SendWr& wr) { return context_.post_send(qp_, wr); }
+  Outcome<void> receive(const RecvWr& wr) { return context_.post_receive(qp_, wr); }
+
+ private:
+  Context& context_;
+  Qp* qp_;
+};
+
+}  // namespace weft::live

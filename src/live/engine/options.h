@@ -1,0 +1,53 @@
+// How a soft NIC is configured: one table of environment variables, written by `weft run` and read
+// by the drop-in library inside the program that it starts. The command line validates with the same
+// functions, so a bad value is one sentence at the front door.
+//
+//   variable         default     meaning
+//   WEFT_ADDR        127.0.0.1   IPv4 address to bind; it is also the GID
+//   WEFT_MODE        roce        roce or irn: the mode of this process's requests (DESIGN §4.3)
+//   WEFT_LOSS        0           probability that a received packet is dropped, such as 1%
+//   WEFT_DUPLICATE   0           ... is delivered twice
+//   WEFT_REORDER     0           ... is held back for WEFT_REORDER_BY
+//   WEFT_REORDER_BY  100us
+//   WEFT_CORRUPT     0           ... has one bit flipped
+//   WEFT_DELAY       0           every received packet waits this long, such as 50us
+//   WEFT_JITTER      0           ... and up to this much longer, drawn per packet
+//   WEFT_SEED        random      seed of the impairments
+//   WEFT_ICRC        on          on or off; off neither computes nor checks, so both ends must agree
+//
+// Impairments act on the receiving side, on single packets, after the kernel's segmentation offload
+// has been undone (live/wires/impaired.h says why), so each direction of a connection is impaired by
+// the process that receives it.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/base/result.h"
+#include "core/impair/impair.h"
+#include "core/wire/header.h"
+#include "core/wire/packet.h"
+
+namespace weft::live {
+
+struct Options {
+  wire::Address address = wire::Address::v4(127, 0, 0, 1);
+  wire::Mode mode = wire::Mode::kRoce;
+  impair::ImpairConfig impairments{.reorder_by = microseconds(100)};
+  std::uint64_t seed = 0;  // of the impairments; 0 draws one
+  bool icrc = true;
+};
+
+// One row of the table above.
+struct Setting {
+  const char* variable;
+  const char* option;  // of `weft run`, without dashes
+  const char* help;
+  Result<void> (*parse)(std::string_view text, Options& options);
+};
+std::span<const Setting> settings();
+
+// Reads every WEFT_* variable through `get` (getenv's signature).
+Result<Options> options_from_environment(const char* (*get)(const char* name));
+
+}  // namespace weft::live
