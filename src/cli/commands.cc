@@ -1,0 +1,76 @@
+// The table of commands, and the shell around all of them: version, help, and one sentence with exit
+// code 2 for whatever the user got wrong (DESIGN §5, first row).
+#include "cli/commands.h"
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <iostream>
+#include <ostream>
+
+namespace weft::cli {
+namespace {
+
+constexpr std::array<Command, 0> kCommands{{
+    // {"name", add_name},
+}};
+
+constexpr const char* kAbout =
+    "weft: RDMA that scales, to lossy networks, to tens of thousands of connections,\n"
+    "and to people who own no RDMA hardware at all.";
+
+// CLI11 ends some sentences and not others, and lists names over several lines.
+std::string one_sentence(std::string text) {
+  std::string line;
+  for (const char c : text) {
+    const bool space = c == '\n' || c == '\r' || c == '\t' || c == ' ';
+    if (!space) {
+      line += c;
+    } else if (!line.empty() && line.back() != ' ') {
+      line += ' ';
+    }
+  }
+  while (!line.empty() && (line.back() == ' ' || line.back() == '.')) line.pop_back();
+  return line;
+}
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+int refuse(const Error& error) {
+  std::cerr << "weft: " << one_sentence(error.message) << ".\n";
+  return kExitRefused;
+}
+
+int run(std::vector<std::string> args, std::ostream& out, std::ostream& err) {
+  CLI::App app{kAbout, "weft"};
+  app.set_version_flag("--version", version_line());
+  app.footer("Each command has examples: weft COMMAND --help");
+  app.option_defaults()->always_capture_default();
+
+  int exit_code = 0;
+  for (const Command& command : commands()) command.add(app, exit_code);
+  if (args.empty()) {
+    err << "weft: name a command; weft --help lists them.\n";
+    return kExitRefused;
+  }
+  // CLI11 takes them from the back.
+  std::vector<std::string> reversed(args.rbegin(), args.rend());
+  try {
+    app.parse(std::move(reversed));
+    if (app.get_subcommands().empty()) {
+      err << "weft: name a command; weft --help lists them.\n";
+      return kExitRefused;
+    }
+  } catch (const CLI::Success& wanted) {  // --help, --version
+    return app.exit(wanted, out, err);
+  } catch (const CLI::ParseError& wrong) {
+    const auto named = app.get_subcommands();
+    const std::string help = named.empty() ? "weft --help" : "weft " + named[0]->get_name() + " --help";
+    err << "weft: " << one_sentence(wrong.what()) << "; see " << help << ".\n";
+    return kExitRefused;
+  }
+  return exit_code;
+}
+
+}  // namespace weft::cli
