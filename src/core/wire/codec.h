@@ -1,15 +1,22 @@
-// Bytes <-> Header, from BTH to the last extension header (wire-reference §1.3-1.5, §5.4-5.5).
+// Bytes <-> Header, from BTH to the last extension header (wire-reference §1.3-1.7, §5.3-5.5).
 //
 // Total functions: any input gives a value or a reason, nothing is read or written outside the
-// span, nothing allocates. The table `ext_layout` names the extension headers of every (opcode,
-// mode); decode and encode both walk it, so the two cannot disagree.
+// span, nothing allocates. One table (layout.cc) names the extension headers of every (opcode, mode);
+// decode and encode both walk it, so the two cannot disagree.
 //
-// The bytes handled here are the UDP payload: BTH, extension headers, payload, pad, ICRC. Payload
-// and pad are the caller's; `Decoded` says where they lie.
+// The bytes handled here are the UDP payload:
+//
+//   0     12            payload_offset             -4
+//   | BTH | extensions  | payload        | pad 0-3 | ICRC |
+//
+// Payload, pad and ICRC are the caller's; `Decoded` says where they lie. decode refuses what no
+// sender of ours or a standard NIC's produces (a pad count that does not round the payload to four,
+// a payload behind an opcode that has none); reserved bits are ignored on receipt and zero when sent.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "core/wire/header.h"
 
@@ -20,23 +27,51 @@ inline constexpr std::size_t kIcrcBytes = 4;
 inline constexpr std::size_t kMaxHeaderBytes = 12 + 8 + 28 + 8;  // BTH + SRX + AtomicETH, rounded up
 inline constexpr std::uint16_t kUdpPort = 4791;
 
-// One extension header (wire-reference §1.5, §5.4, §5.5).
-enum class Ext : std::uint8_t { kNone, kReth, kDeth, kAeth, kAtomicEth, kAtomicAck, kImm, kIeth, kSnx, kRsn, kSack, kSrx, kWax, kEcx, kCnpPad };
-
-struct ExtLayout {
-  bool known = false;         // the opcode exists in this mode
-  std::uint8_t bytes = 0;     // all extension headers together (SACK excluded when absent, see below)
-  Ext ext[4] = {Ext::kNone, Ext::kNone, Ext::kNone, Ext::kNone};
+// One extension header (wire-reference §1.5, §5.4, §5.5). kCnpPad: the 16 zero bytes of a CNP.
+enum class Ext : std::uint8_t {
+  kNone,
+  kReth,
+  kDeth,
+  kAeth,
+  kAtomicEth,
+  kAtomicAck,
+  kImm,
+  kIeth,
+  kSnx,
+  kRsn,
+  kSack,
+  kSrx,
+  kWax,
+  kEcx,
+  kCnpPad
 };
 
-// Extension headers of an opcode in a mode, in wire order. IRN's ACK carries a SACK exactly when its
-// syndrome is a sequence NAK; `with_sack` selects that form and is ignored for everything else.
-ExtLayout ext_layout(std::uint8_t opcode, Mode mode, bool with_sack);
+struct ExtLayout {
+  bool known = false;                                             // the opcode exists in this mode
+  bool payload = false;                                           // payload bytes may follow
+  std::uint8_t bytes = 0;                                         // all extension headers together
+  Ext ext[4] = {Ext::kNone, Ext::kNone, Ext::kNone, Ext::kNone};  // in wire order, kNone after the last
+  constexpr bool operator==(const ExtLayout&) const = default;
+};
 
-// BTH + extension headers of this header, in bytes.
+// The extension headers of an opcode in a mode. The syndrome matters for 0x11 and 0x18 only: IRN adds
+// a SACK to a sequence NAK and to nothing else; SRNIC adds its ECX to ACKs and sequence NAKs, while RNR
+// and error NAKs look as in plain RoCE in every mode (wire-reference §5.3).
+ExtLayout ext_layout(std::uint8_t opcode, Mode mode, std::uint8_t syndrome = kSyndromeAck);
+
+// "RC_SEND_FIRST" … "CNP"; empty for an opcode that weft does not speak.
+std::string_view opcode_name(std::uint8_t opcode);
+
+// BTH + extension headers of this header, in bytes. An unknown opcode has a BTH alone.
 std::size_t header_bytes(const Header& h);
 
-enum class DecodeError : std::uint8_t { kTooShort, kUnknownOpcode, kUnknownMode, kBadPad };
+enum class DecodeError : std::uint8_t {
+  kTooShort,           // ends before its headers and ICRC do
+  kUnknownOpcode,      // reserved, or not of this mode
+  kUnknownMode,        // BTH.TVer above 2
+  kBadPad,             // PadCnt beyond the payload, or not the one that rounds it to four bytes
+  kUnexpectedPayload,  // bytes behind an ACK, a READ request, an atomic or a CNP
+};
 
 struct Decoded {
   Header header;
@@ -44,11 +79,12 @@ struct Decoded {
   std::uint32_t payload = 0;         // bytes, pad and ICRC excluded
 };
 
-// `udp_payload` includes the ICRC. On failure `error` tells why and the result is false.
+// `udp_payload` includes the ICRC. On failure the result is false, `error` tells why and `out` is untouched.
 bool decode(std::span<const std::uint8_t> udp_payload, Decoded& out, DecodeError& error);
 
-// Writes BTH and extension headers; returns their length. `out` must hold kMaxHeaderBytes. The pad
-// count is derived from `payload`.
+// Writes BTH and extension headers; returns their length. `out` must hold header_bytes(h), which never
+// exceeds kMaxHeaderBytes. The pad count is derived from `payload`. Fields wider than their place on the
+// wire lose their upper bits; an opcode unknown in its mode is a bug of the caller.
 std::size_t encode(const Header& h, std::uint32_t payload, std::span<std::uint8_t> out);
 
 // Pad bytes that follow a payload of this length.

@@ -2,9 +2,9 @@
 // SRNIC modes (wire-reference §1.3-1.7, §5). The simulator passes this struct itself; the live
 // world encodes and decodes it at the socket. 64 bytes, one cache line.
 //
-// Which fields mean something follows from (opcode, tver) alone: `ext_layout` (codec.h) is the one
-// table that says so, and both encode and decode walk it. Fields that the layout does not name are
-// zero after decode and ignored by encode.
+// Which fields mean something follows from opcode and mode (and an ACK's syndrome): `ext_layout`
+// (codec.h) is the one table that says so, and both encode and decode walk it. Fields that the layout
+// does not name are zero after decode and ignored by encode.
 //
 //   bytes  0      8        16       24       32       40       48       56      64
 //          |va    |a       |b       |psn,qpn |imm/msn,rkey |len,sn |off,srx |op..  |
@@ -68,7 +68,8 @@ enum : std::uint8_t {
 // Bits of Header::ext_flags (SACK and ECX flag byte).
 enum : std::uint8_t {
   kCeEcho = 0x80,
-  kSackNotKept = 0x40,  // IRN: the trigger was dropped, it is not selectively acknowledged (ARCHITECTURE, "NACK")
+  kSackNotKept =
+      0x40,  // IRN: the trigger was dropped, it is not selectively acknowledged (ARCHITECTURE, "NACK")
   kEcxOutOfOrder = 0x40,
   kEcxDuplicate = 0x20,
 };
@@ -84,17 +85,17 @@ enum : std::uint8_t {
 };
 
 struct Header {
-  std::uint64_t va = 0;        // RETH / WAX / AtomicETH address; AtomicAckETH original value
-  std::uint64_t a = 0;         // see above
-  std::uint64_t b = 0;         // see above
-  WirePsn psn{};               // BTH
-  Qpn dest_qp{};               // BTH
-  std::uint32_t imm = 0;       // ImmDt or IETH in requests (raw, as on the wire); AETH.MSN in responses
-  Key rkey{};                  // RETH / WAX / AtomicETH
-  std::uint32_t dma_len = 0;   // RETH
-  std::uint32_t sn = 0;        // IRN recv_WQE_SN or read_WQE_SN; SRNIC SSN
+  std::uint64_t va = 0;       // RETH / WAX / AtomicETH address; AtomicAckETH original value
+  std::uint64_t a = 0;        // see above
+  std::uint64_t b = 0;        // see above
+  WirePsn psn{};              // BTH
+  Qpn dest_qp{};              // BTH
+  std::uint32_t imm = 0;      // ImmDt: the four bytes as in memory (verbs' __be32); IETH: the key; AETH: MSN
+  Key rkey{};                 // RETH / WAX / AtomicETH
+  std::uint32_t dma_len = 0;  // RETH
+  std::uint32_t sn = 0;       // IRN recv_WQE_SN or read_WQE_SN; SRNIC SSN
   std::uint32_t psn_offset = 0;  // IRN / SRNIC packet index inside the message
-  std::uint32_t srx_msn = 0;   // SRNIC SRX.MSN
+  std::uint32_t srx_msn = 0;     // SRNIC SRX.MSN
   std::uint8_t opcode = 0;
   std::uint8_t bits = 0;
   Mode mode = Mode::kRoce;
@@ -107,8 +108,13 @@ struct Header {
 
   // Names for the shared words.
   constexpr std::uint32_t aeth_msn() const { return imm; }
-  constexpr void set_aeth(std::uint8_t syn, std::uint32_t msn) { syndrome = syn; imm = msn & kPsnMask; }
-  constexpr WirePsn sack_psn() const { return {static_cast<std::uint32_t>(a) & kPsnMask}; }  // IRN trigger, SRNIC ePSN
+  constexpr void set_aeth(std::uint8_t syn, std::uint32_t msn) {
+    syndrome = syn;
+    imm = msn & kPsnMask;
+  }
+  constexpr WirePsn sack_psn() const {
+    return {static_cast<std::uint32_t>(a) & kPsnMask};
+  }  // IRN trigger, SRNIC ePSN
   constexpr void set_sack(WirePsn p) { a = (a & ~0xFFFF'FFFFULL) | p.v; }
   constexpr std::uint32_t echo_msn() const { return static_cast<std::uint32_t>(a >> 32U); }
   constexpr void set_echo(std::uint32_t msn, std::uint32_t offset) {
