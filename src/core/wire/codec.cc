@@ -194,7 +194,7 @@ bool decode(std::span<const std::uint8_t> udp_payload, Decoded& out, DecodeError
   if (tver >= kModeCount) return refuse(DecodeError::kUnknownMode, error);
   // Only an ACK's layout depends on its syndrome, and an ACK's AETH comes first. For any other opcode
   // this byte is something else and changes nothing; it exists, since an ICRC follows the BTH at least.
-  const ExtLayout layout = ext_layout(p[0], static_cast<Mode>(tver), p[kBthBytes]);
+  const ExtLayout& layout = ext_layout(p[0], static_cast<Mode>(tver), p[kBthBytes]);
   if (!layout.known) return refuse(DecodeError::kUnknownOpcode, error);
   const std::size_t around = kBthBytes + layout.bytes + kIcrcBytes;
   if (size < around) return refuse(DecodeError::kTooShort, error);
@@ -216,7 +216,7 @@ bool decode(std::span<const std::uint8_t> udp_payload, Decoded& out, DecodeError
 }
 
 std::size_t encode(const Header& h, std::uint32_t payload, std::span<std::uint8_t> out) {
-  const ExtLayout layout = ext_layout(h.opcode, h.mode, h.syndrome);
+  const ExtLayout& layout = ext_layout(h.opcode, h.mode, h.syndrome);
   CHECK(layout.known);
   CHECK_OP(out.size(), >=, kBthBytes + layout.bytes);
   std::uint8_t* at = out.data();

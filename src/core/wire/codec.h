@@ -57,7 +57,7 @@ struct ExtLayout {
 // The extension headers of an opcode in a mode. The syndrome matters for 0x11 and 0x18 only: IRN adds
 // a SACK to a sequence NAK and to nothing else; SRNIC adds its ECX to ACKs and sequence NAKs, while RNR
 // and error NAKs look as in plain RoCE in every mode (wire-reference §5.3).
-ExtLayout ext_layout(std::uint8_t opcode, Mode mode, std::uint8_t syndrome = kSyndromeAck);
+const ExtLayout& ext_layout(std::uint8_t opcode, Mode mode, std::uint8_t syndrome = kSyndromeAck);
 
 // "RC_SEND_FIRST" … "CNP"; empty for an opcode that weft does not speak.
 std::string_view opcode_name(std::uint8_t opcode);

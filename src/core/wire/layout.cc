@@ -169,9 +169,9 @@ constexpr bool carries_report(Mode mode, std::uint8_t syndrome) {
 
 }  // namespace
 
-ExtLayout ext_layout(std::uint8_t opcode, Mode mode, std::uint8_t syndrome) {
+const ExtLayout& ext_layout(std::uint8_t opcode, Mode mode, std::uint8_t syndrome) {
   const auto m = static_cast<std::size_t>(mode);
-  if (m >= kModeCount) return {};
+  if (m >= kModeCount) return kLayouts[kNoRow][0][0];
   return kLayouts[kRowOf[opcode]][m][carries_report(mode, syndrome) ? 1 : 0];
 }
 
