@@ -90,7 +90,8 @@ void identification_ns(benchmark::State& state) {
 }
 BENCHMARK(identification_ns);
 
-// 1024 headers, shuffled so that the branch predictor cannot learn the sequence by heart: half data, half ACKs.
+// 1024 headers, shuffled so that the branch predictor cannot learn the sequence by heart: half data, half
+// ACKs.
 std::vector<Header> mix(Mode mode) {
   Prng prng(1);
   std::vector<Header> headers(1024);
