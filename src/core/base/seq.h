@@ -19,7 +19,7 @@ inline constexpr std::uint32_t kPsnMask = 0xFF'FFFF;
 struct WirePsn {
   std::uint32_t v = 0;
   constexpr bool operator==(const WirePsn&) const = default;
-  // Signed distance this - other, in (-2^23, 2^23].
+  // Signed distance this - other, in [-2^23, 2^23).
   constexpr std::int32_t distance(WirePsn other) const {
     return static_cast<std::int32_t>((v - other.v) << 8U) >> 8;
   }

@@ -62,12 +62,14 @@ struct Bytes {
 struct Rate {
   std::uint64_t bps = 0;
   constexpr auto operator<=>(const Rate&) const = default;
-  // How long `b` takes at this rate, rounded up to the next picosecond; zero when unlimited.
+  // How long `b` takes at this rate, rounded up to the next picosecond; zero when unlimited, kForever when
+  // it does not fit.
   constexpr Duration time_for(Bytes b) const {
     if (bps == 0) return {};
     __extension__ using Wide = unsigned __int128;
     const Wide bits = static_cast<Wide>(b.n) * 8U * 1'000'000'000'000ULL;
-    return {static_cast<std::int64_t>((bits + bps - 1U) / bps)};
+    const Wide ps = (bits + bps - 1U) / bps;
+    return ps > static_cast<Wide>(INT64_MAX) ? kForever : Duration{static_cast<std::int64_t>(ps)};
   }
 };
 
