@@ -9,9 +9,9 @@
 //   i.packet(bth_to_pad);                 the rest in one piece, or bth(), update(), update() in several
 //   store_le32(at, i.value());            least significant byte first on the wire
 //
-// Considered instead: folding of our own for short packets, where a call of ISA-L costs about 20 ns however few
-// its bytes. The kept register already leaves one call per packet, 14 ns for a 64-byte WRITE when packets are
-// independent (`./dev bench wire`), and a library that Intel keeps beats code that we would.
+// Considered instead: folding of our own for short packets, where a call of ISA-L costs about 20 ns however
+// few its bytes. The kept register already leaves one call per packet, 15 ns for a 64-byte WRITE when packets
+// are independent (`./dev bench wire`), and a library that Intel keeps beats code that we would.
 #pragma once
 #include <cstddef>
 #include <cstdint>
