@@ -5,8 +5,7 @@
 
 namespace weft {
 
-void check_failed(const char* expr, const char* file, int line, std::uint64_t a,
-                  std::uint64_t b) noexcept {
+void check_failed(const char* expr, const char* file, int line, std::uint64_t a, std::uint64_t b) noexcept {
   std::fprintf(stderr, "weft: bug: CHECK(%s) failed at %s:%d (values %llu, %llu)\n", expr, file, line,
                static_cast<unsigned long long>(a), static_cast<unsigned long long>(b));
   std::abort();

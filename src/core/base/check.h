@@ -13,15 +13,14 @@ namespace weft {
 
 }  // namespace weft
 
-#define CHECK(cond)                                                        \
-  (__builtin_expect(static_cast<bool>(cond), 1)                            \
-       ? static_cast<void>(0)                                              \
-       : ::weft::check_failed(#cond, __FILE__, __LINE__, 0, 0))
-#define CHECK_OP(a, op, b)                                                 \
-  (__builtin_expect(static_cast<bool>((a)op(b)), 1)                        \
-       ? static_cast<void>(0)                                              \
-       : ::weft::check_failed(#a " " #op " " #b, __FILE__, __LINE__,       \
-                              static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)))
+#define CHECK(cond)                                                    \
+  (__builtin_expect(static_cast<bool>(cond), 1) ? static_cast<void>(0) \
+                                                : ::weft::check_failed(#cond, __FILE__, __LINE__, 0, 0))
+#define CHECK_OP(a, op, b)                                                                          \
+  (__builtin_expect(static_cast<bool>((a)op(b)), 1)                                                 \
+       ? static_cast<void>(0)                                                                       \
+       : ::weft::check_failed(#a " " #op " " #b, __FILE__, __LINE__, static_cast<std::uint64_t>(a), \
+                              static_cast<std::uint64_t>(b)))
 #ifdef WEFT_DCHECK
 #define DCHECK(cond) CHECK(cond)
 #else

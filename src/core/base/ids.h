@@ -14,12 +14,13 @@ struct Id {
   constexpr auto operator<=>(const Id&) const = default;
 };
 
-using Qpn = Id<struct QpnTag, std::uint32_t>;       // queue pair number, 24 bits on the wire
-using Key = Id<struct KeyTag, std::uint32_t>;       // lkey or rkey: 24-bit index, 8-bit tag (wire-reference §2.7)
-using RegionId = Id<struct RegionTag, std::uint32_t>;  // slot of the key table; only the world knows its address
-using PdId = Id<struct PdTag, std::uint32_t>;       // protection domain
-using CqId = Id<struct CqTag, std::uint32_t>;       // completion queue
-using PathId = Id<struct PathTag, std::uint32_t>;   // row of the path table
+using Qpn = Id<struct QpnTag, std::uint32_t>;  // queue pair number, 24 bits on the wire
+using Key = Id<struct KeyTag, std::uint32_t>;  // lkey or rkey: 24-bit index, 8-bit tag (wire-reference §2.7)
+using RegionId =
+    Id<struct RegionTag, std::uint32_t>;           // slot of the key table; only the world knows its address
+using PdId = Id<struct PdTag, std::uint32_t>;      // protection domain
+using CqId = Id<struct CqTag, std::uint32_t>;      // completion queue
+using PathId = Id<struct PathTag, std::uint32_t>;  // row of the path table
 
 inline constexpr Qpn kNoQpn{0xFFFF'FFFF};
 

@@ -31,8 +31,14 @@ struct Seq {
   constexpr Seq operator+(std::uint64_t n) const { return {v + n}; }
   constexpr Seq operator-(std::uint64_t n) const { return {v - n}; }
   constexpr std::uint64_t operator-(Seq o) const { return v - o.v; }
-  constexpr Seq& operator++() { ++v; return *this; }
-  constexpr Seq& operator+=(std::uint64_t n) { v += n; return *this; }
+  constexpr Seq& operator++() {
+    ++v;
+    return *this;
+  }
+  constexpr Seq& operator+=(std::uint64_t n) {
+    v += n;
+    return *this;
+  }
   constexpr WirePsn wire() const { return {static_cast<std::uint32_t>(v) & kPsnMask}; }
   // The first Seq of a stream whose first wire number is `psn`.
   static constexpr Seq start(WirePsn psn) { return {(1ULL << 24U) | (psn.v & kPsnMask)}; }
@@ -47,7 +53,10 @@ constexpr Seq expand(WirePsn psn, Seq near) {
 struct Msn {
   std::uint32_t v = 0;
   constexpr bool operator==(const Msn&) const = default;
-  constexpr Msn& operator++() { v = (v + 1) & kPsnMask; return *this; }
+  constexpr Msn& operator++() {
+    v = (v + 1) & kPsnMask;
+    return *this;
+  }
 };
 
 }  // namespace weft

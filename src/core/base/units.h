@@ -21,7 +21,10 @@ struct Duration {
   constexpr Duration operator-(Duration o) const { return {ps - o.ps}; }
   constexpr Duration operator*(std::int64_t k) const { return {ps * k}; }
   constexpr Duration operator/(std::int64_t k) const { return {ps / k}; }
-  constexpr Duration& operator+=(Duration o) { ps += o.ps; return *this; }
+  constexpr Duration& operator+=(Duration o) {
+    ps += o.ps;
+    return *this;
+  }
   constexpr std::int64_t ns() const { return ps / 1'000; }
   constexpr std::int64_t us() const { return ps / 1'000'000; }
 };
@@ -40,9 +43,7 @@ struct Time {
   constexpr Time operator-(Duration d) const { return {ps - d.ps}; }
   constexpr Duration operator-(Time o) const { return {ps - o.ps}; }
   // Saturating addition: a deadline never wraps into the past.
-  constexpr Time after(Duration d) const {
-    return d.ps > INT64_MAX - ps ? Time{INT64_MAX} : Time{ps + d.ps};
-  }
+  constexpr Time after(Duration d) const { return d.ps > INT64_MAX - ps ? Time{INT64_MAX} : Time{ps + d.ps}; }
 };
 
 inline constexpr Time kNever{INT64_MAX};
@@ -54,8 +55,14 @@ struct Bytes {
   constexpr auto operator<=>(const Bytes&) const = default;
   constexpr Bytes operator+(Bytes o) const { return {n + o.n}; }
   constexpr Bytes operator-(Bytes o) const { return {n - o.n}; }
-  constexpr Bytes& operator+=(Bytes o) { n += o.n; return *this; }
-  constexpr Bytes& operator-=(Bytes o) { n -= o.n; return *this; }
+  constexpr Bytes& operator+=(Bytes o) {
+    n += o.n;
+    return *this;
+  }
+  constexpr Bytes& operator-=(Bytes o) {
+    n -= o.n;
+    return *this;
+  }
 };
 
 // Bits per second. Zero means "unlimited" wherever a limit is asked for.

@@ -26,7 +26,7 @@ struct Placement {
 struct AtomicRequest {
   Qpn qpn;
   RegionId region;
-  std::uint64_t offset = 0;  // 8-byte aligned
+  std::uint64_t offset = 0;   // 8-byte aligned
   bool compare_swap = false;  // otherwise fetch-and-add
   std::uint64_t compare = 0;
   std::uint64_t swap_or_add = 0;

@@ -77,10 +77,10 @@ struct Sge {
 
 struct SendWr {
   std::uint64_t wr_id = 0;
-  std::span<const Sge> sges;      // with kSendInline: lengths count, keys do not
+  std::span<const Sge> sges;  // with kSendInline: lengths count, keys do not
   WrOpcode opcode = WrOpcode::kSend;
   std::uint8_t flags = 0;
-  std::uint32_t imm = 0;          // immediate, as on the wire; or the key to invalidate
+  std::uint32_t imm = 0;  // immediate, as on the wire; or the key to invalidate
   std::uint64_t remote_address = 0;
   Key rkey{};
   std::uint64_t compare_or_add = 0;
@@ -163,11 +163,11 @@ struct QpAttr {
   std::uint8_t min_rnr_timer = 12;  // code, wire-reference §1.6
   std::uint8_t timeout = 14;        // 4.096 us x 2^timeout; 0 never
   std::uint8_t retry_count = 7;
-  std::uint8_t rnr_retry = 7;       // 7 means for ever
+  std::uint8_t rnr_retry = 7;  // 7 means for ever
 };
 
 enum class EventKind : std::uint8_t {
-  kCompletion,      // an armed completion queue has an entry
+  kCompletion,  // an armed completion queue has an entry
   kCqError,
   kQpFatal,
   kQpRequestError,
