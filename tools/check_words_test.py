@@ -13,6 +13,7 @@ EXAMPLES = [
     ("tests/a.cc", "std::uniform_int_distribution<int> d;", "flow_size_distribution d;", "differ between libraries"),
     ("src/core/base/a.h", "std::function<void()> f;", "function<void()> f;", "template parameter"),
     ("src/sim/fabric/a.cc", "  static int calls = 0;", "  static constexpr int kCalls = 0;", "a member"),
+    ("src/sim/fabric/a.cc", "int f() { static int calls = 0; return ++calls; }", "int f() { static_assert(true); return 1; }", "a member"),
     ("src/sim/fabric/a.cc", "static std::vector<int> seen;", "static std::vector<int> seen(int n);", "a member"),
     ("src/sim/fabric/a.cc", "thread_local Buffer buffer{};", "static const Row kRows[] = {", "a member"),
     ("src/sim/fabric/a.h", "using namespace std;", "using std::vector;", "namespace out"),
