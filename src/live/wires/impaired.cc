@@ -1,0 +1,108 @@
+#include "live/wires/impaired.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weft::live {
+namespace {
+
+constexpr std::size_t kMostReleased = 512;  // frames let go by one receive()
+constexpr std::uint32_t kMostReads = 16;    // of the inner wire, by one receive()
+
+}  // namespace
+
+ImpairedWire::ImpairedWire(std::unique_ptr<Wire> inner, const impair::ImpairConfig& config,
+                           std::uint64_t seed)
+    : inner_(std::move(inner)),
+      impairment_(config, Prng(seed)),
+      memory_(new std::uint8_t[kSlots * kSlotBytes]) {
+  free_.reserve(kSlots);
+  for (std::uint32_t i = kSlots; i != 0; --i) free_.push_back(i - 1);
+  lent_.reserve(kMostReleased);
+  heap_.reserve(kSlots);
+  out_.reserve(kSlots);
+}
+
+// Joins the frame to the train before it when it follows in memory and in index.
+void ImpairedWire::pass(const RxTrain& frame) {
+  if (!out_.empty()) {
+    RxTrain& last = out_.back();
+    if (last.data + last.bytes == frame.data && last.bytes % last.frame_size == 0 &&
+        frame.bytes <= last.frame_size &&
+        last.first_index + last.bytes / last.frame_size == frame.first_index) {
+      last.bytes += frame.bytes;
+      return;
+    }
+  }
+  out_.push_back(frame);
+}
+
+void ImpairedWire::hold(const RxTrain& frame, Time due) {
+  if (free_.empty() || frame.bytes > kSlotBytes) {
+    ++counters_.overflow;
+    return;
+  }
+  ++counters_.held;
+  Held h{due, order_++, free_.back(), frame};
+  free_.pop_back();
+  h.train.data = memory_.get() + h.slot * kSlotBytes;
+  std::memcpy(h.train.data, frame.data, frame.bytes);
+  heap_.push_back(h);
+  std::push_heap(heap_.begin(), heap_.end(), later);
+}
+
+void ImpairedWire::release(Time now) {
+  while (!heap_.empty() && heap_.front().due <= now && lent_.size() < kMostReleased) {
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    lent_.push_back(heap_.back().slot);
+    out_.push_back(heap_.back().train);
+    heap_.pop_back();
+  }
+}
+
+void ImpairedWire::flip(const RxTrain& frame, std::uint32_t draw) {
+  const std::uint32_t bit = draw % (8U * frame.bytes);
+  frame.data[bit / 8U] = static_cast<std::uint8_t>(frame.data[bit / 8U] ^ (1U << (bit % 8U)));
+  ++counters_.corrupted;
+}
+
+void ImpairedWire::impair(const RxTrain& train, Time now) {
+  RxTrain frame = train;
+  for (std::uint32_t at = 0; at < train.bytes; at += frame.bytes, ++frame.first_index) {
+    frame.data = train.data + at;
+    frame.bytes = frame.frame_size = std::min(train.frame_size, train.bytes - at);
+    ++counters_.frames;
+    const impair::Verdict v = impairment_.decide();
+    if (v.copies == 0) {
+      ++counters_.dropped;
+      continue;
+    }
+    // The second copy first: it is the one that stays whole.
+    if (v.copies == 2) {
+      ++counters_.duplicated;
+      hold(frame, now.after(v.duplicate_delay));
+    }
+    if (v.corrupt) flip(frame, v.corrupt_draw);
+    if (v.delay.ps == 0) {
+      pass(frame);
+    } else {
+      hold(frame, now.after(v.delay));
+    }
+  }
+}
+
+std::span<const RxTrain> ImpairedWire::receive(Time now) {
+  free_.insert(free_.end(), lent_.begin(), lent_.end());
+  lent_.clear();
+  out_.clear();
+  // A batch that was dropped or held whole must not look like an empty wire: read on, within a bound.
+  for (std::uint32_t reads = 0; out_.empty() && reads < kMostReads; ++reads) {
+    const std::span<const RxTrain> trains = inner_->receive(now);
+    for (const RxTrain& train : trains) impair(train, now);
+    if (trains.empty()) break;
+  }
+  release(now);
+  return out_;
+}
+
+}  // namespace weft::live

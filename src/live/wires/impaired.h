@@ -1,0 +1,76 @@
+// Another wire, made worse: loss, duplication, delay, reordering and corruption by a seed. What
+// happens to a frame is decided by core/impair, as in the simulator; here frames are held and let go.
+//
+// It acts on reception, frame by frame, after the kernel's receive offload has been split. On the
+// sending side it would have to break trains apart, so that 1 % loss would also cost the segmentation
+// offload and measure the wrong thing; a switch on the way, too, drops single packets of a train. Each
+// direction is thus impaired by the process that receives it, and both directions of a connection
+// between two impaired processes suffer alike.
+//
+// Frames that pass at once stay where they are, in trains as long as the decisions allow; only held
+// frames are copied, into slots of a fixed number: when all are taken the frame is dropped and
+// counted, as by a full queue. Held frames leave in the order of their due times, ties in arrival
+// order. Frames keep their index in the original train, by which their ICRC is checked.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/base/prng.h"
+#include "core/impair/impair.h"
+#include "live/wires/wire.h"
+
+namespace weft::live {
+
+struct ImpairedCounters {
+  std::uint64_t frames = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t duplicated = 0;
+  std::uint64_t held = 0;
+  std::uint64_t corrupted = 0;
+  std::uint64_t overflow = 0;  // dropped for want of a slot
+};
+
+class ImpairedWire final : public Wire {
+ public:
+  static constexpr std::size_t kSlots = 16384;
+  static constexpr std::size_t kSlotBytes = 4096 + 128;  // the largest frame; longer ones are not ours
+
+  ImpairedWire(std::unique_ptr<Wire> inner, const impair::ImpairConfig& config, std::uint64_t seed);
+
+  const WireFacts& facts() const override { return inner_->facts(); }
+  std::span<const RxTrain> receive(Time now) override;
+  SendStatus send(const TxTrain& train) override { return inner_->send(train); }
+  int descriptor() const override { return inner_->descriptor(); }
+  Time next_due() const override { return heap_.empty() ? kNever : heap_.front().due; }
+  const ImpairedCounters& counters() const { return counters_; }
+
+ private:
+  struct Held {
+    Time due;
+    std::uint64_t order = 0;
+    std::uint32_t slot = 0;
+    RxTrain train;  // of this one frame
+  };
+  static bool later(const Held& x, const Held& y) {
+    return x.due != y.due ? x.due > y.due : x.order > y.order;
+  }
+
+  void impair(const RxTrain& train, Time now);
+  void pass(const RxTrain& frame);
+  void hold(const RxTrain& frame, Time due);
+  void release(Time now);
+  void flip(const RxTrain& frame, std::uint32_t draw);
+
+  std::unique_ptr<Wire> inner_;
+  impair::Impairment impairment_;
+  std::unique_ptr<std::uint8_t[]> memory_;  // kSlots slots; pages are touched on use
+  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> lent_;  // slots whose frames the reader still holds
+  std::vector<Held> heap_;
+  std::vector<RxTrain> out_;
+  std::uint64_t order_ = 0;
+  ImpairedCounters counters_;
+};
+
+}  // namespace weft::live

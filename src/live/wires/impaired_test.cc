@@ -1,0 +1,168 @@
+// The impaired wire over a wire in memory and virtual time: what is held, dropped, doubled and flipped.
+#include "live/wires/impaired.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <vector>
+
+namespace weft::live {
+namespace {
+
+// Gives out one train per receive().
+class MemoryWire final : public Wire {
+ public:
+  MemoryWire(std::deque<std::vector<std::uint8_t>>& trains, std::uint32_t frame_size)
+      : trains_(trains), frame_size_(frame_size) {}
+  const WireFacts& facts() const override { return facts_; }
+  std::span<const RxTrain> receive(Time) override {
+    if (trains_.empty()) return {};
+    bytes_ = trains_.front();
+    trains_.pop_front();
+    train_.data = bytes_.data();
+    train_.bytes = static_cast<std::uint32_t>(bytes_.size());
+    train_.frame_size = frame_size_;
+    return {&train_, 1};
+  }
+  SendStatus send(const TxTrain&) override { return SendStatus::kSent; }
+  int descriptor() const override { return -1; }
+
+ private:
+  std::deque<std::vector<std::uint8_t>>& trains_;
+  std::uint32_t frame_size_;
+  std::vector<std::uint8_t> bytes_;
+  RxTrain train_;
+  WireFacts facts_;
+};
+
+constexpr std::uint32_t kFrame = 32;
+
+// Frames are numbered across trains in their first two bytes.
+std::deque<std::vector<std::uint8_t>> numbered(std::size_t trains, std::size_t frames) {
+  std::deque<std::vector<std::uint8_t>> all;
+  std::size_t n = 0;
+  for (std::size_t t = 0; t < trains; ++t) {
+    std::vector<std::uint8_t> bytes;
+    for (std::size_t i = 0; i < frames; ++i, ++n) {
+      std::vector<std::uint8_t> frame(kFrame, 0);
+      frame[0] = static_cast<std::uint8_t>(n >> 8U);
+      frame[1] = static_cast<std::uint8_t>(n);
+      bytes.insert(bytes.end(), frame.begin(), frame.end());
+    }
+    all.push_back(bytes);
+  }
+  return all;
+}
+
+struct Arrival {
+  std::size_t number;
+  std::uint32_t index;
+  bool intact;
+};
+
+std::vector<Arrival> drain(ImpairedWire& wire, Time now) {
+  std::vector<Arrival> got;
+  for (;;) {
+    const auto trains = wire.receive(now);
+    if (trains.empty()) return got;
+    for (const RxTrain& t : trains) {
+      std::uint32_t index = t.first_index;
+      for (std::uint32_t at = 0; at < t.bytes; at += t.frame_size, ++index) {
+        const std::uint8_t* f = t.data + at;
+        bool intact = true;
+        for (std::uint32_t k = 2; k < std::min(t.frame_size, t.bytes - at); ++k) intact = intact && f[k] == 0;
+        got.push_back({static_cast<std::size_t>(f[0] << 8U | f[1]), index, intact});
+      }
+    }
+  }
+}
+
+// No impairment: the trains of the inner wire come through whole and in place.
+TEST(ImpairedWire, PassesWholeTrainsWhenNothingHappens) {
+  auto trains = numbered(3, 20);
+  ImpairedWire wire(std::make_unique<MemoryWire>(trains, kFrame), {}, 1);
+  const auto first = wire.receive({});
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0].bytes, 20 * kFrame);
+  EXPECT_EQ(drain(wire, {}).size(), 40U);
+}
+
+// 5 % loss drops about one in twenty; the survivors keep their order and their index in the train.
+TEST(ImpairedWire, DropsAboutAsManyAsAskedAndKeepsIndices) {
+  auto trains = numbered(200, 50);
+  ImpairedWire wire(std::make_unique<MemoryWire>(trains, kFrame), {.loss = 50'000}, 7);
+  const auto got = drain(wire, {});
+  EXPECT_GT(got.size(), 9'300U);
+  EXPECT_LT(got.size(), 9'700U);
+  EXPECT_EQ(got.size() + wire.counters().dropped, 10'000U);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(got[i].index, got[i].number % 50);
+    ASSERT_TRUE(i == 0 || got[i - 1].number < got[i].number);
+  }
+}
+
+// Everything lost is not the end of the wire: batches that vanish whole are read past.
+TEST(ImpairedWire, ReadsPastBatchesThatVanish) {
+  auto trains = numbered(5, 10);
+  ImpairedWire wire(std::make_unique<MemoryWire>(trains, kFrame), {.loss = impair::kMillion}, 7);
+  EXPECT_TRUE(wire.receive({}).empty());
+  EXPECT_EQ(wire.counters().dropped, 50U);
+}
+
+// A delayed frame is not seen before its time, announces when it is due, and comes out in order.
+TEST(ImpairedWire, HoldsFramesUntilTheyAreDue) {
+  auto trains = numbered(1, 10);
+  ImpairedWire wire(std::make_unique<MemoryWire>(trains, kFrame), {.delay = microseconds(50)}, 7);
+  const Time start{1'000'000};
+  EXPECT_TRUE(drain(wire, start).empty());
+  EXPECT_EQ(wire.next_due(), start + microseconds(50));
+  EXPECT_TRUE(drain(wire, start + microseconds(49)).empty());
+  const auto got = drain(wire, start + microseconds(50));
+  ASSERT_EQ(got.size(), 10U);
+  for (std::size_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(got[i].number, i);
+    EXPECT_EQ(got[i].index, i);
+  }
+  EXPECT_EQ(wire.next_due(), kNever);
+}
+
+// A reordered frame is overtaken by its successors and still arrives.
+TEST(ImpairedWire, ReordersByHoldingBack) {
+  auto trains = numbered(100, 10);
+  ImpairedWire wire(std::make_unique<MemoryWire>(trains, kFrame),
+                    {.reorder = 100'000, .reorder_by = microseconds(100)}, 7);
+  auto got = drain(wire, {});
+  EXPECT_LT(got.size(), 1'000U);
+  const auto late = drain(wire, Time{} + microseconds(100));
+  EXPECT_GT(late.size(), 50U);
+  EXPECT_EQ(got.size() + late.size(), 1'000U);
+}
+
+// Duplicates arrive twice; flipped frames differ in one place.
+TEST(ImpairedWire, DuplicatesAndCorrupts) {
+  auto trains = numbered(100, 10);
+  ImpairedWire twice(std::make_unique<MemoryWire>(trains, kFrame), {.duplicate = 100'000}, 7);
+  const auto got = drain(twice, {});
+  EXPECT_EQ(got.size(), 1'000U + twice.counters().duplicated);
+  EXPECT_GT(twice.counters().duplicated, 50U);
+  auto more = numbered(100, 10);
+  ImpairedWire flipped(std::make_unique<MemoryWire>(more, kFrame), {.corrupt = impair::kMillion}, 7);
+  std::size_t damaged = 0;
+  for (const Arrival& a : drain(flipped, {})) damaged += a.intact ? 0U : 1U;
+  EXPECT_GT(damaged, 800U);  // the rest was hit in the two bytes of its number
+  EXPECT_EQ(flipped.counters().corrupted, 1'000U);
+}
+
+// More frames than slots: the surplus is dropped and counted, and nothing is written out of bounds.
+TEST(ImpairedWire, DropsWhatItCannotHold) {
+  auto trains = numbered(400, 50);
+  ImpairedWire wire(std::make_unique<MemoryWire>(trains, kFrame), {.delay = seconds(1)}, 7);
+  EXPECT_TRUE(drain(wire, {}).empty());
+  while (!trains.empty()) EXPECT_TRUE(drain(wire, {}).empty());
+  EXPECT_EQ(wire.counters().held, ImpairedWire::kSlots);
+  EXPECT_EQ(wire.counters().overflow, 20'000U - ImpairedWire::kSlots);
+  EXPECT_EQ(drain(wire, Time{} + seconds(1)).size(), ImpairedWire::kSlots);
+}
+
+}  // namespace
+}  // namespace weft::live

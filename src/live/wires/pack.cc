@@ -1,0 +1,71 @@
+// One frame, as append() writes it (the UDP payload of wire-reference §1.1):
+//
+//   BTH 12 | extension headers | payload | pad 0-3 | ICRC 4
+//   '------------- encode ----' '- copy -'          '- over pseudo header and all before, LSB first
+#include "live/wires/pack.h"
+
+#include <cstring>
+
+#include "core/base/check.h"
+#include "core/wire/codec.h"
+
+namespace weft::live {
+namespace {
+
+constexpr std::uint32_t kUdpHeaderBytes = 8;
+
+std::uint32_t frame_bytes(const wire::Header& header, std::uint32_t payload) {
+  return static_cast<std::uint32_t>(wire::header_bytes(header) + payload + wire::pad_bytes(payload) +
+                                    wire::kIcrcBytes);
+}
+
+void store_le(std::uint8_t* out, std::uint32_t v) {
+  for (unsigned i = 0; i < 4; ++i) out[i] = static_cast<std::uint8_t>(v >> (8U * i));
+}
+
+}  // namespace
+
+Packer::Packer(const WireFacts& facts, bool icrc)
+    : facts_(facts), icrc_(icrc), buffer_(new std::uint8_t[facts.max_bytes]) {}
+
+bool Packer::fits(const wire::Address& destination, const wire::Header& header, std::uint32_t payload) const {
+  const std::uint32_t size = frame_bytes(header, payload);
+  if (frames_ == 0) return size <= facts_.max_bytes;
+  return last_size_ == frame_size_ && size <= frame_size_ && frames_ < facts_.max_frames &&
+         bytes_ + size <= facts_.max_bytes && destination == destination_;
+}
+
+void Packer::append(const wire::Address& destination, const wire::Header& header,
+                    std::span<const Piece> pieces, std::uint32_t payload) {
+  DCHECK(fits(destination, header, payload));
+  std::uint8_t* const frame = buffer_.get() + bytes_;
+  const std::uint32_t size = frame_bytes(header, payload);
+  std::uint8_t* at = frame + wire::encode(header, payload, {frame, facts_.max_bytes - bytes_});
+  for (const Piece& p : pieces) {
+    std::memcpy(at, p.data, p.length);
+    at += p.length;
+  }
+  for (std::uint32_t pad = wire::pad_bytes(payload); pad != 0; --pad) *at++ = 0;
+  DCHECK(at + wire::kIcrcBytes == frame + size);
+  std::uint32_t crc = 0;
+  if (icrc_) {
+    wire::Icrc icrc = seeds_.get(
+        {.source = facts_.address,
+         .destination = destination,
+         .source_port = facts_.port,
+         .udp_length = static_cast<std::uint16_t>(kUdpHeaderBytes + size),
+         .identification = static_cast<std::uint16_t>(facts_.identification_counts ? frames_ : 0U)});
+    icrc.packet({frame, at});
+    crc = icrc.value();
+  }
+  store_le(at, crc);
+  if (frames_ == 0) {
+    destination_ = destination;
+    frame_size_ = size;
+  }
+  last_size_ = size;
+  bytes_ += size;
+  ++frames_;
+}
+
+}  // namespace weft::live

@@ -1,0 +1,56 @@
+// Packets into trains: header, gathered payload, pad and ICRC, one frame behind the other in a buffer
+// that one segmented send can carry.
+//
+// One rule decides whether a frame may join the train under construction: same destination, not
+// larger than the train's frame size, and no shorter frame before it. So a burst becomes one system
+// call, bursts of several queue pairs to one peer share it, and the ACK that a ping-pong owes rides
+// behind the reply as the short last segment.
+//
+// Payload is copied, not referenced: the ICRC must match the bytes that leave, and a program may
+// write to its memory while it is being sent. Copy and CRC go frame by frame, so the CRC reads what
+// the copy just left in the first-level cache.
+#pragma once
+#include <memory>
+#include <span>
+
+#include "core/wire/header.h"
+#include "live/wires/icrc_seeds.h"
+#include "live/wires/wire.h"
+
+namespace weft::live {
+
+// Payload bytes in local memory.
+struct Piece {
+  const std::uint8_t* data = nullptr;
+  std::uint32_t length = 0;
+};
+
+class Packer {
+ public:
+  // `icrc` false leaves the field zero, for peers that agreed not to look at it.
+  Packer(const WireFacts& facts, bool icrc);
+
+  // Whether a frame of this header and payload length may join.
+  bool fits(const wire::Address& destination, const wire::Header& header, std::uint32_t payload) const;
+  // Appends it. Requires fits(); the pieces add up to `payload`.
+  void append(const wire::Address& destination, const wire::Header& header, std::span<const Piece> pieces,
+              std::uint32_t payload);
+
+  bool empty() const { return frames_ == 0; }
+  std::uint32_t frames() const { return frames_; }
+  TxTrain train() const { return {{buffer_.get(), bytes_}, frame_size_, destination_}; }
+  void clear() { frames_ = bytes_ = frame_size_ = 0; }
+
+ private:
+  const WireFacts& facts_;
+  bool icrc_;
+  IcrcSeeds seeds_;
+  wire::Address destination_;
+  std::uint32_t frames_ = 0;
+  std::uint32_t bytes_ = 0;
+  std::uint32_t frame_size_ = 0;  // of the first
+  std::uint32_t last_size_ = 0;
+  std::unique_ptr<std::uint8_t[]> buffer_;
+};
+
+}  // namespace weft::live

@@ -1,0 +1,318 @@
+// The UDP wire. One recvmmsg fills up to kSlots trains; each slot holds the largest datagram there is.
+// Few messages per call when they are large (the next layer reads them while they are still in the
+// second-level cache), many when they are small (a call costs as much as a small datagram).
+#include "live/wires/udp.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "core/base/check.h"
+
+namespace weft::live {
+namespace {
+
+constexpr std::size_t kSlots = 32;
+constexpr std::size_t kSlotBytes = 65536;
+constexpr std::size_t kSlotStride = kSlotBytes + 4096 + 192;  // slots start in different cache sets
+constexpr std::uint32_t kLargeMessage = 16384;
+constexpr std::size_t kControlBytes = 128;
+constexpr std::size_t kMaxSegments = 128;
+constexpr std::uint32_t kLargestTrain = 65507;  // 65535 - IPv4 - UDP: the kernel's bound on one send
+
+bool is_v4(const wire::Address& a) {
+  return std::all_of(a.bytes.begin(), a.bytes.begin() + 10, [](std::uint8_t b) { return b == 0; }) &&
+         a.bytes[10] == 0xFF && a.bytes[11] == 0xFF;
+}
+
+sockaddr_in to_sockaddr(const wire::Address& a, std::uint16_t port) {
+  sockaddr_in sa{};
+  sa.sin_family = AF_INET;
+  sa.sin_port = htons(port);
+  std::memcpy(&sa.sin_addr, &a.bytes[12], 4);
+  return sa;
+}
+
+wire::Address from_sockaddr(const sockaddr_in& sa) {
+  std::array<std::uint8_t, 4> b{};
+  std::memcpy(b.data(), &sa.sin_addr, 4);
+  return wire::Address::v4(b[0], b[1], b[2], b[3]);
+}
+
+std::string reason() { return std::strerror(errno); }
+
+bool set_option(int fd, int level, int name, int value) {
+  return setsockopt(fd, level, name, &value, sizeof value) == 0;
+}
+
+int get_option(int fd, int level, int name) {
+  int value = 0;
+  socklen_t size = sizeof value;
+  return getsockopt(fd, level, name, &value, &size) == 0 ? value : 0;
+}
+
+// As much socket memory as we are allowed: the privileged call first.
+void enlarge(int fd, int forced, int ordinary, std::uint32_t bytes) {
+  const int value = static_cast<int>(bytes);
+  if (!set_option(fd, SOL_SOCKET, forced, value)) set_option(fd, SOL_SOCKET, ordinary, value);
+}
+
+// Room for the one control message of a send, aligned as the kernel wants it.
+struct SegmentControl {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(std::uint16_t))> bytes{};
+
+  void attach(msghdr& message, std::uint16_t segment) {
+    message.msg_control = bytes.data();
+    message.msg_controllen = bytes.size();
+    cmsghdr* c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_UDP;
+    c->cmsg_type = UDP_SEGMENT;
+    c->cmsg_len = CMSG_LEN(sizeof segment);
+    std::memcpy(CMSG_DATA(c), &segment, sizeof segment);
+  }
+};
+
+// How many segments one send takes, found by sending one-byte segments from a scratch socket to
+// itself; 1 when the kernel does not segment.
+std::uint32_t probe_segments(const wire::Address& address) {
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return 1;
+  sockaddr_in self = to_sockaddr(address, 0);
+  socklen_t size = sizeof self;
+  std::uint32_t limit = 1;
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&self), size) == 0 &&
+      getsockname(fd, reinterpret_cast<sockaddr*>(&self), &size) == 0) {
+    std::array<std::uint8_t, kMaxSegments> bytes{};
+    for (const std::size_t count : {kMaxSegments, kMaxSegments / 2}) {
+      SegmentControl control;
+      iovec iov{bytes.data(), count};
+      msghdr message{};
+      message.msg_name = &self;
+      message.msg_namelen = size;
+      message.msg_iov = &iov;
+      message.msg_iovlen = 1;
+      control.attach(message, 1);
+      if (sendmsg(fd, &message, MSG_DONTWAIT) == static_cast<ssize_t>(count)) {
+        limit = static_cast<std::uint32_t>(count);
+        break;
+      }
+    }
+  }
+  close(fd);
+  return limit;
+}
+
+// MTU of the interface that the address belongs to; 1500 when none claims it.
+std::uint32_t interface_mtu(int fd, const wire::Address& address) {
+  const in_addr_t wanted = to_sockaddr(address, 0).sin_addr.s_addr;
+  std::uint32_t mtu = 1500;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return mtu;
+  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
+    if (i->ifa_addr == nullptr || i->ifa_netmask == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
+    sockaddr_in own{};
+    sockaddr_in mask{};
+    std::memcpy(&own, i->ifa_addr, sizeof own);
+    std::memcpy(&mask, i->ifa_netmask, sizeof mask);
+    // Any address of the loopback network is local; elsewhere only the interface's own is.
+    const bool loopback = (i->ifa_flags & IFF_LOOPBACK) != 0;
+    const in_addr_t covered = loopback ? mask.sin_addr.s_addr : ~in_addr_t{0};
+    if (((own.sin_addr.s_addr ^ wanted) & covered) != 0) continue;
+    ifreq request{};
+    std::strncpy(request.ifr_name, i->ifa_name, IFNAMSIZ - 1);
+    if (ioctl(fd, SIOCGIFMTU, &request) == 0) mtu = static_cast<std::uint32_t>(request.ifr_mtu);
+    break;
+  }
+  freeifaddrs(list);
+  return mtu;
+}
+
+std::string bind_sentence(const wire::Address& address, std::uint16_t port) {
+  const std::string where = to_text(address) + ", UDP port " + std::to_string(port);
+  switch (errno) {
+    case EADDRINUSE:
+      return where +
+             " is in use by another process; give this one an address of its own (any of "
+             "127.0.0.0/8 on this machine: weft run --addr 127.0.0.2 -- ...) or end the other";
+    case EADDRNOTAVAIL:
+      return "address " + to_text(address) +
+             " does not belong to this machine; take one that `ip addr` shows, "
+             "or any of 127.0.0.0/8";
+    default:
+      return "cannot bind " + where + ": " + reason();
+  }
+}
+
+}  // namespace
+
+std::string to_text(const wire::Address& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (is_v4(address)) {
+    inet_ntop(AF_INET, &address.bytes[12], text.data(), text.size());
+  } else {
+    inet_ntop(AF_INET6, address.bytes.data(), text.data(), text.size());
+  }
+  return text.data();
+}
+
+struct UdpWire::Buffers {
+  std::unique_ptr<std::uint8_t[]> bytes{new std::uint8_t[kSlots * kSlotStride]};
+  std::array<mmsghdr, kSlots> messages{};
+  std::array<iovec, kSlots> iovecs{};
+  std::array<sockaddr_in, kSlots> sources{};
+  struct alignas(cmsghdr) Control {
+    std::array<char, kControlBytes> bytes;
+  };
+  std::array<Control, kSlots> controls{};
+  std::array<RxTrain, kSlots> trains{};
+
+  void prepare(std::size_t i) {
+    iovecs[i] = {bytes.get() + i * kSlotStride, kSlotBytes};
+    msghdr& m = messages[i].msg_hdr;
+    m.msg_name = &sources[i];
+    m.msg_namelen = sizeof sources[i];
+    m.msg_iov = &iovecs[i];
+    m.msg_iovlen = 1;
+    m.msg_control = &controls[i];
+    m.msg_controllen = kControlBytes;
+    m.msg_flags = 0;
+  }
+
+  RxTrain read(std::size_t i) {
+    RxTrain t;
+    t.data = bytes.get() + i * kSlotStride;
+    t.bytes = messages[i].msg_len;
+    t.frame_size = t.bytes;
+    t.source = from_sockaddr(sources[i]);
+    t.source_port = ntohs(sources[i].sin_port);
+    msghdr& m = messages[i].msg_hdr;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+      if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
+        int segment = 0;
+        std::memcpy(&segment, CMSG_DATA(c), sizeof segment);
+        if (segment > 0) t.frame_size = std::min(t.bytes, static_cast<std::uint32_t>(segment));
+      } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
+        std::memcpy(&t.tos, CMSG_DATA(c), sizeof t.tos);
+      } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) {
+        int ttl = 0;
+        std::memcpy(&ttl, CMSG_DATA(c), sizeof ttl);
+        t.ttl = static_cast<std::uint8_t>(ttl);
+      }
+    }
+    return t;
+  }
+};
+
+UdpWire::UdpWire() : buffers_(std::make_unique<Buffers>()) {}
+
+UdpWire::~UdpWire() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std::uint16_t port,
+                                               const UdpOptions& options) {
+  if (!is_v4(address)) return fail("address " + to_text(address) + ": the udp wire speaks IPv4 only");
+  std::unique_ptr<UdpWire> wire(new UdpWire);
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return fail("cannot open a UDP socket: " + reason());
+  wire->fd_ = fd;
+  if (!set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)) {
+    return fail("cannot set IP_MTU_DISCOVER, without which no ICRC is right: " + reason());
+  }
+  // What the network tells beside the bytes; a kernel without one of these just does not tell.
+  set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
+  set_option(fd, IPPROTO_IP, IP_RECVTTL, 1);
+  if (options.segmentation) set_option(fd, SOL_UDP, UDP_GRO, 1);
+  enlarge(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.receive_buffer);
+  enlarge(fd, SO_SNDBUFFORCE, SO_SNDBUF, options.send_buffer);
+  const sockaddr_in self = to_sockaddr(address, port);
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&self), sizeof self) != 0) {
+    return fail(bind_sentence(address, port));
+  }
+  WireFacts& facts = wire->facts_;
+  facts.address = address;
+  facts.port = port;
+  facts.mtu = interface_mtu(fd, address);
+  facts.max_frames = options.segmentation ? probe_segments(address) : 1;
+  facts.identification_counts = facts.max_frames > 1;
+  if (!facts.identification_counts) facts.max_frames = kMaxSegments / 2;  // of one sendmmsg
+  facts.max_bytes = kLargestTrain;
+  facts.receive_buffer = static_cast<std::uint64_t>(get_option(fd, SOL_SOCKET, SO_RCVBUF));
+  return wire;
+}
+
+std::span<const RxTrain> UdpWire::receive(Time) {
+  Buffers& b = *buffers_;
+  for (std::size_t i = 0; i < batch_; ++i) b.prepare(i);
+  const int got = recvmmsg(fd_, b.messages.data(), batch_, MSG_DONTWAIT, nullptr);
+  if (got <= 0) return {};
+  const auto count = static_cast<std::size_t>(got);
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes += b.messages[i].msg_len;
+    b.trains[i] = b.read(i);
+  }
+  if (bytes / count >= kLargeMessage) {
+    batch_ = 2;
+  } else if (count == batch_) {
+    batch_ = static_cast<std::uint32_t>(std::min<std::size_t>(kSlots, batch_ * 2U));
+  } else {
+    batch_ = static_cast<std::uint32_t>(count);
+  }
+  return {b.trains.data(), count};
+}
+
+SendStatus UdpWire::send(const TxTrain& train) {
+  DCHECK(train.bytes.size() <= kLargestTrain && train.frame_size != 0);
+  if (train.frame_size < train.bytes.size() && !facts_.identification_counts) return send_singly(train);
+  sockaddr_in to = to_sockaddr(train.destination, facts_.port);
+  iovec iov{const_cast<std::uint8_t*>(train.bytes.data()), train.bytes.size()};
+  msghdr message{};
+  message.msg_name = &to;
+  message.msg_namelen = sizeof to;
+  message.msg_iov = &iov;
+  message.msg_iovlen = 1;
+  SegmentControl control;
+  if (train.frame_size < train.bytes.size()) {
+    control.attach(message, static_cast<std::uint16_t>(train.frame_size));
+  }
+  if (sendmsg(fd_, &message, MSG_DONTWAIT) >= 0) return SendStatus::kSent;
+  if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) return SendStatus::kFull;
+  // A device that cannot checksum refuses segmentation: from here on without. This train is lost, for
+  // its ICRCs were computed for other identifications.
+  if (errno == EIO) facts_.identification_counts = false;
+  return SendStatus::kFailed;
+}
+
+SendStatus UdpWire::send_singly(const TxTrain& train) {
+  sockaddr_in to = to_sockaddr(train.destination, facts_.port);
+  std::array<mmsghdr, kMaxSegments> messages{};
+  std::array<iovec, kMaxSegments> iovecs{};
+  unsigned count = 0;
+  for (std::size_t at = 0; at < train.bytes.size() && count < kMaxSegments; at += train.frame_size, ++count) {
+    const std::size_t length = std::min<std::size_t>(train.frame_size, train.bytes.size() - at);
+    iovecs[count] = {const_cast<std::uint8_t*>(train.bytes.data()) + at, length};
+    msghdr& m = messages[count].msg_hdr;
+    m.msg_name = &to;
+    m.msg_namelen = sizeof to;
+    m.msg_iov = &iovecs[count];
+    m.msg_iovlen = 1;
+  }
+  // A train that only partly fitted counts as sent: loss recovery knows better than a queue here.
+  if (sendmmsg(fd_, messages.data(), count, MSG_DONTWAIT) > 0) return SendStatus::kSent;
+  return errno == EAGAIN || errno == ENOBUFS || errno == EINTR ? SendStatus::kFull : SendStatus::kFailed;
+}
+
+}  // namespace weft::live

@@ -1,0 +1,59 @@
+// RoCEv2 over an ordinary UDP socket: no root, no raw frames, any kernel from 4.18 on.
+//
+// The socket is bound and never connected, with IP_MTU_DISCOVER = DO: only then does the kernel write
+// predictable IPv4 identifications (0, or the segment index under UDP_SEGMENT), which the ICRC
+// covers (wire-reference §1.9). Trains leave through UDP_SEGMENT and arrive through UDP_GRO, whose
+// control message gives the segment size; where the kernel or the device lacks the former, frames
+// leave one by one through sendmmsg. How many segments one call takes (64, or 128 on newer kernels)
+// is probed on a scratch socket, for no option tells.
+//
+// Source port. DESIGN §4.6 wants f(destination slot, QP), so that GRO on the far side cannot merge
+// trains of two slots. A socket's source port is its bound port, and RoCEv2 fixes the destination
+// port, so with one socket per process the source port is 4791 for everybody. That is right as long
+// as one process has an address to itself (the skeleton's rule): there is one slot, and nothing to
+// keep apart. More entropy needs more sockets, bound to other ports and used for sending only, whose
+// far side then sees `source_port`; the ICRC already takes the port from the packet.
+//
+// A second process on the same address is refused by bind(): SO_REUSEADDR and SO_REUSEPORT stay off.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "core/base/result.h"
+#include "live/wires/wire.h"
+
+namespace weft::live {
+
+struct UdpOptions {
+  std::uint32_t receive_buffer = 32U << 20U;  // asked for; the system may grant less
+  std::uint32_t send_buffer = 4U << 20U;
+  bool segmentation = true;  // false: as on a kernel without UDP_SEGMENT
+};
+
+class UdpWire final : public Wire {
+ public:
+  // `port` is ours and every peer's: 4791, except in tests.
+  static Result<std::unique_ptr<UdpWire>> open(const wire::Address& address, std::uint16_t port,
+                                               const UdpOptions& options = {});
+  ~UdpWire() override;
+
+  const WireFacts& facts() const override { return facts_; }
+  std::span<const RxTrain> receive(Time now) override;
+  SendStatus send(const TxTrain& train) override;
+  int descriptor() const override { return fd_; }
+
+ private:
+  struct Buffers;  // receive slots and their message headers
+  UdpWire();
+  SendStatus send_singly(const TxTrain& train);
+
+  int fd_ = -1;
+  std::uint32_t batch_ = 1;  // messages per recvmmsg, adapted to their size
+  WireFacts facts_;
+  std::unique_ptr<Buffers> buffers_;
+};
+
+// The IPv4 address in text, for sentences.
+std::string to_text(const wire::Address& address);
+
+}  // namespace weft::live

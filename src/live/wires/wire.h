@@ -1,0 +1,73 @@
+// A wire moves frames in trains. A frame is one UDP payload, BTH to ICRC; a train is several frames
+// of one size back to back in memory (the last may be shorter), to or from one address. The kernel's
+// segmentation offload (UDP_SEGMENT, UDP_GRO) takes and gives exactly that, and one system call per
+// train instead of one per frame is worth 8 to 90 times (peers.md §2), so trains are the unit here.
+//
+// Implementations: udp.h (a socket), impaired.h (another wire made worse). A virtual call per train
+// is noise beside the system call behind it.
+//
+// Not thread-safe: a wire belongs to whoever drives its shard.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/base/units.h"
+#include "core/wire/packet.h"
+
+namespace weft::live {
+
+// Frames as they came. The bytes are the wire's until its next receive(); the reader may change them.
+struct RxTrain {
+  std::uint8_t* data = nullptr;
+  std::uint32_t bytes = 0;        // of all frames
+  std::uint32_t frame_size = 0;   // of every frame but the last
+  std::uint32_t first_index = 0;  // of the first frame in the train the sender made, as far as we know
+  wire::Address source;
+  std::uint16_t source_port = 0;
+  std::uint8_t tos = 0;
+  std::uint8_t ttl = 0;
+};
+
+struct TxTrain {
+  std::span<const std::uint8_t> bytes;
+  std::uint32_t frame_size = 0;
+  wire::Address destination;
+};
+
+enum class SendStatus : std::uint8_t {
+  kSent,
+  kFull,    // nothing was sent; try the same train later
+  kFailed,  // the network refused it; it is lost, as packets may be
+};
+
+// What a wire can carry; fixed once it is open.
+struct WireFacts {
+  wire::Address address;            // ours
+  std::uint16_t port = 0;           // ours
+  std::uint32_t mtu = 0;            // of the interface: IP header and all that follows
+  std::uint32_t max_frames = 1;     // per train
+  std::uint32_t max_bytes = 65000;  // per train
+  // The IPv4 identification that frame i of a train leaves with: i, or always 0 (wire-reference §1.9).
+  bool identification_counts = false;
+  std::uint64_t receive_buffer = 0;  // bytes of kernel memory that may wait for us, truesize
+};
+
+class Wire {
+ public:
+  Wire() = default;
+  virtual ~Wire() = default;
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  virtual const WireFacts& facts() const = 0;
+  // What has arrived, in order; empty when nothing waits.
+  virtual std::span<const RxTrain> receive(Time now) = 0;
+  virtual SendStatus send(const TxTrain& train) = 0;
+  // Readable when receive() may have something, except for what next_due() announces.
+  virtual int descriptor() const = 0;
+  // When a frame that the wire itself holds back becomes due.
+  virtual Time next_due() const { return kNever; }
+};
+
+}  // namespace weft::live
