@@ -43,11 +43,12 @@ struct Setting {
   const char* variable;
   const char* option;  // of `weft run`, without dashes
   const char* help;
-  Result<void> (*parse)(std::string_view text, Options& options);
+  // `field` is how an error names it: the variable, or the option with its dashes.
+  Result<void> (*parse)(const char* field, std::string_view text, Options& options);
 };
 std::span<const Setting> settings();
 
 // Reads every WEFT_* variable through `get` (getenv's signature).
-Result<Options> options_from_environment(const char* (*get)(const char* name));
+Result<Options> options_from_environment(char* (*get)(const char* name));
 
 }  // namespace weft::live

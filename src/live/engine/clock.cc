@@ -1,0 +1,21 @@
+#include "live/engine/clock.h"
+
+#include <ctime>
+
+namespace weft::live {
+namespace {
+
+std::int64_t monotonic_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+}  // namespace
+
+// One hour in, so that a deadline a little before "now" is a valid Time from the first moment.
+Clock::Clock() : base_ns_(monotonic_ns() - 3'600'000'000'000) {}
+
+Time Clock::now() const { return Time{(monotonic_ns() - base_ns_) * 1'000}; }
+
+}  // namespace weft::live

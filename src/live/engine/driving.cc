@@ -1,0 +1,162 @@
+// Who moves packets, and when (DESIGN §4.6).
+//
+// A program that polls drives the shard itself: poll() receives, and sends what became possible. A
+// background thread takes over when nobody polled for kTakeOver and then sleeps on the socket. While a
+// program polls, the thread must not sleep on the socket, for every packet would then wake it on the
+// core that the program spins on; it looks at the time instead, ever more rarely.
+//
+// Doorbells: the first post transmits at once when nothing of its path is in flight; later ones wait
+// for the next poll, kMostPosts of them, or kLongestWait, because packets that leave together cost one
+// system call. If nobody polls, every post transmits.
+//
+// Replies first: a poll that finds completions returns at once and owes the ACKs to the next call into
+// the Nic, so that a reply posted right away shares their train.
+#include <poll.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "live/engine/nic_state.h"
+
+namespace weft::live {
+namespace {
+
+constexpr Duration kTakeOver = microseconds(50);
+constexpr std::uint32_t kMostPosts = 32;
+constexpr Duration kLongestWait = microseconds(5);
+// With traffic lately the background thread looks at least this often, so that a post needs no system
+// call to make it watch a new deadline (the smallest retransmission time-out is this long).
+constexpr Duration kAlert = milliseconds(1);
+constexpr Duration kLately = milliseconds(100);
+constexpr std::uint32_t kTurns = 8;  // receive batches per turn; programs get in between
+
+}  // namespace
+
+bool Nic::program_drives(Time now) const {
+  return now - Time{polled_at_.load(std::memory_order_relaxed)} < kTakeOver;
+}
+
+bool Nic::watched(Time now) const {
+  return Time{wakes_at_.load(std::memory_order_relaxed)} <= now + kTakeOver;
+}
+
+void Nic::transmit_owned(Time now) {
+  posts_ = 0;
+  owed_ = false;
+  transmitted_at_ = now;
+  shard_.transmit(now, *wire_);
+  // The background thread may be asleep since before there were deadlines.
+  if (shard_.next_deadline() < Time{wakes_at_.load(std::memory_order_relaxed)}) wake();
+}
+
+std::uint32_t Nic::poll(CqId cq, std::span<Completion> out) {
+  if (!ownership_.try_acquire()) return 0;
+  std::uint32_t n = device().poll_cq(cq, out);
+  if (n == 0 || owed_) {
+    const Time now = clock_.now();
+    if (!armed_) polled_at_.store(now.ps, std::memory_order_relaxed);
+    if (owed_ || posts_ != 0) transmit_owned(now);
+    if (n == 0) {
+      const bool received = shard_.receive(now, *wire_);
+      n = device().poll_cq(cq, out);
+      if (n != 0) {
+        owed_ = shard_.owes_control();
+        if (owed_ && !watched(now)) wake();
+      } else {
+        if (received || shard_.wire_was_full()) transmit_owned(now);
+        if (!received && shard_.fire(now)) transmit_owned(now);
+      }
+      dispatch_events_owned();
+    }
+  }
+  if (n != 0) armed_ = false;
+  ownership_.release();
+  return n;
+}
+
+void Nic::end_posting(const QpRecord& qp) {
+  if (posts_ != 0) {
+    const Time now = clock_.now();
+    if (posts_ >= kMostPosts || !qp.has_path || device().path_in_flight(qp.path).n == 0 ||
+        !program_drives(now) || now - transmitted_at_ > kLongestWait || !watched(now)) {
+      transmit_owned(now);
+    }
+  }
+  dispatch_events_owned();
+  ownership_.release();
+}
+
+void Nic::arm_owned() {
+  armed_ = true;
+  polled_at_.store(kLongAgo);
+  if (parked_.load()) wake();
+}
+
+void Nic::hand_over() {
+  const Owned owned(ownership_);
+  if (owed_ || posts_ != 0) transmit_owned(clock_.now());
+  polled_at_.store(kLongAgo);
+  if (parked_.load()) wake();
+}
+
+void Nic::wake() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = write(wake_fd_, &one, sizeof one);
+}
+
+// Sleeps until `until`, a wake(), or (if asked) something on the wire.
+void Nic::sleep(Time now, Time until, bool watch_wire) {
+  pollfd fds[2] = {{wake_fd_, POLLIN, 0}, {wire_->descriptor(), POLLIN, 0}};
+  const std::int64_t ns = std::max<std::int64_t>(0, (until - now).ns());
+  const timespec wait{ns / 1'000'000'000, ns % 1'000'000'000};
+  ppoll(fds, watch_wire ? 2 : 1, until == kNever ? nullptr : &wait, nullptr);
+  if ((fds[0].revents & POLLIN) != 0) {
+    std::uint64_t drop = 0;
+    [[maybe_unused]] const ssize_t n = read(wake_fd_, &drop, sizeof drop);
+  }
+}
+
+// One turn at the wheel; returns when the next is due, unless the wire has something before. What it
+// returns is announced under the ownership: who arms an earlier deadline later on sees it and wakes us.
+Time Nic::background_turn(Time now, Time& moved_at) {
+  const Owned owned(ownership_);
+  posts_ = 0;
+  owed_ = false;
+  const bool moved = shard_.step(now, *wire_, kTurns);
+  dispatch_events_owned();
+  Time until = now;
+  if (moved || shard_.wire_was_full()) {
+    moved_at = now;
+  } else {
+    until = std::min(shard_.next_deadline(), wire_->next_due());
+    if (now - moved_at < kLately) until = std::min(until, now + kAlert);
+  }
+  wakes_at_.store(until.ps, std::memory_order_relaxed);
+  return until;
+}
+
+void Nic::background() {
+  // Signals are for the program's own threads; deadlines are finer than the default slack of 50 us.
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  prctl(PR_SET_TIMERSLACK, 1UL);
+  Time moved_at{};
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    const Time now = clock_.now();
+    if (!program_drives(now)) {
+      const Time until = background_turn(now, moved_at);
+      if (until > now) sleep(now, until, true);
+      continue;
+    }
+    parked_.store(true);
+    const Time until = Time{polled_at_.load()} + kTakeOver;
+    wakes_at_.store(until.ps, std::memory_order_relaxed);
+    if (until > now) sleep(now, until, false);
+    parked_.store(false);
+  }
+}
+
+}  // namespace weft::live

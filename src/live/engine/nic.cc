@@ -1,0 +1,125 @@
+// Opening a Nic, and telling programs about events.
+#include "live/engine/nic.h"
+
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "live/engine/nic_state.h"
+#include "live/engine/sizing.h"
+#include "live/wires/impaired.h"
+#include "live/wires/udp.h"
+
+namespace weft::live {
+namespace {
+
+constexpr std::uint16_t kRocePort = 4791;
+constexpr std::uint32_t kMostInline = 1024;
+constexpr std::uint32_t kMostSges = 32;
+constexpr std::uint32_t kMostReads = 128;
+
+std::uint64_t unpredictable() {
+  std::uint64_t v = 0;
+  // Blocks only before the system's pool is initialised; a short read cannot happen below 256 bytes.
+  while (getrandom(&v, sizeof v, 0) != static_cast<ssize_t>(sizeof v)) {
+  }
+  return v;
+}
+
+bool impaired(const impair::ImpairConfig& c) { return !c.clean() || c.delay.ps != 0; }
+
+std::uint64_t fold(const wire::Address& a) {
+  std::uint64_t v = 0xCBF2'9CE4'8422'2325ULL;
+  for (const std::uint8_t b : a.bytes) v = (v ^ b) * 0x100'0000'01B3ULL;
+  return v;
+}
+
+Attributes describe(const Options& options, const WireFacts& facts, const DeviceConfig& config) {
+  Attributes a;
+  a.address = facts.address;
+  // An EUI-64 with the local bit set, from the address.
+  a.guid = (fold(facts.address) & ~0x0300'0000'0000'0000ULL) | 0x0200'0000'0000'0000ULL;
+  a.mode = options.mode;
+  a.active_mtu = verbs_mtu(facts.mtu);
+  a.max_qp = config.max_qp;
+  a.max_qp_wr = config.max_ring;
+  a.max_sge = kMostSges;
+  a.max_inline = kMostInline;
+  a.max_cq = config.max_cq;
+  a.max_cqe = config.max_cqe;
+  a.max_mr = config.max_mr;
+  a.max_mr_size = UINT64_MAX >> 1U;
+  a.max_pd = config.max_pd;
+  a.max_qp_rd_atomic = kMostReads;
+  a.max_qp_init_rd_atomic = kMostReads;
+  return a;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Nic>> open_nic(const Options& options) {
+  auto udp = UdpWire::open(options.address, kRocePort);
+  if (!udp) return tl::unexpected(udp.error());
+  std::unique_ptr<Wire> wire = std::move(*udp);
+  if (impaired(options.impairments)) {
+    // Two processes with the same seed must not lose the same packets.
+    const std::uint64_t seed = (options.seed != 0 ? options.seed : unpredictable()) ^ fold(options.address);
+    wire = std::make_unique<ImpairedWire>(std::move(wire), options.impairments, seed);
+  }
+  const DeviceConfig config = size_device(wire->facts(), unpredictable());
+  auto nic = std::make_shared<Nic>(options, std::move(wire), config);
+  const auto started = nic->start();
+  if (!started) return tl::unexpected(started.error());
+  return nic;
+}
+
+Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig& config)
+    : cqs(config.max_cq),
+      qps(std::size_t{1} << config.qpn_bits),
+      mrs(config.max_mr),
+      pd_owners(config.max_pd),
+      wire_(std::move(wire)),
+      shard_(config, wire_->facts(), options.icrc),
+      qpn_mask_((1U << config.qpn_bits) - 1U),
+      attributes_(describe(options, wire_->facts(), config)) {}
+
+Result<void> Nic::start() {
+  wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake_fd_ < 0) return fail(std::string("cannot open an eventfd: ") + std::strerror(errno));
+  thread_ = std::thread([this] { background(); });
+  return {};
+}
+
+Nic::~Nic() {
+  stopping_ = true;
+  if (wake_fd_ >= 0) wake();
+  if (thread_.joinable()) thread_.join();
+  if (wake_fd_ >= 0) close(wake_fd_);
+}
+
+void Nic::dispatch_events_owned() {
+  Event e;
+  while (device().poll_event(e)) {
+    switch (e.kind) {
+      case EventKind::kCompletion:
+        if (CqRecord* cq = cqs[e.cq.v].get(); cq != nullptr && cq->channel != nullptr) {
+          cq->channel->queue->push({e.kind, cq, nullptr});
+        }
+        break;
+      case EventKind::kCqError:
+        if (CqRecord* cq = cqs[e.cq.v].get(); cq != nullptr) cq->async->push({e.kind, cq, nullptr});
+        break;
+      default:
+        if (QpRecord* qp = qp_slot(e.qpn).get(); qp != nullptr && qp->qpn == e.qpn) {
+          qp->async->push({e.kind, nullptr, qp});
+        }
+        break;
+    }
+  }
+}
+
+}  // namespace weft::live

@@ -1,0 +1,87 @@
+// The inside of a Nic: wire and shard under one ownership, the resources' records, and the background
+// thread. Methods whose name ends in `_owned` need the ownership; the others take it.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "live/engine/clock.h"
+#include "live/engine/event_queue.h"
+#include "live/engine/nic.h"
+#include "live/engine/ownership.h"
+#include "live/engine/records.h"
+#include "live/engine/shard.h"
+
+namespace weft::live {
+
+class Nic {
+ public:
+  Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig& config);
+  ~Nic();  // stops the background thread
+  Nic(const Nic&) = delete;
+  Nic& operator=(const Nic&) = delete;
+  Result<void> start();
+
+  // --- driving (driving.cc) ---
+  std::uint32_t poll(CqId cq, std::span<Completion> out);
+  void begin_posting() { ownership_.acquire(); }
+  void count_post_owned() { ++posts_; }
+  void end_posting(const QpRecord& qp);
+  // The calling program is about to sleep: from here on the background thread drives.
+  void hand_over();
+  void arm_owned();  // a completion queue was armed: empty polls no longer mean that a program drives
+
+  // --- what contexts reach through ---
+  Ownership& ownership() { return ownership_; }
+  Shard& shard() { return shard_; }
+  Device& device() { return shard_.device(); }
+  const Clock& clock() const { return clock_; }
+  const Attributes& attributes() const { return attributes_; }
+  wire::Mode mode() const { return attributes_.mode; }
+  // Tells programs what happened (completion channels, asynchronous events).
+  void dispatch_events_owned();
+
+  // Records by CqId, by queue pair number (low bits) and by key (index); empty where there is none.
+  std::vector<std::unique_ptr<CqRecord>> cqs;
+  std::vector<std::unique_ptr<QpRecord>> qps;
+  std::vector<std::pair<Key, const Context*>> mrs;
+  std::vector<const Context*> pd_owners;
+  std::vector<std::pair<std::unique_ptr<CompletionChannel>, const Context*>> channels;
+  std::unique_ptr<QpRecord>& qp_slot(Qpn qpn) { return qps[qpn.v & qpn_mask_]; }
+
+ private:
+  void background();
+  Time background_turn(Time now, Time& moved_at);
+  void sleep(Time now, Time until, bool watch_wire);
+  void wake();
+  bool program_drives(Time now) const;
+  // Whether the background thread looks soon enough for work to be left to it.
+  bool watched(Time now) const;
+  void transmit_owned(Time now);
+
+  Clock clock_;
+  std::unique_ptr<Wire> wire_;
+  Shard shard_;
+  std::uint32_t qpn_mask_;
+  Attributes attributes_;
+  Ownership ownership_;
+
+  // Under the ownership.
+  std::uint32_t posts_ = 0;  // since the last transmit
+  Time transmitted_at_{};
+  bool owed_ = false;   // the last poll returned before ACKs and data left
+  bool armed_ = false;  // a completion queue is armed and nothing was polled since
+
+  std::atomic<std::int64_t> polled_at_{kLongAgo};  // when a program last drove, picoseconds
+  std::atomic<std::int64_t> wakes_at_{INT64_MAX};  // when the background thread looks next
+  std::atomic<bool> parked_{false};                // it sleeps and does not watch the wire
+  std::atomic<bool> stopping_{false};
+  int wake_fd_ = -1;
+  std::thread thread_;
+
+  static constexpr std::int64_t kLongAgo = INT64_MIN / 2;
+};
+
+}  // namespace weft::live

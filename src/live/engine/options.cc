@@ -1,0 +1,111 @@
+#include "live/engine/options.h"
+
+#include <arpa/inet.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "core/base/parse.h"
+
+namespace weft::live {
+namespace {
+
+tl::unexpected<Error> not_one_of(const char* field, std::string_view text, const char* allowed) {
+  return fail(std::string(field) + ": '" + std::string(text) + "' is not " + allowed);
+}
+
+Result<void> parse_address(const char* field, std::string_view text, Options& o) {
+  std::array<std::uint8_t, 4> b{};
+  if (inet_pton(AF_INET, std::string(text).c_str(), b.data()) != 1) {
+    return not_one_of(field, text, "an IPv4 address, such as 127.0.0.1");
+  }
+  // What cannot be a process's own address: any, broadcast, multicast and reserved.
+  if (b[0] == 0 || b[0] >= 224) {
+    return not_one_of(field, text,
+                      "the address of one host; take one that `ip addr` shows or any of 127.0.0.0/8");
+  }
+  o.address = wire::Address::v4(b[0], b[1], b[2], b[3]);
+  return {};
+}
+
+Result<void> parse_mode(const char* field, std::string_view text, Options& o) {
+  if (text == "roce") {
+    o.mode = wire::Mode::kRoce;
+  } else if (text == "irn") {
+    o.mode = wire::Mode::kIrn;
+  } else {
+    return not_one_of(field, text, "a mode: roce or irn");
+  }
+  return {};
+}
+
+Result<void> parse_icrc(const char* field, std::string_view text, Options& o) {
+  if (text != "on" && text != "off") return not_one_of(field, text, "on or off");
+  o.icrc = text == "on";
+  return {};
+}
+
+Result<void> parse_seed(const char* field, std::string_view text, Options& o) {
+  const auto seed = parse_integer(field, text, 1, UINT64_MAX);
+  if (!seed) return tl::unexpected(seed.error());
+  o.seed = *seed;
+  return {};
+}
+
+template <std::uint32_t impair::ImpairConfig::*kMember>
+Result<void> parse_chance(const char* field, std::string_view text, Options& o) {
+  const auto value = parse_probability(field, text);
+  if (!value) return tl::unexpected(value.error());
+  o.impairments.*kMember = *value;
+  return {};
+}
+
+template <Duration impair::ImpairConfig::*kMember>
+Result<void> parse_span(const char* field, std::string_view text, Options& o) {
+  const auto value = parse_duration(field, text);
+  if (!value) return tl::unexpected(value.error());
+  // A held frame outlives every time-out long before this; more is a slip of the unit.
+  if (*value > seconds(10)) return not_one_of(field, text, "a time of at most 10s");
+  o.impairments.*kMember = *value;
+  return {};
+}
+
+using Config = impair::ImpairConfig;
+
+constexpr std::array kSettings{
+    Setting{"WEFT_ADDR", "addr", "IPv4 address of this process, its GID [127.0.0.1]", parse_address},
+    Setting{"WEFT_MODE", "mode", "transport of its requests: roce or irn [roce]", parse_mode},
+    Setting{"WEFT_LOSS", "loss", "drop received packets with this probability, such as 1%",
+            parse_chance<&Config::loss>},
+    Setting{"WEFT_DUPLICATE", "duplicate", "deliver received packets twice with this probability",
+            parse_chance<&Config::duplicate>},
+    Setting{"WEFT_REORDER", "reorder", "hold received packets back with this probability",
+            parse_chance<&Config::reorder>},
+    Setting{"WEFT_REORDER_BY", "reorder-by", "... for this long [100us]", parse_span<&Config::reorder_by>},
+    Setting{"WEFT_CORRUPT", "corrupt", "flip a bit of received packets with this probability",
+            parse_chance<&Config::corrupt>},
+    Setting{"WEFT_DELAY", "delay", "delay every received packet, such as 50us", parse_span<&Config::delay>},
+    Setting{"WEFT_JITTER", "jitter", "... by up to this much more", parse_span<&Config::jitter>},
+    Setting{"WEFT_SEED", "seed", "seed of all these [random]", parse_seed},
+    Setting{"WEFT_ICRC", "icrc", "on or off; off must be agreed by both ends [on]", parse_icrc},
+};
+
+}  // namespace
+
+std::span<const Setting> settings() { return kSettings; }
+
+Result<Options> options_from_environment(char* (*get)(const char* name)) {
+  Options o;
+  for (const Setting& s : kSettings) {
+    const char* text = get(s.variable);
+    if (text == nullptr) continue;
+    const auto parsed = s.parse(s.variable, text, o);
+    if (!parsed) return tl::unexpected(parsed.error());
+  }
+  const auto valid = o.impairments.validate();
+  if (!valid) return tl::unexpected(valid.error());
+  return o;
+}
+
+}  // namespace weft::live

@@ -1,0 +1,88 @@
+// The environment table: what a program started by `weft run` reads.
+#include "live/engine/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace weft::live {
+namespace {
+
+using ::testing::HasSubstr;
+
+char* nothing(const char*) { return nullptr; }
+
+// Nothing set: loopback, roce, a perfect network, ICRC on.
+TEST(Options, DefaultsAreLoopbackAndAPerfectNetwork) {
+  const auto o = options_from_environment(nothing);
+  ASSERT_TRUE(o.has_value());
+  EXPECT_EQ(o->address, wire::Address::v4(127, 0, 0, 1));
+  EXPECT_EQ(o->mode, wire::Mode::kRoce);
+  EXPECT_TRUE(o->impairments.clean());
+  EXPECT_TRUE(o->icrc);
+}
+
+// Every variable reaches its field.
+TEST(Options, EveryVariableReachesItsField) {
+  const auto o = options_from_environment([](const char* name) -> char* {
+    static char values[][16] = {"127.0.0.9", "irn",  "1%",  "2%",   "3%", "20us",
+                                "4%",        "50us", "5us", "4711", "off"};
+    const auto rows = settings();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (std::strcmp(rows[i].variable, name) == 0) return values[i];
+    }
+    return nullptr;
+  });
+  ASSERT_TRUE(o.has_value()) << o.error().message;
+  EXPECT_EQ(o->address, wire::Address::v4(127, 0, 0, 9));
+  EXPECT_EQ(o->mode, wire::Mode::kIrn);
+  EXPECT_EQ(o->impairments.loss, 10'000U);
+  EXPECT_EQ(o->impairments.duplicate, 20'000U);
+  EXPECT_EQ(o->impairments.reorder, 30'000U);
+  EXPECT_EQ(o->impairments.reorder_by, microseconds(20));
+  EXPECT_EQ(o->impairments.corrupt, 40'000U);
+  EXPECT_EQ(o->impairments.delay, microseconds(50));
+  EXPECT_EQ(o->impairments.jitter, microseconds(5));
+  EXPECT_EQ(o->seed, 4711U);
+  EXPECT_FALSE(o->icrc);
+}
+
+// A bad value is one sentence that names the field, the value and what is allowed.
+TEST(Options, BadValuesAreNamed) {
+  const struct {
+    const char* variable;
+    const char* value;
+    const char* sentence;
+  } cases[] = {
+      {"WEFT_ADDR", "localhost", "WEFT_ADDR: 'localhost' is not an IPv4 address"},
+      {"WEFT_ADDR", "0.0.0.0", "not the address of one host"},
+      {"WEFT_ADDR", "239.1.1.1", "not the address of one host"},
+      {"WEFT_MODE", "tcp", "WEFT_MODE: 'tcp' is not a mode: roce or irn"},
+      {"WEFT_LOSS", "1", "WEFT_LOSS"},
+      {"WEFT_LOSS", "101%", "WEFT_LOSS: '101%' is not a probability"},
+      {"WEFT_DELAY", "50", "WEFT_DELAY: '50' is not a time"},
+      {"WEFT_DELAY", "11s", "at most 10s"},
+      {"WEFT_SEED", "x", "WEFT_SEED"},
+      {"WEFT_ICRC", "maybe", "WEFT_ICRC: 'maybe' is not on or off"},
+  };
+  for (const auto& c : cases) {
+    Options o;
+    bool known = false;
+    for (const Setting& s : settings()) {
+      if (std::strcmp(s.variable, c.variable) != 0) continue;
+      known = true;
+      const auto r = s.parse(s.variable, c.value, o);
+      if (std::strcmp(c.value, "1") == 0) {
+        EXPECT_TRUE(r.has_value());  // certain loss is a probability too
+        continue;
+      }
+      ASSERT_FALSE(r.has_value()) << c.variable << '=' << c.value;
+      EXPECT_THAT(r.error().message, HasSubstr(c.sentence));
+    }
+    EXPECT_TRUE(known) << c.variable;
+  }
+}
+
+}  // namespace
+}  // namespace weft::live

@@ -1,0 +1,51 @@
+// Who drives the shard: one lock that is usually only tried. Three states, as in Drepper's "Futexes
+// are tricky": free, held, held with somebody asleep on it. A polling thread that finds it held goes
+// away; a posting thread waits, briefly at first, then in the kernel.
+#pragma once
+#include <atomic>
+
+namespace weft::live {
+
+class Ownership {
+ public:
+  bool try_acquire() {
+    int expected = kFree;
+    return state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
+  }
+  void acquire() {
+    if (!try_acquire()) acquire_slowly();
+  }
+  void release() {
+    if (state_.exchange(kFree, std::memory_order_release) == kAwaited) state_.notify_one();
+  }
+
+ private:
+  static constexpr int kFree = 0;
+  static constexpr int kHeld = 1;
+  static constexpr int kAwaited = 2;
+
+  void acquire_slowly() {
+    for (int spins = 0; spins < 200; ++spins) {
+      __builtin_ia32_pause();
+      if (state_.load(std::memory_order_relaxed) == kFree && try_acquire()) return;
+    }
+    // Taken in the awaited state, for there may be others asleep.
+    while (state_.exchange(kAwaited, std::memory_order_acquire) != kFree) state_.wait(kAwaited);
+  }
+
+  std::atomic<int> state_{kFree};
+};
+
+class Owned {
+ public:
+  explicit Owned(Ownership& o) : o_(o) { o_.acquire(); }
+  ~Owned() { o_.release(); }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+
+ private:
+  Ownership& o_;
+};
+
+}  // namespace weft::live

@@ -1,0 +1,57 @@
+// The Sink of the live world: received bytes into registered memory, atomics on it.
+//
+// The Device has checked key, rights and bounds. What is left to this file is visibility: a program
+// may watch the last byte of a WRITE from another thread, so the bytes of one placement are stored
+// before its last eight, and those with one store (x86 keeps the order of stores; elsewhere the fence
+// does). memcpy alone promises no order and does write its tail early.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "core/transport/sink.h"
+
+namespace weft::live {
+
+inline void copy_in_order(std::uint8_t* to, const std::uint8_t* from, std::uint32_t length) {
+  constexpr std::uint32_t kTail = sizeof(std::uint64_t);
+  if (length >= kTail) {
+    std::memcpy(to, from, length - kTail);
+    to += length - kTail;
+    from += length - kTail;
+    length = kTail;
+  }
+  std::atomic_thread_fence(std::memory_order_release);
+  if (length == kTail) {
+    std::uint64_t tail = 0;
+    std::memcpy(&tail, from, kTail);
+    std::memcpy(to, &tail, kTail);
+  } else {
+    for (std::uint32_t i = 0; i < length; ++i) to[i] = from[i];
+  }
+}
+
+struct MemorySink {
+  std::span<std::uint8_t* const> regions;
+  std::span<const std::uint8_t* const> payloads;  // by packet
+
+  bool place(const Placement& p) {
+    copy_in_order(regions[p.region.v] + p.offset, payloads[p.packet] + p.payload_offset, p.length);
+    return true;
+  }
+
+  AtomicResult execute(const AtomicRequest& a) {
+    auto* const at = reinterpret_cast<std::uint64_t*>(regions[a.region.v] + a.offset);
+    // The Device aligned the address the peer names; the memory behind it may lie otherwise.
+    if (reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint64_t) != 0) return {};
+    const std::atomic_ref<std::uint64_t> word(*at);
+    if (!a.compare_swap) return {true, word.fetch_add(a.swap_or_add)};
+    std::uint64_t seen = a.compare;
+    word.compare_exchange_strong(seen, a.swap_or_add);
+    return {true, seen};
+  }
+};
+static_assert(Sink<MemorySink>);
+
+}  // namespace weft::live

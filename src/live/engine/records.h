@@ -1,0 +1,35 @@
+// What the engine keeps about each resource beside the Device's own state: the handles that context.h
+// shows, extended. Owned by the Nic's tables; `owner` is the context that created it and closes it.
+#pragma once
+#include <memory>
+
+#include "live/engine/context.h"
+
+namespace weft::live {
+
+struct CqRecord : Cq {
+  const Context* owner = nullptr;
+  EventQueue* async = nullptr;    // the owner's
+  std::uint32_t taken = 0;        // completion events not yet acknowledged (the channel's lock)
+  std::uint32_t async_taken = 0;  // asynchronous events likewise (the owner's queue's lock)
+};
+
+struct QpRecord : Qp {
+  const Context* owner = nullptr;
+  EventQueue* async = nullptr;
+  std::uint32_t async_taken = 0;
+  PathId path{};
+  bool has_path = false;
+  std::unique_ptr<std::uint8_t[]> inline_area;  // max_send_wr slots of max_inline bytes
+};
+
+inline CqRecord& record(Cq* cq) { return *static_cast<CqRecord*>(cq); }
+inline QpRecord& record(Qp* qp) { return *static_cast<QpRecord*>(qp); }
+
+// The count of taken events that this one adds to.
+inline std::uint32_t& taken_of(const AsyncEvent& e) {
+  if (e.kind == EventKind::kCompletion) return record(e.cq).taken;
+  return e.cq != nullptr ? record(e.cq).async_taken : record(e.qp).async_taken;
+}
+
+}  // namespace weft::live

@@ -1,0 +1,142 @@
+#include "live/engine/shard.h"
+
+#include "core/base/check.h"
+#include "live/engine/placement.h"
+
+namespace weft::live {
+namespace {
+
+constexpr std::size_t kMostPieces = 64;
+// A timer found overdue by more than this means that we were not running, not that the peer is dead.
+// It is the floor of the retransmission time-outs (sizing.cc).
+constexpr Duration kStall = milliseconds(1);
+
+}  // namespace
+
+Shard::Shard(const DeviceConfig& config, const WireFacts& facts, bool icrc)
+    : device_(config),
+      qpn_mask_((1U << config.qpn_bits) - 1U),
+      regions_(config.max_mr),
+      inline_areas_(std::size_t{qpn_mask_} + 1U),
+      unpacker_(facts, icrc) {
+  for (auto& p : packers_) p = std::make_unique<Packer>(facts, icrc);
+}
+
+void Shard::deliver(Time now) {
+  if (batch_.size == 0) return;
+  MemorySink sink{regions_, {batch_.payloads.data(), batch_.size}};
+  device_.on_packets(now, batch_.view(), sink);
+  batch_.size = 0;
+  forgiven_ = false;
+}
+
+bool Shard::receive(Time now, Wire& wire) {
+  const std::span<const RxTrain> trains = wire.receive(now);
+  for (const RxTrain& train : trains) {
+    std::uint32_t at = 0;
+    do {
+      at = unpacker_.unpack(train, at, batch_);
+      if (batch_.full()) deliver(now);
+    } while (at < train.bytes);
+  }
+  deliver(now);
+  return !trains.empty();
+}
+
+Shard::Flush Shard::flush(Wire& wire, Packer& packer) {
+  if (packer.empty()) return Flush::kDone;
+  switch (wire.send(packer.train())) {
+    case SendStatus::kFull:
+      ++counters_.wire_full;
+      return Flush::kFull;
+    case SendStatus::kFailed:
+      ++counters_.send_failed;
+      break;
+    case SendStatus::kSent:
+      ++counters_.trains_sent;
+      counters_.frames_sent += packer.frames();
+      break;
+  }
+  packer.clear();
+  return Flush::kDone;
+}
+
+// Moves a burst into trains. A burst alone fits one train, so at most one train is closed on the way,
+// and the other packer is empty: that is transmit()'s precondition. False: the closed train waits.
+bool Shard::pack(const wire::Burst& burst, Wire& wire) {
+  const wire::Address& destination = device_.path(burst.path).peer;
+  bool sent = true;
+  std::array<Piece, kMostPieces> pieces;
+  for (const wire::TxPacket& p : burst.packets) {
+    CHECK_OP(p.segment_count, <=, kMostPieces);
+    for (std::uint32_t i = 0; i < p.segment_count; ++i) {
+      const wire::Segment& s = burst.segments[p.first_segment + i];
+      const std::uint8_t* const base =
+          s.region == wire::kInlineRegion ? inline_areas_[burst.qpn.v & qpn_mask_] : regions_[s.region.v];
+      pieces[i] = {base + s.offset, s.length};
+    }
+    if (!packers_[filling_]->fits(destination, p.header, p.payload)) {
+      sent = flush(wire, *packers_[filling_]) == Flush::kDone && sent;
+      filling_ ^= 1U;
+      CHECK(packers_[filling_]->fits(destination, p.header, p.payload));
+    }
+    packers_[filling_]->append(destination, p.header, {pieces.data(), p.segment_count}, p.payload);
+  }
+  return sent;
+}
+
+bool Shard::transmit(Time now, Wire& wire) {
+  const Budget budget{device_.config().burst_packets, device_.config().burst_bytes};
+  bool moved = false;
+  bool first = true;
+  blocked_ = true;
+  // A train that the wire refused earlier goes first.
+  if (flush(wire, *packers_[filling_ ^ 1U]) == Flush::kFull) return false;
+  for (;;) {
+    // One burst of data, then all ACKs, then the rest of the data: ACKs neither wait behind a window
+    // of data nor lose the ride.
+    wire::Burst burst;
+    if (first) burst = device_.poll_transmit(now, budget);
+    first = false;
+    if (burst.empty()) burst = device_.poll_control(now);
+    if (burst.empty()) burst = device_.poll_transmit(now, budget);
+    if (burst.empty()) break;
+    moved = true;
+    if (!pack(burst, wire)) return true;
+  }
+  if (flush(wire, *packers_[filling_]) == Flush::kFull) return moved;
+  blocked_ = false;
+  return moved;
+}
+
+bool Shard::fire(Time now) {
+  const Time due = device_.next_deadline();
+  if (due > now) return false;
+  // Once only: a machine that is always late must still retransmit.
+  if (now - due > kStall && !forgiven_) {
+    forgiven_ = true;
+    ++counters_.stalls;
+    device_.forgive_stall(now);
+    return true;
+  }
+  forgiven_ = false;
+  device_.on_timer(now);
+  return true;
+}
+
+bool Shard::step(Time now, Wire& wire, std::uint32_t turns) {
+  bool moved = false;
+  for (std::uint32_t turn = 0; turn < turns; ++turn) {
+    const bool received = receive(now, wire);
+    const bool sent = transmit(now, wire);
+    moved = moved || received || sent;
+    if (received) continue;
+    if (fire(now)) {
+      moved = transmit(now, wire) || moved;
+    }
+    break;
+  }
+  return moved;
+}
+
+}  // namespace weft::live

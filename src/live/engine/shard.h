@@ -1,0 +1,86 @@
+// One Device, and everything that connects it to a wire and to memory: what the simulated world's NIC
+// is to the simulator. It takes time and wire as arguments and has no thread, lock or clock of its
+// own, so that it also runs single-threaded under virtual time.
+//
+//   receive   one batch from the wire: ICRC, header, Device::on_packets; payloads are copied into
+//             registered memory as the Device says
+//   transmit  bursts and ACKs out of the Device into trains, until it has nothing more or the wire is
+//             full. Data first, then ACKs: an ACK then rides as the short last segment of a reply's
+//             train, and a ping-pong costs one system call per message
+//   fire      timers, only when the wire is drained: what lies in the socket may be the ACK that makes
+//             a time-out needless. After a stall of our own, timers restart instead of firing
+//   step      all of it, until nothing moves or the caller's patience (turns) is used up
+//
+// The Device names memory by region; the table from region to address is here. Freshly placed bytes
+// become visible in order, the last eight with one store at the end, for programs that watch the last
+// byte of a WRITE.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/transport/device.h"
+#include "live/wires/pack.h"
+#include "live/wires/unpack.h"
+#include "live/wires/wire.h"
+
+namespace weft::live {
+
+struct ShardCounters {
+  std::uint64_t trains_sent = 0;
+  std::uint64_t frames_sent = 0;
+  std::uint64_t wire_full = 0;    // sends that had to be repeated
+  std::uint64_t send_failed = 0;  // trains that the network refused
+  std::uint64_t stalls = 0;       // times we were late ourselves and restarted timers
+};
+
+class Shard {
+ public:
+  Shard(const DeviceConfig& config, const WireFacts& facts, bool icrc);
+
+  Device& device() { return device_; }
+  const Device& device() const { return device_; }
+
+  // --- memory ---
+  void set_region(RegionId region, std::uint8_t* base) { regions_[region.v] = base; }
+  // Where inline bytes of this queue pair lie; nullptr takes it back.
+  void set_inline_area(Qpn qpn, std::uint8_t* area) { inline_areas_[qpn.v & qpn_mask_] = area; }
+
+  // --- driving ---
+  bool receive(Time now, Wire& wire);   // true: packets came in
+  bool transmit(Time now, Wire& wire);  // true: something left
+  bool fire(Time now);                  // true: a timer was due
+  // Whether anything happened. Returns early, with more to do, after `turns` receive batches.
+  bool step(Time now, Wire& wire, std::uint32_t turns = 64);
+
+  // The last transmit() ended because the wire was full.
+  bool wire_was_full() const { return blocked_; }
+  bool owes_control() const { return device_.peek_control() != kNoQpn; }
+  Time next_deadline() const { return device_.next_deadline(); }
+
+  const WireCounters& wire_counters() const { return unpacker_.counters(); }
+  const ShardCounters& counters() const { return counters_; }
+
+ private:
+  enum class Flush : std::uint8_t { kDone, kFull };
+
+  bool pack(const wire::Burst& burst, Wire& wire);
+  Flush flush(Wire& wire, Packer& packer);
+  void deliver(Time now);
+
+  Device device_;
+  std::uint32_t qpn_mask_;
+  std::vector<std::uint8_t*> regions_;
+  std::vector<std::uint8_t*> inline_areas_;
+  Unpacker unpacker_;
+  RxBatch batch_;
+  // The train under construction, and the full one that waits for the wire.
+  std::array<std::unique_ptr<Packer>, 2> packers_;
+  std::uint32_t filling_ = 0;
+  bool blocked_ = false;
+  bool forgiven_ = false;  // timers were restarted and none has fired since
+  ShardCounters counters_;
+};
+
+}  // namespace weft::live

@@ -1,0 +1,54 @@
+#include "live/engine/sizing.h"
+
+#include <algorithm>
+
+#include "core/wire/codec.h"
+
+namespace weft::live {
+namespace {
+
+constexpr std::uint64_t kMostCredit = 1U << 20U;
+constexpr std::uint64_t kLeastCredit = 64U << 10U;
+constexpr std::uint64_t kOverhead = 768;
+constexpr std::uint32_t kIpAndUdp = 20 + 8;
+constexpr std::uint32_t kQpnBits = 16;
+constexpr std::uint32_t kQpnSpace = 1U << 24U;
+
+}  // namespace
+
+std::uint32_t verbs_mtu(std::uint32_t interface_mtu) {
+  for (const std::uint32_t mtu : {4096U, 2048U, 1024U, 512U}) {
+    if (mtu + kIpAndUdp + wire::kMaxHeaderBytes + wire::kIcrcBytes <= interface_mtu) return mtu;
+  }
+  return 256;
+}
+
+DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed) {
+  DeviceConfig c;
+  c.max_qp = 16'384;
+  c.max_cq = 16'384;
+  c.max_mr = 65'536;
+  c.max_pd = 4'096;
+  c.max_path = 4'096;
+  c.max_ring = 16'384;
+  c.control_ring = 16'384;
+  c.seed = seed;
+  c.qpn_bits = kQpnBits;
+  c.qpn_base = static_cast<std::uint32_t>(Prng(seed).below(kQpnSpace)) & ~((1U << kQpnBits) - 1U);
+
+  c.window_packets = 512;
+  c.bdp_cap = c.window_packets;  // the path's credit is the tighter bound for anything but small packets
+  c.loss_blocks = 256;
+  c.adaptive_rto = true;
+  c.rto_floor = milliseconds(1);
+  c.ack_coalesce = true;
+
+  c.burst_packets = facts.max_frames;
+  c.burst_bytes = std::min(facts.max_bytes, 65'000U);
+  c.path_credit = {std::clamp(facts.receive_buffer / 2, kLeastCredit, kMostCredit)};
+  c.path_overhead = {kOverhead};
+  c.read_chunk = static_cast<std::uint32_t>(c.path_credit.n / 4);
+  return c;
+}
+
+}  // namespace weft::live

@@ -1,0 +1,29 @@
+// How large the soft NIC's Device is made: from what the wire was granted to windows and credits.
+//
+// The scarce thing is the receiver's socket buffer: what does not fit is lost, and a window that
+// overflows it loses up to 30 % (peers.md §2). So every path gets a credit in bytes.
+//
+//   granted   what the kernel lets wait for us, counted in truesize (data and its bookkeeping)
+//   credit    granted / 2, at most 1 MiB: data of the far side may fill one half while our own READ
+//             responses, ACKs and the kernel's deferred releases share the other. Without a larger
+//             limit from the system that is 208 KiB, three full trains. The far side's buffer is
+//             assumed to be like ours until peers tell each other (DESIGN §4.3, CAP_QUERY).
+//   overhead  768 bytes per packet: what the smallest datagram costs beside its payload. Packets that
+//             travel in trains cost less, so the estimate errs to the safe side.
+//
+// Many peers sending to one socket at once share it without knowing; then packets are lost, the paths
+// shrink, and loss recovery does the rest.
+#pragma once
+#include "core/transport/config.h"
+#include "live/engine/options.h"
+#include "live/wires/wire.h"
+
+namespace weft::live {
+
+// `seed` draws queue pair numbers and key tags; it must not be predictable.
+DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed);
+
+// The largest verbs MTU whose packets fit the interface.
+std::uint32_t verbs_mtu(std::uint32_t interface_mtu);
+
+}  // namespace weft::live
