@@ -1,0 +1,232 @@
+#include "check/completions.h"
+
+namespace weft::check {
+namespace {
+
+unsigned long long ull(std::uint64_t v) { return v; }
+
+WcOpcode wc_opcode(WrOpcode op) {
+  switch (op) {
+    case WrOpcode::kWrite:
+    case WrOpcode::kWriteImm:
+      return WcOpcode::kWrite;
+    case WrOpcode::kRead:
+      return WcOpcode::kRead;
+    case WrOpcode::kCompareSwap:
+      return WcOpcode::kCompareSwap;
+    case WrOpcode::kFetchAdd:
+      return WcOpcode::kFetchAdd;
+    default:
+      return WcOpcode::kSend;
+  }
+}
+
+}  // namespace
+
+void Completions::completed(HostId host, const Completion& c, Time last_progress, Time now) {
+  Endpoint* e = ledger_.find({host, c.qpn});
+  if (e == nullptr) {
+    report_.add(now, "completion", "host %u: completion of unknown queue pair 0x%x", host.v, c.qpn.v);
+    return;
+  }
+  if (const auto s = e->send_index.find(c.wr_id); s != e->send_index.end()) {
+    return send_completed(*e, s->second, c, last_progress, now);
+  }
+  if (const auto r = e->receive_index.find(c.wr_id); r != e->receive_index.end()) {
+    return receive_completed(*e, r->second, c, now);
+  }
+  report_.add(now, "completion", "host %u qp 0x%x: completion of unknown work request %llu", host.v, c.qpn.v,
+              ull(c.wr_id));
+}
+
+// Something must have gone wrong for a queue pair to leave the working state.
+bool Completions::has_cause(const Endpoint& e) {
+  if (e.forced_error || e.posted_bad || e.send_failed || e.receive_failed || e.bad_receive) return true;
+  const Endpoint* p = ledger_.find(e.facts.peer);
+  return p != nullptr && p->posted_bad;
+}
+
+bool Completions::deserved(const Endpoint& e, const Message& m, WcStatus status, Time last_progress,
+                           Time now) {
+  const Endpoint* p = ledger_.find(e.facts.peer);
+  const bool peer_gone = p == nullptr || p->destroyed || p->forced_error || has_cause(*p);
+  const Receive* r = p != nullptr && m.receive < p->receives.size() ? &p->receives[m.receive] : nullptr;
+  switch (status) {
+    case WcStatus::kLocalProtection:
+    case WcStatus::kLocalAccess:
+      return !m.local_ok;
+    case WcStatus::kRemoteAccess:
+      return m.remote == Verdict::kNoRights;
+    case WcStatus::kRemoteInvalidRequest:
+      return m.remote == Verdict::kNoRights || (r != nullptr && m.is_send() && m.length > r->capacity);
+    case WcStatus::kRemoteOperation:
+      return m.remote == Verdict::kFaults || (r != nullptr && (!r->local_ok || r->faulty));
+    case WcStatus::kRnrRetryExceeded:
+      return e.facts.rnr_retry < 7 && m.consumes_receive();
+    case WcStatus::kRetryExceeded: {
+      if (!peer_gone && !e.facts.network_loses) return false;
+      // One verbs time-out without progress per charge.
+      const Duration patience = verbs_timeout(e.facts.timeout) * e.facts.retry_count;
+      return now - last_progress >= patience;
+    }
+    case WcStatus::kFlushed:
+      return e.forced_error || e.bad_receive || (p != nullptr && p->posted_bad);
+    default:
+      return false;
+  }
+}
+
+void Completions::succeeded(Endpoint& e, std::uint64_t index, Time now) {
+  Message& m = e.sends[index];
+  if (!m.local_ok || m.remote != Verdict::kAllowed) {
+    report_.add(now, "rights", "request %llu of qp 0x%x succeeded though it breaks a key's rules",
+                ull(m.wr_id), e.facts.self.qpn.v);
+  } else if (!m.whole()) {
+    report_.add(now, "exactly once", "request %llu of qp 0x%x is complete with %u of %u bytes placed",
+                ull(m.wr_id), e.facts.self.qpn.v, m.placed_bytes, m.length);
+  } else {
+    delivery_.verify_sink(e, m, now);
+  }
+  m.completed = true;
+}
+
+void Completions::send_completed(Endpoint& e, std::uint64_t index, const Completion& c, Time last_progress,
+                                 Time now) {
+  const unsigned qp = e.facts.self.qpn.v;
+  if (index < e.sends_completed) {
+    report_.add(now, "completion", "request %llu of qp 0x%x completed twice or out of order", ull(c.wr_id),
+                qp);
+    return;
+  }
+  const bool failed_before = e.send_failed;
+  for (; e.sends_completed < index; ++e.sends_completed) {
+    Message& skipped = e.sends[e.sends_completed];
+    if ((skipped.flags & kSendSignaled) != 0 || failed_before) {
+      report_.add(now, "completion", "request %llu of qp 0x%x never completed; %llu behind it did",
+                  ull(skipped.wr_id), qp, ull(c.wr_id));
+    }
+    // An unsignaled request in front of a flush may or may not have been carried out.
+    if (c.status == WcStatus::kSuccess) succeeded(e, e.sends_completed, now);
+    skipped.completed = true;
+  }
+  Message& m = e.sends[index];
+  ++e.sends_completed;
+  if (c.status == WcStatus::kSuccess) {
+    if (failed_before) {
+      report_.add(now, "completion", "request %llu of qp 0x%x succeeded after an earlier one had failed",
+                  ull(m.wr_id), qp);
+    }
+    if ((m.flags & kSendSignaled) == 0) {
+      report_.add(now, "completion", "request %llu of qp 0x%x reported though it is unsignaled", ull(m.wr_id),
+                  qp);
+    }
+    if (c.opcode != wc_opcode(m.opcode)) {
+      report_.add(now, "completion", "request %llu of qp 0x%x completed with opcode %u", ull(m.wr_id), qp,
+                  static_cast<unsigned>(c.opcode));
+    }
+    if (m.is_read() && c.byte_len != m.length) {
+      report_.add(now, "completion", "READ %llu of qp 0x%x says %u bytes of %u", ull(m.wr_id), qp, c.byte_len,
+                  m.length);
+    }
+    succeeded(e, index, now);
+    return;
+  }
+  if (failed_before) {
+    if (c.status != WcStatus::kFlushed) {
+      report_.add(now, "blame", "request %llu of qp 0x%x: status %u behind a failure instead of flushed",
+                  ull(m.wr_id), qp, static_cast<unsigned>(c.status));
+    }
+  } else if (!deserved(e, m, c.status, last_progress, now)) {
+    report_.add(now, "blame", "request %llu (opcode %u, %u bytes) of qp 0x%x does not deserve status %u",
+                ull(m.wr_id), static_cast<unsigned>(m.opcode), m.length, qp, static_cast<unsigned>(c.status));
+  }
+  e.send_failed = true;
+  m.completed = true;
+}
+
+void Completions::receive_completed(Endpoint& e, std::uint64_t index, const Completion& c, Time now) {
+  const unsigned qp = e.facts.self.qpn.v;
+  if (index != e.receives_completed) {
+    report_.add(now, "completion", "receive %llu of qp 0x%x completed twice or out of order", ull(c.wr_id),
+                qp);
+    return;
+  }
+  ++e.receives_completed;
+  Endpoint* p = ledger_.peer(e);
+  const bool taken = p != nullptr && index < p->consumers.size();
+  if (c.status != WcStatus::kSuccess) {
+    const Receive& r = e.receives[index];
+    bool fair = c.status == WcStatus::kFlushed;  // its cause is looked for at the end
+    if (taken && !e.receive_failed) {
+      const Message& m = p->sends[p->consumers[index]];
+      const bool too_long = m.is_send() && m.length > r.capacity;
+      fair =
+          fair ||
+          ((c.status == WcStatus::kLocalLength || c.status == WcStatus::kRemoteInvalidRequest) && too_long) ||
+          ((c.status == WcStatus::kLocalProtection || c.status == WcStatus::kLocalQpOperation) &&
+           (!r.local_ok || r.faulty));
+    }
+    if (!fair) {
+      report_.add(now, "blame", "receive %llu of qp 0x%x does not deserve status %u", ull(c.wr_id), qp,
+                  static_cast<unsigned>(c.status));
+    }
+    (c.status == WcStatus::kFlushed ? e.receives_flushed : e.receive_failed) = true;
+    return;
+  }
+  if (!taken) {
+    report_.add(now, "order", "receive %llu of qp 0x%x completed but no message was sent for it",
+                ull(c.wr_id), qp);
+    return;
+  }
+  const std::uint64_t last = p->consumers[index];
+  const Message& m = p->sends[last];
+  for (std::uint64_t i = p->sends_completed; i <= last; ++i) {
+    if (!p->sends[i].is_read() && !p->sends[i].whole()) {
+      report_.add(now, "order", "receive %llu of qp 0x%x completed while request %llu has %u of %u bytes",
+                  ull(c.wr_id), qp, ull(p->sends[i].wr_id), p->sends[i].placed_bytes, p->sends[i].length);
+      break;
+    }
+  }
+  const WcOpcode opcode = m.is_send() ? WcOpcode::kReceive : WcOpcode::kReceiveWriteImm;
+  if (c.opcode != opcode || c.byte_len != m.length) {
+    report_.add(now, "completion", "receive %llu of qp 0x%x says opcode %u, %u bytes; the message has %u",
+                ull(c.wr_id), qp, static_cast<unsigned>(c.opcode), c.byte_len, m.length);
+  }
+  const bool imm = (c.flags & kWcWithImm) != 0;
+  if (imm != m.has_imm() || (imm && c.imm != m.imm)) {
+    report_.add(now, "completion", "receive %llu of qp 0x%x has the wrong immediate", ull(c.wr_id), qp);
+  }
+  delivery_.verify_sink(*p, m, now);
+}
+
+void Completions::finish(Time now) {
+  ledger_.each_endpoint([&](Endpoint& e) {
+    const unsigned qp = e.facts.self.qpn.v;
+    if (e.destroyed) return;
+    const bool broken = e.send_failed || e.receive_failed || e.receives_flushed || e.forced_error;
+    if (e.receives_flushed && !has_cause(e)) {
+      report_.add(now, "blame", "host %u qp 0x%x: receives were flushed without a cause", e.facts.self.host.v,
+                  qp);
+    }
+    for (std::uint64_t i = e.sends_completed; i < e.sends.size(); ++i) {
+      if (broken || (e.sends[i].flags & kSendSignaled) != 0) {
+        report_.add(now, "complete", "host %u qp 0x%x: request %llu never completed", e.facts.self.host.v, qp,
+                    ull(e.sends[i].wr_id));
+        break;
+      }
+      if (!has_cause(e)) succeeded(e, i, now);
+    }
+    if (broken && e.receives_completed < e.receives.size()) {
+      report_.add(now, "complete", "host %u qp 0x%x: receive %llu was not flushed", e.facts.self.host.v, qp,
+                  ull(e.receives[e.receives_completed].wr_id));
+    }
+    Endpoint* p = ledger_.peer(e);
+    if (p == nullptr || p->destroyed || has_cause(*p) || has_cause(e)) return;
+    if (e.receives_completed != p->consumers.size()) {
+      report_.add(now, "complete", "host %u qp 0x%x: %llu of %llu receives completed", e.facts.self.host.v,
+                  qp, ull(e.receives_completed), ull(p->consumers.size()));
+    }
+  });
+}
+
+}  // namespace weft::check

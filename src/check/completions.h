@@ -1,0 +1,39 @@
+// Watches what is reported to the user (wire-reference §2.1, §2.4, §2.6):
+//
+//   order      completions of a queue come in the order of posting; an unsignaled success is skipped and
+//              implied by its successor; nothing is reported twice
+//   truth      a success means that every byte of the message, and of every earlier one, lies where it
+//              belongs (an ACK for data not placed shows up here), with the right length, opcode and
+//              immediate
+//   blame      a failure has the status that the posted request deserves, or the network's, when the
+//              world admits that it loses packets or that the peer is gone; and after the first failure
+//              every other request, signaled or not, is flushed in order
+//   complete   at the end nothing that was owed is missing
+#pragma once
+#include "check/delivery.h"
+#include "check/ledger.h"
+
+namespace weft::check {
+
+class Completions {
+ public:
+  Completions(Ledger& ledger, Delivery& delivery, Report& report)
+      : ledger_(ledger), delivery_(delivery), report_(report) {}
+
+  // `last_progress`: when this end last saw something new of its requests acknowledged.
+  void completed(HostId host, const Completion& c, Time last_progress, Time now);
+  void finish(Time now);
+
+ private:
+  void send_completed(Endpoint& e, std::uint64_t index, const Completion& c, Time last_progress, Time now);
+  void receive_completed(Endpoint& e, std::uint64_t index, const Completion& c, Time now);
+  void succeeded(Endpoint& e, std::uint64_t index, Time now);
+  bool deserved(const Endpoint& e, const Message& m, WcStatus status, Time last_progress, Time now);
+  bool has_cause(const Endpoint& e);
+
+  Ledger& ledger_;
+  Delivery& delivery_;
+  Report& report_;
+};
+
+}  // namespace weft::check

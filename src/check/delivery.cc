@@ -1,0 +1,162 @@
+#include "check/delivery.h"
+
+#include <algorithm>
+
+namespace weft::check {
+namespace {
+
+bool is_send(std::uint8_t op) {
+  return op <= wire::kSendOnlyImm || op == wire::kSendLastInvalidate || op == wire::kSendOnlyInvalidate;
+}
+bool is_write(std::uint8_t op) { return op >= wire::kWriteFirst && op <= wire::kWriteOnlyImm; }
+bool is_response(std::uint8_t op) { return op >= wire::kReadResponseFirst && op <= wire::kReadResponseOnly; }
+
+// Marks [from, from + n) and tells whether any of it was marked before.
+bool mark(std::vector<std::uint64_t>& bits, std::uint32_t from, std::uint32_t n) {
+  bool again = false;
+  for (std::uint32_t i = from; i < from + n;) {
+    const std::uint32_t shift = i & 63U;
+    const std::uint32_t run = std::min(64U - shift, from + n - i);
+    const std::uint64_t mask = (run == 64 ? ~0ULL : ((1ULL << run) - 1U)) << shift;
+    again = again || (bits[i >> 6U] & mask) != 0;
+    bits[i >> 6U] |= mask;
+    i += run;
+  }
+  return again;
+}
+
+unsigned long long ull(std::uint64_t v) { return v; }
+
+}  // namespace
+
+const Message* Delivery::placed(const Placed& p, const wire::Header& header,
+                                std::span<const std::uint8_t> bytes, Time now) {
+  const unsigned op = header.opcode;
+  const auto bad = [&](const char* rule, const char* why) -> const Message* {
+    report_.add(now, rule, "%s: host %u qp 0x%x opcode 0x%02x psn %u, %u bytes at region %u offset %llu", why,
+                p.host.v, p.qpn.v, op, header.psn.v, p.length, p.region.v, ull(p.offset));
+    return nullptr;
+  };
+
+  Region* region = ledger_.find_region(p.host, p.region);
+  if (region == nullptr) return bad("placement", "not a registered region");
+  if (p.offset > region->length || p.length > region->length - p.offset)
+    return bad("placement", "outside its region");
+  Endpoint* local = ledger_.find({p.host, p.qpn});
+  if (local == nullptr || local->destroyed) return bad("placement", "no such queue pair");
+  if (region->pd != local->facts.pd) return bad("placement", "region of another protection domain");
+  if ((region->access & kLocalWrite) == 0) return bad("placement", "region may not be written");
+  if (is_write(header.opcode) &&
+      ((region->access & kRemoteWrite) == 0 || (local->facts.access & kRemoteWrite) == 0)) {
+    return bad("placement", "remote write without the right");
+  }
+
+  const Sink* sink = ledger_.sink_at(p.host, p.region, p.offset);
+  if (sink == nullptr) return bad("placement", "nothing was to be placed here");
+  if (p.length > sink->length - (p.offset - sink->offset))
+    return bad("placement", "past the end of its sink");
+
+  Endpoint* requester = sink->owner;
+  std::uint64_t index = sink->index;
+  switch (sink->kind) {
+    case Sink::Kind::kWrite:
+      if (!is_write(header.opcode)) return bad("placement", "only a WRITE may land here");
+      if (requester->facts.peer != local->facts.self) return bad("placement", "sink of another connection");
+      break;
+    case Sink::Kind::kRead:
+      if (!is_response(header.opcode)) return bad("placement", "only READ data may land here");
+      if (requester != local) return bad("placement", "sink of another connection");
+      break;
+    case Sink::Kind::kReceive:
+      if (!is_send(header.opcode)) return bad("placement", "only a SEND may land here");
+      if (sink->owner != local) return bad("placement", "sink of another connection");
+      requester = ledger_.peer(*local);
+      if (requester == nullptr) return bad("placement", "no peer");
+      if (index >= requester->consumers.size()) return bad("order", "a receive taken by no message");
+      index = requester->consumers[index];
+      break;
+  }
+  Message& m = requester->sends[index];
+  if (sink->kind == Sink::Kind::kReceive && !m.is_send())
+    return bad("order", "this receive belongs to another message");
+  const auto offset = static_cast<std::uint32_t>(sink->message_offset + (p.offset - sink->offset));
+  if (offset > m.length || p.length > m.length - offset)
+    return bad("placement", "past the end of its message");
+  if (m.completed && !requester->send_failed) return bad("exactly once", "placed after completion");
+  if (is_write(header.opcode) && header.mode != wire::Mode::kRoce &&
+      header.va + p.payload_offset != m.remote_address + offset) {
+    return bad("placement", "not where its header says");
+  }
+  if (is_send(header.opcode) && header.mode != wire::Mode::kRoce &&
+      static_cast<std::uint64_t>(header.psn_offset) * requester->facts.mtu + p.payload_offset != offset) {
+    return bad("placement", "not where its header says");
+  }
+  if (mark(m.placed, offset, p.length)) return bad("exactly once", "placed twice");
+  m.placed_bytes += p.length;
+
+  if (header.mode == wire::Mode::kRoce) {
+    // Requests and responses coming in at one end are separate orders.
+    const End key{{local->facts.self.host.v * 2U + (sink->kind == Sink::Kind::kRead ? 1U : 0U)},
+                  local->facts.self.qpn};
+    auto [it, fresh] = roce_order_.try_emplace(key, Seq::start(header.psn));
+    const Seq seq = expand(header.psn, it->second);
+    if (seq < it->second) return bad("order", "placed behind a later packet");
+    it->second = seq;
+  }
+
+  if (!bytes.empty()) {
+    if (!m.expected.empty() && !std::equal(bytes.begin(), bytes.end(), m.expected.begin() + offset)) {
+      return bad("bytes", "not what was sent");
+    }
+    std::copy(bytes.begin(), bytes.end(), region->shadow.begin() + static_cast<std::ptrdiff_t>(p.offset));
+  }
+  return &m;
+}
+
+void Delivery::compare(HostId host, const Range& sink, std::span<const std::uint8_t> expected,
+                       const Message& m, Time now) {
+  const Region* r = ledger_.find_region(host, sink.region);
+  if (r == nullptr || r->memory.empty() || expected.empty()) return;
+  const auto memory = r->memory.subspan(sink.offset, expected.size());
+  if (!std::equal(expected.begin(), expected.end(), memory.begin())) {
+    report_.add(now, "bytes",
+                "request %llu is complete but its sink at host %u region %u offset %llu holds other bytes",
+                ull(m.wr_id), host.v, sink.region.v, ull(sink.offset));
+  }
+}
+
+void Delivery::verify_sink(const Endpoint& requester, const Message& m, Time now) {
+  if (m.expected.empty()) return;
+  const std::span<const std::uint8_t> all(m.expected);
+  std::uint32_t done = 0;
+  const auto scatter = [&](HostId host, std::span<const Range> sinks) {
+    for (const Range& sink : sinks) {
+      const std::uint32_t n = std::min(sink.length, m.length - done);
+      compare(host, sink, all.subspan(done, n), m, now);
+      done += n;
+    }
+  };
+  if (m.is_read()) return scatter(requester.facts.self.host, m.local);
+  const Endpoint* to = ledger_.find(requester.facts.peer);
+  if (to == nullptr) return;
+  if (m.is_send() && m.receive < to->receives.size())
+    return scatter(to->facts.self.host, to->receives[m.receive].sinks);
+  if (m.is_write()) {
+    ledger_.each_region([&](HostId host, RegionId id, const Region& r) {
+      if (host != to->facts.self.host || r.key != m.rkey) return;
+      compare(host, {id, m.remote_address - r.address, m.length}, all, m, now);
+    });
+  }
+}
+
+void Delivery::verify_memory(Time now) {
+  ledger_.each_region([&](HostId host, RegionId id, const Region& r) {
+    if (r.memory.empty()) return;
+    const auto [a, b] = std::mismatch(r.memory.begin(), r.memory.end(), r.shadow.begin());
+    if (a == r.memory.end()) return;
+    report_.add(now, "bytes", "host %u region %u offset %llu was written behind the observers' back", host.v,
+                id.v, ull(static_cast<std::uint64_t>(a - r.memory.begin())));
+  });
+}
+
+}  // namespace weft::check

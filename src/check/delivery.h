@@ -1,0 +1,45 @@
+// Watches every byte on its way into user memory, before it is written.
+//
+//   exactly once   no byte of a message is placed twice: a duplicate or a retransmission of something
+//                  already placed must be recognised before placement (wire-reference §2.3, §5.6), or
+//                  a late copy overwrites what the program has put there since
+//   right place    inside a registered region of the right domain with the right access, in a sink that
+//                  a receive, a WRITE or a READ of this very connection opened
+//   right bytes    equal to the source at the time of posting
+//   in order       in `roce` mode packets are placed in the order of their sequence numbers
+//   not too late   nothing is placed once its message has been reported complete
+//
+// and, at any moment it is asked, that memory as the program sees it equals what was promised.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <span>
+
+#include "check/ledger.h"
+
+namespace weft::check {
+
+class Delivery {
+ public:
+  Delivery(Ledger& ledger, Report& report) : ledger_(ledger), report_(report) {}
+
+  // The world is about to write. `bytes` is empty in a world without bytes. The answer is the message
+  // the bytes belong to, or null after a violation.
+  const Message* placed(const Placed& p, const wire::Header& header, std::span<const std::uint8_t> bytes,
+                        Time now);
+
+  // The sink of a finished message holds what was sent.
+  void verify_sink(const Endpoint& requester, const Message& m, Time now);
+  // Every region equals its shadow: nothing was written that was not placed.
+  void verify_memory(Time now);
+
+ private:
+  void compare(HostId host, const Range& sink, std::span<const std::uint8_t> expected, const Message& m,
+               Time now);
+
+  Ledger& ledger_;
+  Report& report_;
+  std::map<End, Seq> roce_order_;  // next sequence number that may be placed, per receiving end
+};
+
+}  // namespace weft::check

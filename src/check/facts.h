@@ -1,0 +1,62 @@
+// The vocabulary in which a world tells the observers what it set up. Hosts are numbered by the
+// world; a queue pair is known by its host and its number.
+#pragma once
+#include <compare>
+#include <cstdint>
+
+#include "core/base/ids.h"
+#include "core/base/seq.h"
+#include "core/base/units.h"
+#include "core/verbs/types.h"
+#include "core/wire/header.h"
+
+namespace weft::check {
+
+using HostId = Id<struct HostTag, std::uint32_t>;
+
+struct End {
+  HostId host;
+  Qpn qpn;
+  constexpr auto operator<=>(const End&) const = default;
+};
+
+// One end of a connection, as its user configured it.
+struct QpFacts {
+  End self;
+  End peer;
+  PdId pd{};
+  wire::Mode mode = wire::Mode::kRoce;  // of the requests this end sends, and of their answers
+  std::uint32_t mtu = 1024;
+  WirePsn sq_psn{};
+  std::uint8_t access = 0;
+  std::uint8_t retry_count = 7;
+  std::uint8_t rnr_retry = 7;
+  std::uint8_t timeout = 14;
+  bool signal_all = false;
+
+  // What the wire observer may hold this end to; zero switches a check off.
+  std::uint32_t bdp_cap = 0;      // irn: packets in flight per direction
+  std::uint32_t roce_window = 0;  // roce: packets in flight
+  Duration shortest_rto{};        // no retransmission without a NAK before this much silence
+  bool remembers_sacks = false;   // bitmap pool never runs dry: what was SACKed is never sent again
+  bool ack_coalesce = false;
+  bool network_loses = false;  // RETRY_EXC may happen without anybody's fault
+};
+
+// wire-reference §2.1: the verbs time-out; zero means never.
+constexpr Duration verbs_timeout(std::uint8_t code) {
+  return code == 0 ? kForever : nanoseconds(4096LL << code);
+}
+
+// Payload bytes going to user memory, before they are written: core/transport's Placement in the
+// observers' own words.
+struct Placed {
+  HostId host;
+  Qpn qpn;  // local queue pair
+  RegionId region;
+  std::uint64_t offset = 0;
+  std::uint32_t payload_offset = 0;
+  std::uint32_t length = 0;
+};
+
+}  // namespace weft::check

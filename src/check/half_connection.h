@@ -1,0 +1,142 @@
+// One half connection as a wiretap sees it: the requests of one end and all that the other end sends in
+// answer (DESIGN §4.3, "Modes"). It knows what was sent, what arrived, and what was placed, and from
+// that alone decides whether each next packet is legal. It keeps its own idea of both ends' state:
+//
+//   requests    una  <=  max          at the requester, from the acknowledgements that reached it
+//               frontier              at the responder: everything below has arrived and is placed
+//   responses   the same, for READ responses in their own numbers (irn; IRN §5.4)
+//
+// Rules held here (wire-reference §2.1-2.3, §5.3-5.6; IRN §3.1-3.2, §5):
+//   numbering      new packets are consecutive; a retransmission repeats its packet exactly
+//   sequence       First, Middle, Last, Only in order, lengths as the MTU demands, sums as RETH says
+//   marking        every packet bears the half connection's mode; AckReq where a response is owed
+//   extension      irn: address, remaining length, receive and READ counters, offsets, in every packet
+//   window         irn: never more than the BDP cap in flight
+//   cause          nothing is resent without a NAK, or silence of at least the shortest time-out; nothing
+//                  that is known to have arrived is resent
+//   ACK            never acknowledges what has not arrived or is not placed; counts messages truthfully;
+//                  in roce never overtakes READ responses; no more ACKs than packets
+//   READ           answered only when its turn has come; every response belongs to a request that arrived
+//
+// The frontier is an upper bound of what the responder may have accepted: a wiretap cannot see a receive
+// queue. A packet refused for want of a receive has no placement, which is what holds it back.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "check/facts.h"
+#include "check/report.h"
+#include "core/base/seq.h"
+
+namespace weft::check {
+
+class HalfConnection {
+ public:
+  HalfConnection(const QpFacts& requester, const QpFacts& responder, Report& report);
+
+  void request_sent(const wire::Header& h, std::uint32_t payload, Time now);
+  void response_sent(const wire::Header& h, std::uint32_t payload, Time now);
+  void ack_sent(const wire::Header& h, Time now);       // by the responder, opcode 0x11
+  void read_ack_sent(const wire::Header& h, Time now);  // by the requester, opcode 0x18
+
+  void request_arrived(const wire::Header& h, Time now);
+  void response_arrived(const wire::Header& h, Time now);
+  void ack_arrived(const wire::Header& h, Time now);
+  void read_ack_arrived(const wire::Header& h, Time now);
+
+  void request_placed(WirePsn psn, std::uint32_t bytes);
+  void response_placed(WirePsn psn, std::uint32_t bytes);
+
+  // When the requester last learned of something new, or started from idleness.
+  Time last_progress() const { return last_progress_; }
+  // Both ends are in working order and nothing is under way any more.
+  void finish(Time now);
+
+ private:
+  // One request copy of a READ that arrived (roce: a retry may ask for the rest only).
+  struct Copy {
+    Seq first{};
+    std::uint32_t packets = 0;
+    bool arrived = false;
+  };
+  struct Packet {
+    wire::Header header;
+    Seq first{};
+    std::uint32_t span = 1;  // sequence numbers it takes: a roce READ takes one per response
+    std::uint32_t payload = 0;
+    std::uint32_t placed = 0;
+    std::uint64_t messages = 0;  // complete once this packet is, since the beginning
+    bool arrived = false;
+    bool sacked = false;
+    // READ requests.
+    std::uint32_t responses = 0;
+    Seq response_first{};        // irn
+    std::uint32_t emitted = 0;   // roce: highest response ever sent, plus one
+    std::uint32_t received = 0;  // roce: responses the requester took
+    std::vector<Copy> copies;    // roce
+    Seq end() const { return first + span; }
+  };
+  struct Stream {
+    Seq max{};
+    Seq una{};
+    Seq acked{};  // highest acknowledged, READs in between not considered
+    Seq frontier{};
+    Seq in_order{};       // roce: next number the receiver would take
+    Seq excused_below{};  // may be resent without further cause
+    Time progress{};
+    std::uint64_t packets_arrived = 0;
+    std::uint64_t acks_sent = 0;
+    std::deque<Packet> packets;  // the last kHistory at least
+    Packet* find(Seq s);
+    void start(Seq s);
+  };
+  static constexpr std::size_t kHistory = 8192;
+
+  bool selective() const { return requester_.mode != wire::Mode::kRoce; }
+  bool is_read(const Packet& p) const { return p.header.opcode == wire::kReadRequest; }
+  __attribute__((format(printf, 4, 5))) void bad(Time now, const char* rule, const char* format, ...);
+  void mark(const wire::Header& h, Time now);
+
+  void new_request(const wire::Header& h, std::uint32_t payload, Time now);
+  void check_request_extension(const wire::Header& h, Time now);
+  void resent_request(const wire::Header& h, std::uint32_t payload, Seq seq, Time now);
+  void resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto, bool remembers, Time now);
+  void roce_response_sent(const wire::Header& h, std::uint32_t payload, Time now);
+  void selective_response_sent(const wire::Header& h, std::uint32_t payload, Time now);
+  void check_ack(Stream& s, const wire::Header& h, Time now);
+  void advance(Stream& s);
+  void advance_una(Time now);
+  void learn(Stream& s, const wire::Header& h, Time now);
+  std::uint64_t messages_below(Seq s);
+  void trim(Stream& s);
+
+  QpFacts requester_;
+  QpFacts responder_;
+  Report& report_;
+  Stream requests_;
+  Stream responses_;  // irn
+  Time last_progress_{};
+
+  // The message being sent.
+  enum class Open : std::uint8_t { kNo, kSend, kWrite };
+  Open open_ = Open::kNo;
+  std::uint32_t left_ = 0;   // WRITE: bytes still owed
+  std::uint32_t index_ = 0;  // packet inside the message
+  std::uint64_t next_va_ = 0;
+  Key rkey_{};
+  std::uint32_t recv_sn_ = 0;
+  std::uint32_t read_sn_ = 0;
+  Seq answered_{};                 // roce: every READ below has had all its responses sent once
+  std::uint64_t read_cursor_ = 0;  // irn: which READ the next response belongs to, and which packet of it
+  std::uint32_t read_packet_ = 0;
+  struct ReadAsked {
+    Seq request{};
+    Seq first{};
+    std::uint32_t packets = 0;
+    std::uint32_t length = 0;
+  };
+  std::vector<ReadAsked> reads_;  // irn
+};
+
+}  // namespace weft::check

@@ -1,0 +1,152 @@
+// The ledger: what was promised to whom. It records every region, queue pair, posted request and
+// posted receive of a run, pairs each message with the receive that it will consume, and works out from
+// the keys whether it is allowed at all (wire-reference §2.7), independently of the transport's own
+// key table. The other observers (delivery, completions) judge events against it.
+//
+// Bytes are optional. A world that moves real bytes gives each region its memory; the ledger then
+// keeps the contents that every message must deliver (a snapshot when it is posted) and a shadow of
+// each region (what its memory must hold if every placement so far was right). A world that only
+// counts bytes leaves the memory empty and gets every check but those on contents.
+//
+// The world keeps two rules of its own: a source is not changed while its message is under way, and a
+// sink is not posted again before its earlier message has completed at the requester. wr_ids are
+// unique within a queue pair.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "check/facts.h"
+#include "check/report.h"
+
+namespace weft::check {
+
+struct Region {
+  Key key{};
+  PdId pd{};
+  std::uint64_t address = 0;
+  std::uint64_t length = 0;
+  std::uint8_t access = 0;
+  bool faulty = false;  // the world answers "fault" when it is touched
+  std::span<const std::uint8_t> memory;
+  std::vector<std::uint8_t> shadow;
+};
+
+// One element of a scatter or gather list, resolved.
+struct Range {
+  RegionId region;
+  std::uint64_t offset = 0;
+  std::uint32_t length = 0;
+};
+
+enum class Verdict : std::uint8_t { kAllowed, kNoRights, kFaults };
+
+struct Message {
+  std::uint64_t wr_id = 0;
+  WrOpcode opcode{};
+  std::uint8_t flags = 0;
+  bool local_ok = true;  // its own list names memory with the right rights
+  Verdict remote = Verdict::kAllowed;
+  bool completed = false;  // at the requester, with whatever status
+  std::uint32_t imm = 0;
+  std::uint32_t length = 0;
+  std::uint64_t remote_address = 0;
+  Key rkey{};
+  std::uint64_t receive = kNoReceive;  // index of the receive it consumes
+  std::uint32_t placed_bytes = 0;
+  std::vector<Range> local;
+  std::vector<std::uint8_t> expected;  // contents, if the world has bytes
+  std::vector<std::uint64_t> placed;   // a bit per byte
+
+  static constexpr std::uint64_t kNoReceive = UINT64_MAX;
+  bool is_read() const { return opcode == WrOpcode::kRead; }
+  bool is_send() const { return opcode == WrOpcode::kSend || opcode == WrOpcode::kSendImm; }
+  bool is_write() const { return opcode == WrOpcode::kWrite || opcode == WrOpcode::kWriteImm; }
+  bool has_imm() const { return opcode == WrOpcode::kSendImm || opcode == WrOpcode::kWriteImm; }
+  bool consumes_receive() const { return is_send() || opcode == WrOpcode::kWriteImm; }
+  bool whole() const { return placed_bytes == length; }
+};
+
+struct Receive {
+  std::uint64_t wr_id = 0;
+  std::uint32_t capacity = 0;
+  bool local_ok = true;
+  bool faulty = false;
+  std::vector<Range> sinks;
+};
+
+struct Endpoint {
+  QpFacts facts;
+  std::vector<Message> sends;
+  std::vector<Receive> receives;
+  std::vector<std::uint64_t> consumers;  // message indices in the order they consume the peer's receives
+  std::unordered_map<std::uint64_t, std::uint64_t> send_index;     // wr_id -> index
+  std::unordered_map<std::uint64_t, std::uint64_t> receive_index;  // wr_id -> index
+  std::uint64_t sends_completed = 0;                               // all below are complete
+  std::uint64_t receives_completed = 0;
+  bool forced_error = false;  // the user moved it to ERR
+  bool destroyed = false;
+  bool send_failed = false;     // a request completed with an error
+  bool receive_failed = false;  // a receive completed with an error
+  bool posted_bad = false;      // some request of ours breaks a rule and must be refused
+  bool bad_receive = false;     // a message met a receive of ours that cannot take it
+  bool receives_flushed = false;
+};
+
+// Where a byte of memory may be written, and on whose behalf.
+struct Sink {
+  enum class Kind : std::uint8_t { kWrite, kRead, kReceive };
+  Kind kind{};
+  Endpoint* owner = nullptr;  // the requester (kWrite, kRead) or the receiver (kReceive)
+  std::uint64_t index = 0;    // message or receive
+  std::uint64_t offset = 0;   // in the region
+  std::uint32_t length = 0;
+  std::uint32_t message_offset = 0;
+};
+
+class Ledger {
+ public:
+  explicit Ledger(Report& report) : report_(report) {}
+
+  void region(HostId host, RegionId id, const Region& region);
+  void region_gone(HostId host, RegionId id);
+  void region_faults(HostId host, RegionId id);
+  void connected(const QpFacts& facts);
+  void destroyed(End end);
+  void forced_error(End end);
+  void posted_send(End end, const SendWr& wr, std::span<const std::uint8_t> inline_bytes, Time now);
+  void posted_recv(End end, const RecvWr& wr, Time now);
+
+  Endpoint* find(End end);
+  Endpoint* peer(const Endpoint& e) { return find(e.facts.peer); }
+  Region* find_region(HostId host, RegionId id);
+  const Sink* sink_at(HostId host, RegionId region, std::uint64_t offset) const;
+  bool sink_retired(const Sink& sink) const;
+
+  // Regions whose memory no longer equals its shadow, and connections in general, for the final scan.
+  template <class F>
+  void each_region(F f) {
+    for (auto& [key, r] : regions_) f(key.first, key.second, r);
+  }
+  template <class F>
+  void each_endpoint(F f) {
+    for (auto& [end, e] : endpoints_) f(*e);
+  }
+
+ private:
+  using Place = std::pair<HostId, RegionId>;
+  bool resolve(HostId host, PdId pd, Key key, std::uint64_t address, std::uint64_t length,
+               std::uint8_t rights, Range& out, bool& faults);
+  void match(Endpoint& requester, Endpoint& receiver, std::uint64_t receive);
+  void add_sink(HostId host, const Range& range, Sink sink, Time now);
+
+  Report& report_;
+  std::map<Place, Region> regions_;
+  std::map<End, std::unique_ptr<Endpoint>> endpoints_;
+  std::map<std::pair<Place, std::uint64_t>, Sink> sinks_;  // by region and offset
+};
+
+}  // namespace weft::check

@@ -1,0 +1,75 @@
+// All observers of one run behind one face: the world reports each event once, and the referee passes
+// it to whoever judges it.
+//
+//   Ledger          what was promised             Completions   what is reported to users
+//   Delivery        bytes on their way to memory  WireObserver  packets
+//   Progress        that anything happens at all
+//
+// The observers share no code with the transport; they may include base, wire and verbs only, and the
+// build holds them to it.
+#pragma once
+#include <span>
+
+#include "check/completions.h"
+#include "check/delivery.h"
+#include "check/facts.h"
+#include "check/ledger.h"
+#include "check/progress.h"
+#include "check/report.h"
+#include "check/wire_observer.h"
+
+namespace weft::check {
+
+class Referee {
+ public:
+  explicit Referee(const ProgressFacts& progress)
+      : ledger_(report_),
+        delivery_(ledger_, report_),
+        completions_(ledger_, delivery_, report_),
+        wire_(report_),
+        progress_(progress, report_) {}
+  Referee(const Referee&) = delete;
+  Referee& operator=(const Referee&) = delete;
+
+  // --- what was set up ---
+  void region(HostId host, RegionId id, const Region& region) { ledger_.region(host, id, region); }
+  void region_gone(HostId host, RegionId id) { ledger_.region_gone(host, id); }
+  void region_faults(HostId host, RegionId id) { ledger_.region_faults(host, id); }
+  void connected(const QpFacts& a, const QpFacts& b);
+  void destroyed(End end) { ledger_.destroyed(end); }
+  void forced_error(End end) { ledger_.forced_error(end); }
+
+  // --- what the users did and saw ---
+  void posted_send(End end, const SendWr& wr, std::span<const std::uint8_t> inline_bytes, Time now) {
+    ledger_.posted_send(end, wr, inline_bytes, now);
+  }
+  void posted_recv(End end, const RecvWr& wr, Time now) { ledger_.posted_recv(end, wr, now); }
+  void completed(HostId host, const Completion& c, Time now);
+
+  // --- what the network and the devices did ---
+  void sent(HostId from, HostId to, const wire::Header& h, std::uint32_t payload, Time now) {
+    wire_.sent(from, to, h, payload, now);
+  }
+  void arrived(HostId at, const wire::Header& h, Time now) { wire_.arrived(at, h, now); }
+  void placed(const Placed& p, const wire::Header& h, std::span<const std::uint8_t> bytes, Time now);
+
+  // Somebody waits at this time; false when they have waited too long.
+  bool waiting(Time now) { return progress_.waiting(now); }
+  // A finding of the world's own: a pool that is not empty, a transmitter that never stops.
+  Report& report() { return report_; }
+  const Report& report() const { return report_; }
+  const Progress& progress() const { return progress_; }
+
+  // Nothing is under way any more.
+  void finish(Time now);
+
+ private:
+  Report report_;
+  Ledger ledger_;
+  Delivery delivery_;
+  Completions completions_;
+  WireObserver wire_;
+  Progress progress_;
+};
+
+}  // namespace weft::check

@@ -1,0 +1,40 @@
+// A wiretap over all connections of a world: finds the half connection that each packet belongs to from
+// its destination queue pair and its opcode, and lets it judge (half_connection.h).
+//
+// The world reports what its devices emit, and what genuinely reached them. Packets that the world itself
+// forged to annoy a device are not reported; if the device reacts to one, the reaction is what the
+// observer sees, and it fits nothing.
+#pragma once
+#include <map>
+#include <memory>
+
+#include "check/half_connection.h"
+#include "check/ledger.h"
+
+namespace weft::check {
+
+class WireObserver {
+ public:
+  explicit WireObserver(Report& report) : report_(report) {}
+
+  // Both ends are known: the two half connections begin.
+  void connected(const QpFacts& a, const QpFacts& b);
+  void sent(HostId from, HostId to, const wire::Header& h, std::uint32_t payload, Time now);
+  void arrived(HostId at, const wire::Header& h, Time now);
+  void placed(const Placed& p, const wire::Header& h);
+  Time last_progress(End requester) const;
+  // The half connection of this requester is in working order at the end of the run.
+  void finish(End requester, Time now);
+
+ private:
+  enum class Role : unsigned char { kRequest, kResponse, kAck, kReadAck, kOther };
+  static Role role(std::uint8_t opcode);
+  // The half connection that a packet to this queue pair belongs to.
+  HalfConnection* half(End destination, Role role) const;
+
+  Report& report_;
+  std::map<End, std::unique_ptr<HalfConnection>> by_requester_;
+  std::map<End, End> peer_;
+};
+
+}  // namespace weft::check
