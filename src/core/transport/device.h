@@ -29,29 +29,13 @@
 #include "core/transport/config.h"
 #include "core/transport/counters.h"
 #include "core/transport/sink.h"
+#include "core/transport/terms.h"
 #include "core/verbs/types.h"
 #include "core/wire/packet.h"
 
 namespace weft {
 
 struct Engine;  // the Device's inside, engine.h
-
-struct Budget {
-  std::uint32_t packets = 64;
-  std::uint32_t bytes = 65000;
-};
-
-struct MrInfo {
-  Key lkey{};
-  Key rkey{};
-  RegionId region{};
-};
-
-struct PathAttr {
-  wire::Address peer;
-  std::uint8_t slot = 0;   // process slot at the peer (live); part of the path's identity
-  Bytes credit{0};         // 0: DeviceConfig::path_credit
-};
 
 class Device {
  public:

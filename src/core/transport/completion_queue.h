@@ -1,0 +1,61 @@
+// Completion queues: a ring of entries in the order they happened, and the arming rule of
+// wire-reference §2.6 (one event per arming; entries already there do not trigger).
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/verbs/types.h"
+
+namespace weft {
+
+class CompletionQueue {
+ public:
+  enum class Push : std::uint8_t { kQuiet, kEvent, kOverflow };
+
+  explicit CompletionQueue(std::uint32_t entries) : ring_(entries) {}
+
+  std::uint32_t capacity() const { return static_cast<std::uint32_t>(ring_.size()); }
+  std::uint32_t size() const { return count_; }
+
+  Push push(const Completion& c, bool solicited) {
+    if (count_ == ring_.size()) return Push::kOverflow;
+    ring_[tail_] = c;
+    tail_ = tail_ + 1 == ring_.size() ? 0 : tail_ + 1;
+    ++count_;
+    if (armed_ == 0 || (armed_ == 2 && !solicited && c.status == WcStatus::kSuccess)) return Push::kQuiet;
+    armed_ = 0;
+    return Push::kEvent;
+  }
+  std::uint32_t poll(std::span<Completion> out) {
+    const auto n = static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), count_));
+    for (std::uint32_t i = 0; i < n; ++i) {
+      out[i] = ring_[head_];
+      head_ = head_ + 1 == ring_.size() ? 0 : head_ + 1;
+    }
+    count_ -= n;
+    return n;
+  }
+  void arm(bool solicited_only) {
+    if (armed_ != 1) armed_ = solicited_only ? 2 : 1;
+  }
+  void resize(std::uint32_t entries) {
+    std::vector<Completion> next(entries);
+    count_ = poll(next);
+    head_ = 0;
+    tail_ = count_ % entries;
+    ring_ = std::move(next);
+  }
+  // A destroyed queue pair's entries stay: verbs lets the user drain them.
+  std::uint32_t users = 0;
+
+ private:
+  std::vector<Completion> ring_;
+  std::uint32_t head_ = 0;
+  std::uint32_t tail_ = 0;
+  std::uint32_t count_ = 0;
+  std::uint8_t armed_ = 0;  // 0 no, 1 any entry, 2 solicited or failed entries
+};
+
+}  // namespace weft

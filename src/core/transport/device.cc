@@ -1,0 +1,345 @@
+// The Device's public face: resources and the order in which a world's calls reach the protocol files.
+#include "core/transport/device.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/transport/engine.h"
+
+namespace weft {
+
+Device::Device(const DeviceConfig& config) : engine_(std::make_unique<Engine>(config)) {}
+Device::~Device() = default;
+
+Outcome<PdId> Device::alloc_pd() {
+  Engine& e = *engine_;
+  for (std::uint32_t i = 0; i < e.pds.size(); ++i) {
+    if (!e.pds[i]) {
+      e.pds[i] = true;
+      return PdId{i};
+    }
+  }
+  if (e.pds.size() == e.config.max_pd) return fail(Errc::kNoMemory);
+  e.pds.push_back(true);
+  return PdId{static_cast<std::uint32_t>(e.pds.size() - 1)};
+}
+
+Outcome<void> Device::dealloc_pd(PdId pd) {
+  Engine& e = *engine_;
+  if (pd.v >= e.pds.size() || !e.pds[pd.v]) return fail(Errc::kNotFound);
+  if (e.keys.uses(pd)) return fail(Errc::kBusy);
+  for (std::size_t i = 0; i < e.colds.size(); ++i) {
+    if (e.colds[i] != nullptr && e.qp(static_cast<std::uint32_t>(i)).has(kInUse) && e.colds[i]->init.pd == pd) {
+      return fail(Errc::kBusy);
+    }
+  }
+  e.pds[pd.v] = false;
+  return {};
+}
+
+Outcome<MrInfo> Device::register_mr(PdId pd, std::uint64_t address, std::uint64_t length, std::uint8_t access) {
+  Engine& e = *engine_;
+  if (pd.v >= e.pds.size() || !e.pds[pd.v]) return fail(Errc::kInvalid);
+  const auto key = e.keys.add(pd, address, length, access);
+  if (!key) return fail(key.error());
+  return MrInfo{*key, *key, KeyTable::region_of(*key)};
+}
+
+Outcome<void> Device::deregister_mr(Key key) { return engine_->keys.remove(key); }
+
+Outcome<CqId> Device::create_cq(std::uint32_t entries) {
+  Engine& e = *engine_;
+  if (entries == 0 || entries > e.config.max_cqe) return fail(Errc::kInvalid);
+  std::size_t i = 0;
+  while (i < e.cqs.size() && e.cqs[i] != nullptr) ++i;
+  if (i == e.config.max_cq) return fail(Errc::kNoMemory);
+  if (i == e.cqs.size()) e.cqs.emplace_back();
+  e.cqs[i] = std::make_unique<CompletionQueue>(entries);
+  return CqId{static_cast<std::uint32_t>(i)};
+}
+
+Outcome<void> Device::resize_cq(CqId cq, std::uint32_t entries) {
+  Engine& e = *engine_;
+  if (cq.v >= e.cqs.size() || e.cqs[cq.v] == nullptr) return fail(Errc::kNotFound);
+  if (entries == 0 || entries > e.config.max_cqe || entries < e.cqs[cq.v]->size()) return fail(Errc::kInvalid);
+  e.cqs[cq.v]->resize(entries);
+  return {};
+}
+
+Outcome<void> Device::destroy_cq(CqId cq) {
+  Engine& e = *engine_;
+  if (cq.v >= e.cqs.size() || e.cqs[cq.v] == nullptr) return fail(Errc::kNotFound);
+  if (e.cqs[cq.v]->users != 0) return fail(Errc::kBusy);
+  e.cqs[cq.v].reset();
+  return {};
+}
+
+Outcome<PathId> Device::open_path(const PathAttr& attr) {
+  Engine& e = *engine_;
+  for (std::uint32_t i = 0; i < e.paths.size(); ++i) {
+    if (e.paths[i].attr.peer == attr.peer && e.paths[i].attr.slot == attr.slot) return PathId{i};
+  }
+  if (e.paths.size() == e.config.max_path) return fail(Errc::kNoMemory);
+  Path p;
+  p.attr = attr;
+  p.credit = attr.credit.n != 0 ? attr.credit.n : e.config.path_credit.n;
+  p.cap = p.credit;
+  e.paths.push_back(p);
+  return PathId{static_cast<std::uint32_t>(e.paths.size() - 1)};
+}
+
+const PathAttr& Device::path(PathId id) const { return engine_->paths[id.v].attr; }
+
+Outcome<Qpn> Device::create_qp(const QpInit& init) {
+  Engine& e = *engine_;
+  if (init.type != QpType::kRc) return fail(Errc::kUnsupported);
+  const auto cq_known = [&](CqId id) { return id.v < e.cqs.size() && e.cqs[id.v] != nullptr; };
+  if (init.pd.v >= e.pds.size() || !e.pds[init.pd.v] || !cq_known(init.send_cq) || !cq_known(init.recv_cq)) {
+    return fail(Errc::kInvalid);
+  }
+  const QpCaps& asked = init.caps;
+  if (asked.max_send_wr > e.config.max_ring || asked.max_recv_wr > e.config.max_ring || asked.max_send_sge > 32 ||
+      asked.max_recv_sge > 32 || asked.max_inline > 4096) {
+    return fail(Errc::kInvalid);
+  }
+  if (e.free_qps.empty()) return fail(Errc::kNoMemory);
+  const std::uint32_t index = e.free_qps.back();
+  e.free_qps.pop_back();
+  auto& chunk = e.chunks[index / Engine::kChunk];
+  if (chunk == nullptr) chunk = std::make_unique<QueuePair[]>(Engine::kChunk);
+  auto cold = std::make_unique<ColdQueuePair>();
+  cold->init = init;
+  QpCaps& caps = cold->init.caps;
+  caps.max_send_wr = std::bit_ceil(std::max(asked.max_send_wr, 1U));
+  caps.max_recv_wr = std::bit_ceil(std::max(asked.max_recv_wr, 1U));
+  caps.max_send_sge = std::max(asked.max_send_sge, 1U);
+  caps.max_recv_sge = std::max(asked.max_recv_sge, 1U);
+  cold->sq = std::make_unique<SendWqe[]>(caps.max_send_wr);
+  cold->rq = std::make_unique<RecvWqe[]>(caps.max_recv_wr);
+  cold->sq_sges = std::make_unique<Sge[]>(std::size_t{caps.max_send_wr} * caps.max_send_sge);
+  cold->rq_sges = std::make_unique<Sge[]>(std::size_t{caps.max_recv_wr} * caps.max_recv_sge);
+  cold->sq_mask = static_cast<std::uint16_t>(caps.max_send_wr - 1);
+  cold->rq_mask = static_cast<std::uint16_t>(caps.max_recv_wr - 1);
+  e.colds[index] = std::move(cold);
+  QueuePair& q = e.qp(index);
+  const bool still_queued = q.has(kQueued);  // a destroyed predecessor's entry is still in the ready queue
+  q = QueuePair{};
+  q.qpn = {(e.config.qpn_base & ~e.qpn_mask) | index};
+  q.type = init.type;
+  q.pd = init.pd;
+  q.flags = static_cast<std::uint8_t>(kInUse | (still_queued ? kQueued : 0));
+  ++e.cqs[init.send_cq.v]->users;
+  ++e.cqs[init.recv_cq.v]->users;
+  return q.qpn;
+}
+
+Outcome<void> Device::modify_qp(Qpn qpn, const QpAttr& attr, std::uint32_t mask, Time now) {
+  QueuePair* q = engine_->find(qpn);
+  if (q == nullptr) return fail(Errc::kNotFound);
+  return rc_modify(*engine_, *q, attr, mask, now);
+}
+
+Outcome<QpAttr> Device::query_qp(Qpn qpn) const {
+  const QueuePair* q = engine_->find(qpn);
+  if (q == nullptr) return fail(Errc::kNotFound);
+  QpAttr a = engine_->cold(*q).attr;
+  a.state = a.current_state = q->state;
+  return a;
+}
+
+Outcome<QpInit> Device::query_qp_init(Qpn qpn) const {
+  const QueuePair* q = engine_->find(qpn);
+  if (q == nullptr) return fail(Errc::kNotFound);
+  return engine_->cold(*q).init;
+}
+
+Outcome<void> Device::destroy_qp(Qpn qpn) {
+  Engine& e = *engine_;
+  QueuePair* q = e.find(qpn);
+  if (q == nullptr) return fail(Errc::kNotFound);
+  if (q->state != QpState::kReset && q->state != QpState::kInit) rc_release(e, *q);
+  const std::uint32_t index = e.index_of(*q);
+  --e.cqs[e.colds[index]->init.send_cq.v]->users;
+  --e.cqs[e.colds[index]->init.recv_cq.v]->users;
+  q->clear(kInUse);
+  q->state = QpState::kReset;
+  e.colds[index].reset();
+  // At the far end of the free list: a number comes back as late as possible.
+  e.free_qps.insert(e.free_qps.begin(), index);
+  return {};
+}
+
+Outcome<std::uint32_t> Device::post_send(Qpn qpn, const SendWr& wr, Time now) {
+  QueuePair* q = engine_->find(qpn);
+  if (q == nullptr) return fail(Errc::kNotFound);
+  return rc_post_send(*engine_, *q, wr, now);
+}
+
+Outcome<void> Device::post_recv(Qpn qpn, const RecvWr& wr) {
+  Engine& e = *engine_;
+  QueuePair* q = e.find(qpn);
+  if (q == nullptr) return fail(Errc::kNotFound);
+  ColdQueuePair& c = e.cold(*q);
+  if (q->state == QpState::kReset) return fail(Errc::kInvalid);
+  if (wr.sges.size() > c.init.caps.max_recv_sge) return fail(Errc::kInvalid);
+  if (q->state == QpState::kErr) {
+    Completion done;
+    done.wr_id = wr.wr_id;
+    done.status = WcStatus::kFlushed;
+    done.opcode = WcOpcode::kReceive;
+    done.qpn = qpn;
+    e.complete(c.init.recv_cq, done, false);
+    return {};
+  }
+  if (static_cast<std::uint16_t>(q->rq_tail - q->rq_head) > c.rq_mask) return fail(Errc::kNoMemory);
+  RecvWqe& r = e.recv_wqe(c, q->rq_tail);
+  r = {};
+  r.wr_id = wr.wr_id;
+  r.sge_count = static_cast<std::uint8_t>(wr.sges.size());
+  std::copy(wr.sges.begin(), wr.sges.end(),
+            &c.rq_sges[static_cast<std::size_t>(q->rq_tail & c.rq_mask) * c.init.caps.max_recv_sge]);
+  ++q->rq_tail;
+  return {};
+}
+
+std::uint32_t Device::poll_cq(CqId cq, std::span<Completion> out) {
+  Engine& e = *engine_;
+  if (cq.v >= e.cqs.size() || e.cqs[cq.v] == nullptr) return 0;
+  return e.cqs[cq.v]->poll(out);
+}
+
+Outcome<void> Device::request_notify(CqId cq, bool solicited_only) {
+  Engine& e = *engine_;
+  if (cq.v >= e.cqs.size() || e.cqs[cq.v] == nullptr) return fail(Errc::kNotFound);
+  e.cqs[cq.v]->arm(solicited_only);
+  return {};
+}
+
+bool Device::poll_event(Event& out) {
+  Engine& e = *engine_;
+  if (e.event_head == e.event_tail) return false;
+  out = e.events[e.event_head++ & (e.events.size() - 1)];
+  return true;
+}
+
+Qpn Device::pick(Time) {
+  Engine& e = *engine_;
+  while (!e.ready_queue.empty()) {
+    const std::uint32_t index = e.ready_queue.pop();
+    QueuePair& q = e.qp(index);
+    if (q.has(kInUse) && e.can_send(q)) return q.qpn;
+    q.clear(kQueued);  // destroyed, failed or satisfied since it was queued
+  }
+  return kNoQpn;
+}
+
+void Device::put_back(Qpn qpn) {
+  QueuePair* q = engine_->find(qpn);
+  if (q != nullptr) engine_->ready_queue.push(engine_->index_of(*q));
+}
+
+bool Device::is_ready(Qpn qpn) const {
+  QueuePair* q = const_cast<Engine&>(*engine_).find(qpn);
+  return q != nullptr && engine_->can_send(*q);
+}
+
+wire::Burst Device::transmit(Qpn qpn, Time now, Budget budget) {
+  Engine& e = *engine_;
+  QueuePair* found = e.find(qpn);
+  if (found == nullptr) return {};
+  QueuePair& q = *found;
+  q.clear(kQueued);
+  wire::Burst burst;
+  if (q.state == QpState::kRtr || q.state == QpState::kRts) {
+    budget.bytes = std::min(budget.bytes, e.config.burst_bytes);
+    // Responses and requests of one queue pair take turns.
+    q.rx_flags ^= kResponsesFirst;
+    const bool responses_first = (q.rx_flags & kResponsesFirst) != 0;
+    if (responses_first && rc_responses_sendable(e, q)) burst = rc_send_responses(e, q, now, budget);
+    if (burst.empty() && rc_requests_sendable(e, q)) burst = rc_send_requests(e, q, now, budget);
+    if (burst.empty() && !responses_first && rc_responses_sendable(e, q)) burst = rc_send_responses(e, q, now, budget);
+    e.make_ready(q);
+    if (!burst.empty()) e.wake_path(e.path_of(q));
+  }
+  return burst;
+}
+
+wire::Burst Device::poll_transmit(Time now, Budget budget) {
+  for (;;) {
+    const Qpn qpn = pick(now);
+    if (qpn == kNoQpn) return {};
+    const wire::Burst burst = transmit(qpn, now, budget);
+    if (!burst.empty()) return burst;
+  }
+}
+
+Qpn Device::peek_control() const {
+  const Engine& e = *engine_;
+  if (e.control_head == e.control_tail) return kNoQpn;
+  const std::uint32_t index = e.control[e.control_head & (e.control.size() - 1)].qp;
+  return const_cast<Engine&>(e).qp(index).qpn;
+}
+
+wire::Burst Device::poll_control(Time now) { return rc_poll_control(*engine_, now); }
+
+void Device::gather_failed(const wire::Burst& burst, std::size_t index, Time now) {
+  Engine& e = *engine_;
+  QueuePair* q = e.find(burst.qpn);
+  if (q == nullptr || index >= burst.packets.size()) return;
+  const wire::Header& h = burst.packets[index].header;
+  const std::uint8_t op = h.opcode;
+  if (op >= wire::kReadResponseFirst && op <= wire::kReadResponseOnly) {
+    const Seq near = e.rx_selective(*q) ? q->served.una : q->requests.expected;
+    Seq at = expand(h.psn, near);
+    if (e.rx_selective(*q)) {
+      if (const ReadServed* r = rc_find_served(e, *q, at); r != nullptr) at = r->request;
+    }
+    rc_nak_read(e, *q, wire::kSyndromeNakOperation, at);
+    return;
+  }
+  rc_fail(e, *q, WcStatus::kLocalProtection, rc_slot_of(e, *q, expand(h.psn, q->requests_out.una)), now);
+}
+
+Time Device::next_deadline() const { return engine_->deadlines.next(); }
+
+Qpn Device::peek_timer(Time now) const {
+  const Engine& e = *engine_;
+  if (e.deadlines.next() > now) return kNoQpn;
+  return const_cast<Engine&>(e).qp(e.deadlines.top()).qpn;
+}
+
+bool Device::fire_timer(Time now) {
+  Engine& e = *engine_;
+  if (e.deadlines.next() > now) return false;
+  const std::uint32_t index = e.deadlines.top();
+  e.deadlines.remove(index);
+  QueuePair& q = e.qp(index);
+  if (!q.has(kInUse)) return true;
+  // The entry may be early; only a deadline that is really due does anything.
+  if (rc_deadline(e, q) <= now) rc_on_timer(e, q, now);
+  const Time next = rc_deadline(e, q);
+  if (next != kNever) e.arm(q, next);
+  return true;
+}
+
+void Device::on_timer(Time now) {
+  while (fire_timer(now)) {
+  }
+}
+
+void Device::forgive_stall(Time now) {
+  Engine& e = *engine_;
+  for (std::size_t i = 0; i < e.colds.size(); ++i) {
+    if (e.colds[i] == nullptr) continue;
+    QueuePair& q = e.qp(static_cast<std::uint32_t>(i));
+    if (q.has(kInUse)) rc_forgive(e, q, now);
+  }
+}
+
+const DeviceConfig& Device::config() const { return engine_->config; }
+const Counters& Device::counters() const { return engine_->counters; }
+std::uint32_t Device::loss_blocks_in_use() const { return engine_->pool.in_use(); }
+Bytes Device::path_in_flight(PathId id) const { return {engine_->paths[id.v].in_flight}; }
+void Device::check_invariants() const { engine_->check_invariants(); }
+
+}  // namespace weft

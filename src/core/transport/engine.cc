@@ -1,0 +1,138 @@
+#include "core/transport/engine.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace weft {
+
+Result<void> DeviceConfig::validate() const {
+  if (max_qp == 0 || max_qp > (1U << qpn_bits)) return fail("max_qp must be between 1 and 2^qpn_bits");
+  if (qpn_bits == 0 || qpn_bits > 24) return fail("qpn_bits must be between 1 and 24");
+  if (!std::has_single_bit(window_packets) || window_packets < 64) return fail("window_packets must be a power of two, at least 64");
+  if (bdp_cap == 0 || bdp_cap > window_packets) return fail("bdp_cap must be between 1 and window_packets");
+  if (loss_blocks >= kNoBlock) return fail("loss_blocks must be below 65535");
+  if (!std::has_single_bit(control_ring)) return fail("control_ring must be a power of two");
+  if (max_ring == 0 || max_ring > 32768) return fail("max_ring must be between 1 and 32768");
+  if (burst_packets == 0 || burst_packets > 1024) return fail("burst_packets must be between 1 and 1024");
+  if (burst_bytes < 4096 + 128) return fail("burst_bytes must hold one packet of 4096 bytes and its headers");
+  if (ack_every == 0) return fail("ack_every must be at least 1");
+  if (rto_low.ps <= 0 || rto_high < rto_low) return fail("rto_low must be positive and no larger than rto_high");
+  if (max_mr == 0 || max_mr > (1U << 24U)) return fail("max_mr must be between 1 and 2^24");
+  return {};
+}
+
+Engine::Engine(const DeviceConfig& c)
+    : config(c),
+      random(c.seed),
+      keys(c.max_mr, random.fork(1)),
+      pool(c.loss_blocks, c.window_packets),
+      ready_queue(std::bit_ceil(c.max_qp)),
+      deadlines(c.max_qp),
+      control(c.control_ring),
+      events(std::bit_ceil(c.max_cq * 2 + c.max_qp * 4)),
+      burst_packets(c.burst_packets),
+      burst_segments(static_cast<std::size_t>(c.burst_packets) * 4 + 64) {
+  CHECK(c.validate().has_value());
+  qpn_mask = (1U << c.qpn_bits) - 1U;
+  chunks.resize((c.max_qp + kChunk - 1) / kChunk);
+  colds.resize(c.max_qp);
+  Prng order = random.fork(2);
+  free_qps.resize(c.max_qp);
+  for (std::uint32_t i = 0; i < c.max_qp; ++i) free_qps[i] = i;
+  // Numbers 0 and 1 of slot 0 are QP0 and QP1.
+  for (std::uint32_t i = c.max_qp; i > 1; --i) std::swap(free_qps[i - 1], free_qps[order.below(i)]);
+  if (c.qpn_base == 0 && c.max_qp > 2) std::erase_if(free_qps, [](std::uint32_t i) { return i < 2; });
+}
+
+void Engine::raise(const Event& event) {
+  // Sized for one event per completion queue and four per queue pair; what does not fit repeats what is there.
+  if (event_tail - event_head == events.size()) return;
+  events[event_tail++ & (events.size() - 1)] = event;
+}
+
+void Engine::complete(CqId cq, const Completion& c, bool solicited) {
+  switch (cqs[cq.v]->push(c, solicited)) {
+    case CompletionQueue::Push::kQuiet: break;
+    case CompletionQueue::Push::kEvent: raise({EventKind::kCompletion, cq, c.qpn}); break;
+    case CompletionQueue::Push::kOverflow:
+      counters.add(Counter::cq_overflow);
+      raise({EventKind::kCqError, cq, c.qpn});
+      break;
+  }
+}
+
+bool Engine::can_send(QueuePair& q) {
+  if (q.state != QpState::kRtr && q.state != QpState::kRts) return false;
+  if (q.has(kWaitingPath)) return false;
+  return rc_responses_sendable(*this, q) || rc_requests_sendable(*this, q);
+}
+
+void Engine::wait_for_path(QueuePair& q) {
+  counters.add(Counter::path_blocked);
+  if (q.has(kWaitingPath)) return;
+  q.set(kWaitingPath);
+  Path& path = path_of(q);
+  const std::uint32_t index = index_of(q);
+  cold(q).next_waiting = UINT32_MAX;
+  if (path.waiting_tail == UINT32_MAX) {
+    path.waiting_head = index;
+  } else {
+    colds[path.waiting_tail]->next_waiting = index;
+  }
+  path.waiting_tail = index;
+}
+
+void Engine::wake_path(Path& path) {
+  while (path.waiting_head != UINT32_MAX && path.admits(config.burst_bytes / 4)) {
+    const std::uint32_t index = path.waiting_head;
+    path.waiting_head = colds[index]->next_waiting;
+    if (path.waiting_head == UINT32_MAX) path.waiting_tail = UINT32_MAX;
+    QueuePair& q = qp(index);
+    q.clear(kWaitingPath);
+    make_ready(q);
+    if (q.has(kQueued)) return;  // one at a time: it wakes the next when it leaves credit over
+  }
+}
+
+Duration Engine::verbs_timeout(const QueuePair& q) const {
+  const std::uint8_t code = cold(q).attr.timeout;
+  if (code == 0) return kForever;
+  return nanoseconds(4096) * (std::int64_t{1} << std::min<unsigned>(code, 31));
+}
+
+Duration Engine::retransmission_timeout(const QueuePair& q, const SendStream& s) const {
+  Duration d = s.in_flight() <= config.rto_low_packets ? config.rto_low : config.rto_high;
+  if (config.adaptive_rto) {
+    const ColdQueuePair& c = cold(q);
+    const Duration measured{c.srtt_ps + 4 * c.rttvar_ps};
+    d = std::max({d, measured, config.rto_floor});
+  }
+  return d * (std::int64_t{1} << std::min<unsigned>(s.backoff, 10));
+}
+
+void Engine::check_invariants() const {
+  for (std::size_t i = 0; i < colds.size(); ++i) {
+    if (colds[i] == nullptr) continue;
+    const QueuePair& q = const_cast<Engine*>(this)->qp(static_cast<std::uint32_t>(i));
+    if (!q.has(kInUse)) continue;
+    for (const SendStream* s : {&q.requests_out, &q.served}) {
+      CHECK_OP(s->una.v, <=, s->nxt.v);
+      CHECK_OP(s->nxt.v, <=, s->max.v);
+    }
+    const ColdQueuePair& c = *colds[i];
+    const auto posted = static_cast<std::uint16_t>(q.sq_tail - q.sq_head);
+    CHECK_OP(posted, <=, c.sq_mask + 1);
+    CHECK_OP(static_cast<std::uint16_t>(q.sq_acked - q.sq_head), <=, posted);
+    CHECK_OP(static_cast<std::uint16_t>(q.sq_send - q.sq_head), <=, posted);
+    CHECK_OP(static_cast<std::uint16_t>(q.rq_tail - q.rq_head), <=, c.rq_mask + 1);
+    CHECK_OP(c.acked_charged, <=, c.sent_charged);
+    CHECK_OP(c.response_charged_acked, <=, c.response_charged_sent);
+    if (q.requests.block == kNoBlock) CHECK_OP(q.requests.held, ==, 0);
+    if (q.sq_send != q.sq_tail) {
+      const SendWqe& w = c.sq[q.sq_send & c.sq_mask];
+      CHECK_OP((w.first + q.send_offset).v, ==, q.requests_out.nxt.v);
+    }
+  }
+}
+
+}  // namespace weft

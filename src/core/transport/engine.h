@@ -1,0 +1,195 @@
+// The inside of a Device: every table, and the few operations that all protocol files share. The
+// protocol itself is in rc/: one file per direction, each a set of functions over (Engine, QueuePair).
+//
+//   rc/responder.h        requests in: checks, placement, receive completions          (template: Sink)
+//   rc/response_in.h      READ responses in: placement                                 (template: Sink)
+//   rc/acknowledge.cc     ACK, NAK, READ ACK in; completion of requests
+//   rc/requester.cc       requests out
+//   rc/read_responder.cc  READ responses out
+//   rc/control.cc         ACKs and NAKs out
+//   rc/timers.cc          time-outs
+//   rc/failure.cc         error states and flushing
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/base/prng.h"
+#include "core/transport/completion_queue.h"
+#include "core/transport/config.h"
+#include "core/transport/counters.h"
+#include "core/transport/terms.h"
+#include "core/transport/key_table.h"
+#include "core/transport/loss/pool.h"
+#include "core/transport/loss/scheme.h"
+#include "core/transport/queue_pair.h"
+#include "core/transport/sched/deadlines.h"
+#include "core/transport/sched/paths.h"
+#include "core/transport/sched/ready_queue.h"
+#include "core/wire/packet.h"
+
+namespace weft {
+
+// An ACK or NAK waiting to leave.
+struct ControlEntry {
+  std::uint32_t qp = 0;      // index
+  std::uint32_t psn = 0;
+  std::uint32_t msn = 0;
+  std::uint32_t sack = 0;
+  std::uint8_t opcode = 0;
+  std::uint8_t syndrome = 0;
+  std::uint8_t ext_flags = 0;
+  std::uint8_t mode = 0;
+  bool coalesced = false;    // stamped when it leaves; void if the queue pair's mark was taken back
+  bool congestion = false;
+};
+
+struct Engine {
+  explicit Engine(const DeviceConfig& c);
+
+  DeviceConfig config;
+  Counters counters;
+  Prng random;
+
+  // --- tables ---
+  KeyTable keys;
+  LossPool pool;
+  std::vector<std::unique_ptr<CompletionQueue>> cqs;
+  std::vector<bool> pds;
+  std::vector<Path> paths;
+  static constexpr std::uint32_t kChunk = 64;  // queue pairs are allocated in chunks
+  std::vector<std::unique_ptr<QueuePair[]>> chunks;
+  std::vector<std::unique_ptr<ColdQueuePair>> colds;
+  std::vector<std::uint32_t> free_qps;
+  std::uint32_t qpn_mask = 0;
+
+  // --- queues ---
+  ReadyQueue ready_queue;
+  Deadlines deadlines;
+  std::vector<ControlEntry> control;  // ring
+  std::uint32_t control_head = 0;
+  std::uint32_t control_tail = 0;
+  std::vector<Event> events;  // ring
+  std::uint32_t event_head = 0;
+  std::uint32_t event_tail = 0;
+
+  // --- scratch of the current burst ---
+  std::vector<wire::TxPacket> burst_packets;
+  std::vector<wire::Segment> burst_segments;
+
+  // --- access ---
+  QueuePair& qp(std::uint32_t index) { return chunks[index / kChunk][index % kChunk]; }
+  std::uint32_t index_of(const QueuePair& q) const { return q.qpn.v & qpn_mask; }
+  ColdQueuePair& cold(const QueuePair& q) { return *colds[index_of(q)]; }
+  const ColdQueuePair& cold(const QueuePair& q) const { return *colds[index_of(q)]; }
+  QueuePair* find(Qpn qpn) {
+    const std::uint32_t index = qpn.v & qpn_mask;
+    if (index >= colds.size() || chunks[index / kChunk] == nullptr) return nullptr;
+    QueuePair& q = qp(index);
+    return q.has(kInUse) && q.qpn == qpn ? &q : nullptr;
+  }
+  // Where a queue pair would be, without touching it: for prefetching.
+  QueuePair* peek(Qpn qpn) {
+    const std::uint32_t index = qpn.v & qpn_mask;
+    if (index >= colds.size() || chunks[index / kChunk] == nullptr) return nullptr;
+    return &qp(index);
+  }
+  const QueuePair* find(Qpn qpn) const { return const_cast<Engine*>(this)->find(qpn); }
+  Path& path_of(const QueuePair& q) { return paths[q.path.v]; }
+  LossContext loss() { return {pool, counters}; }
+  const LossScheme& tx_scheme(const QueuePair& q) const { return loss_scheme(static_cast<wire::Mode>(q.tx_mode)); }
+  const LossScheme& rx_scheme(const QueuePair& q) const { return loss_scheme(static_cast<wire::Mode>(q.rx_mode)); }
+  bool tx_selective(const QueuePair& q) const { return q.tx_mode != 0; }
+  bool rx_selective(const QueuePair& q) const { return q.rx_mode != 0 && q.rx_mode != kUnpinned; }
+  SendWqe& send_wqe(ColdQueuePair& c, std::uint16_t slot) { return c.sq[slot & c.sq_mask]; }
+  const Sge* send_sges(const ColdQueuePair& c, std::uint16_t slot) const {
+    return &c.sq_sges[static_cast<std::size_t>(slot & c.sq_mask) * c.init.caps.max_send_sge];
+  }
+  RecvWqe& recv_wqe(ColdQueuePair& c, std::uint16_t slot) { return c.rq[slot & c.rq_mask]; }
+  const Sge* recv_sges(const ColdQueuePair& c, std::uint16_t slot) const {
+    return &c.rq_sges[static_cast<std::size_t>(slot & c.rq_mask) * c.init.caps.max_recv_sge];
+  }
+  static std::uint32_t packets_for(std::uint32_t length, std::uint32_t mtu) {
+    return length == 0 ? 1U : (length + mtu - 1U) / mtu;
+  }
+  // Path bytes of the first k packets of a message of this length.
+  std::uint64_t charge(std::uint32_t length, std::uint32_t mtu, std::uint64_t k) const {
+    const std::uint64_t payload = k * mtu;
+    return (payload < length ? payload : length) + k * config.path_overhead.n;
+  }
+
+  // --- shared operations ---
+  void complete(CqId cq, const Completion& c, bool solicited);
+  void raise(const Event& event);
+  void arm(QueuePair& q, Time at) { deadlines.at_latest(index_of(q), at); }
+  // Puts the queue pair into the ready queue if it has work and credit and is not there yet.
+  void make_ready(QueuePair& q) {
+    if (!q.has(kQueued) && can_send(q)) {
+      q.set(kQueued);
+      ready_queue.push(index_of(q));
+    }
+  }
+  bool can_send(QueuePair& q);
+  void wait_for_path(QueuePair& q);
+  void wake_path(Path& path);
+  void discharge(Path& path, std::uint64_t bytes) {
+    path.in_flight -= bytes;
+    path.grow(bytes);
+    wake_path(path);
+  }
+  Duration verbs_timeout(const QueuePair& q) const;
+  Duration retransmission_timeout(const QueuePair& q, const SendStream& s) const;
+  void check_invariants() const;
+};
+
+// --- rc/control.cc ---
+void rc_schedule_ack(Engine& e, QueuePair& q, bool congestion);
+void rc_schedule_read_ack(Engine& e, QueuePair& q, bool congestion);
+void rc_push_nack(Engine& e, QueuePair& q, Seq trigger, bool kept, bool congestion);
+void rc_push_read_nack(Engine& e, QueuePair& q, Seq trigger, bool kept, bool congestion);
+void rc_nak(Engine& e, QueuePair& q, std::uint8_t syndrome);  // RNR, sequence and error NAKs at the expected number
+void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome, Seq request);  // a READ being answered failed
+void rc_reads_drained(Engine& e, QueuePair& q);
+wire::Burst rc_poll_control(Engine& e, Time now);
+
+// --- rc/acknowledge.cc ---
+void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now);
+void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now);
+// Everything before `to` is acknowledged, as far as no unanswered READ stands in the way (roce).
+// Returns false when one does: its response is missing.
+bool rc_acknowledge(Engine& e, QueuePair& q, Seq to, Time now);
+// Moves una to `to` unconditionally.
+void rc_advance(Engine& e, QueuePair& q, Seq to, Time now);
+void rc_complete_requests(Engine& e, QueuePair& q, Time now);
+void rc_reads_progress(Engine& e, QueuePair& q, Seq reached, Time now);  // issued READs whose responses are all here
+void rc_implied_nak(Engine& e, QueuePair& q, Time now);
+
+// --- rc/requester.cc ---
+Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, Time now);
+bool rc_requests_sendable(Engine& e, QueuePair& q);
+wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget);
+void rc_rewind(Engine& e, QueuePair& q);  // after nxt moved back to una: cursor and READs follow
+std::uint16_t rc_slot_of(Engine& e, QueuePair& q, Seq seq);
+
+// --- rc/read_responder.cc ---
+bool rc_responses_sendable(Engine& e, QueuePair& q);
+wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget);
+void rc_release_served(Engine& e, QueuePair& q);  // irn: READs whose responses are all acknowledged
+ReadServed* rc_find_served(Engine& e, QueuePair& q, Seq response);
+
+// --- rc/timers.cc ---
+Time rc_deadline(Engine& e, QueuePair& q);
+void rc_on_timer(Engine& e, QueuePair& q, Time now);
+void rc_forgive(Engine& e, QueuePair& q, Time now);
+
+// --- rc/failure.cc ---
+// The request in `slot` failed with `status`; everything else is flushed.
+void rc_fail(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now);
+void rc_enter_error(Engine& e, QueuePair& q);  // flush both queues
+void rc_stop_sending(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now);
+void rc_release(Engine& e, QueuePair& q);      // give back blocks, path credit, timers
+
+// --- rc/attributes.cc ---
+Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32_t mask, Time now);
+
+}  // namespace weft

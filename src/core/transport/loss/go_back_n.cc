@@ -1,0 +1,43 @@
+// Go-back-N, as RoCEv2 has it (wire-reference §2.1-2.2): the receiver discards whatever is ahead of
+// the expected number and says so once; the sender starts again from there. No state beyond the
+// stream, which is why hardware chose it, and why one loss costs a window.
+#include "core/transport/loss/scheme.h"
+
+namespace weft {
+namespace {
+
+void on_ack(LossContext&, SendStream& s, std::uint64_t) {
+  // The rewound part is over once something new of it was acknowledged.
+  s.flags &= static_cast<std::uint8_t>(~kRewound);
+}
+
+void rewind(LossContext& c, SendStream& s) {
+  s.nxt = s.una;
+  s.flags |= kRewound;
+  c.counters.add(Counter::recoveries);
+}
+
+void on_nack(LossContext& c, SendStream& s, Seq, bool) {
+  if ((s.flags & kRewound) != 0 && s.nxt == s.una) return;  // already about to resend exactly this
+  rewind(c, s);
+}
+
+void on_timeout(LossContext& c, SendStream& s) { rewind(c, s); }
+
+bool next_lost(LossContext&, SendStream&, Seq&, bool) { return false; }
+
+Seq skip_received(LossContext&, const SendStream&, Seq from) { return from; }
+
+Arrival classify(LossContext&, RecvStream& r, Seq seq) {
+  return seq < r.expected ? Arrival::kDuplicate : Arrival::kDrop;
+}
+
+void hold(LossContext&, RecvStream&, Seq, bool) { CHECK(false); }
+
+}  // namespace
+
+const LossScheme kGoBackN{"go-back-n", "discard what is out of order, resend from the gap (RoCEv2)",
+                          wire::Mode::kRoce, false, on_ack, on_nack, on_timeout, next_lost,
+                          skip_received, classify, hold};
+
+}  // namespace weft

@@ -1,0 +1,94 @@
+// Loss recovery as a plug-in: one file and one row per scheme. A scheme sees a stream and the bitmap
+// pool; it never sees a queue pair, a header or the clock, and it serves requests and READ responses
+// alike ("one loss engine serves both directions", DESIGN §4.3).
+//
+// The common case never comes here: an in-order packet and an ACK without recovery are handled inline
+// by their callers (`sender_idle`, `receive_in_order` below).
+//
+// To add a scheme: write its file, add its row to kSchemes (registry.cc); the conformance suite in
+// scheme_test.cc then runs over it.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "core/transport/counters.h"
+#include "core/transport/loss/pool.h"
+#include "core/transport/stream.h"
+#include "core/wire/header.h"
+
+namespace weft {
+
+struct LossContext {
+  LossPool& pool;
+  Counters& counters;
+};
+
+// What the receiver makes of a packet that is not the expected one.
+enum class Arrival : std::uint8_t {
+  kKeep,       // place it, then `hold`
+  kDuplicate,  // already have it
+  kDrop,       // go-back-N: ahead of the expected one
+  kPoolEmpty,  // would keep it, but the pool is empty
+  kBeyond,     // outside the window
+};
+
+struct LossScheme {
+  const char* name;
+  const char* text;
+  wire::Mode mode;
+  bool selective;  // responses have their own sequence space, packets place themselves, every packet is acknowledged
+
+  // Sender. `acked` is how far una just moved (una already updated).
+  void (*on_ack)(LossContext&, SendStream&, std::uint64_t acked);
+  // una is already at the NACK's expected number. `kept`: the receiver has `trigger`.
+  void (*on_nack)(LossContext&, SendStream&, Seq trigger, bool kept);
+  void (*on_timeout)(LossContext&, SendStream&);
+  // The next packet to retransmit out of order, if any; `take` consumes it.
+  bool (*next_lost)(LossContext&, SendStream&, Seq& out, bool take);
+  // First number at or after nxt that the receiver is not known to have (after a rewind).
+  Seq (*skip_received)(LossContext&, const SendStream&, Seq from);
+
+  // Receiver, for a packet that is not `expected`.
+  Arrival (*classify)(LossContext&, RecvStream&, Seq seq);
+  // A kept packet was placed.
+  void (*hold)(LossContext&, RecvStream&, Seq seq, bool message_end);
+};
+
+// All schemes; row i is mode i.
+std::span<const LossScheme> loss_schemes();
+const LossScheme& loss_scheme(wire::Mode mode);
+bool mode_known(wire::Mode mode);
+
+extern const LossScheme kGoBackN;
+extern const LossScheme kIrn;
+
+// Releases the stream's bitmap, if it has one.
+inline void release_block(LossPool& pool, std::uint16_t& block) {
+  if (block != kNoBlock) {
+    pool.give_back(block);
+    block = kNoBlock;
+  }
+}
+
+struct Advance {
+  std::uint32_t packets = 0;  // how far `expected` moved
+  std::uint32_t messages = 0; // of those, last packets of a message
+};
+
+// The expected packet arrived and was placed: move past it and past everything kept behind it.
+inline Advance receive_in_order(LossPool& pool, RecvStream& stream, bool message_end) {
+  Advance a{1, message_end ? 1U : 0U};
+  ++stream.expected;
+  if (stream.block == kNoBlock) return a;
+  while (stream.held > 0 && pool.arrived(stream.block, stream.expected)) {
+    a.messages += pool.message_end(stream.block, stream.expected) ? 1U : 0U;
+    pool.clear(stream.block, stream.expected);
+    ++stream.expected;
+    ++a.packets;
+    --stream.held;
+  }
+  if (stream.held == 0) release_block(pool, stream.block);
+  return a;
+}
+
+}  // namespace weft

@@ -1,0 +1,292 @@
+// ACK, NAK and READ ACK in; completion of requests (wire-reference §1.6, §2.1; IRN §3.1).
+//
+// In roce one cumulative number covers requests and READ responses, so an ACK that lies beyond an
+// unanswered READ means that its responses were lost (implied NAK). In irn requests and responses
+// are acknowledged apart, and a READ is complete when its last response is here.
+#include <algorithm>
+
+#include "core/transport/engine.h"
+
+namespace weft {
+namespace {
+
+std::int64_t rnr_delay_ps(std::uint8_t code) {
+  // wire-reference §1.6, in units of 10 us.
+  static constexpr std::int32_t kTens[32] = {65536, 1,   2,   3,   4,   6,   8,    12,   16,   24,   32,
+                                             48,    64,  96,  128, 192, 256, 384,  512,  768,  1024, 1536,
+                                             2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+  return std::int64_t{kTens[code & 31U]} * 10'000'000;
+}
+
+void sample_rtt(Engine& e, QueuePair& q, Seq to, Time now) {
+  if ((q.rx_flags & kRttPending) == 0 || to <= q.requests_out.widen(q.rtt_low)) return;
+  q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
+  ColdQueuePair& c = e.cold(q);
+  const std::int64_t rtt = (now - c.rtt_start).ps;
+  if (c.srtt_ps == 0) {
+    c.srtt_ps = rtt;
+    c.rttvar_ps = rtt / 2;
+  } else {  // RFC 6298's weights
+    c.rttvar_ps += (std::abs(c.srtt_ps - rtt) - c.rttvar_ps) / 4;
+    c.srtt_ps += (rtt - c.srtt_ps) / 8;
+  }
+}
+
+bool is_read(const SendWqe& w) { return w.opcode == WrOpcode::kRead; }
+
+WcOpcode wc_opcode(WrOpcode op) {
+  switch (op) {
+    case WrOpcode::kWrite:
+    case WrOpcode::kWriteImm: return WcOpcode::kWrite;
+    case WrOpcode::kRead: return WcOpcode::kRead;
+    default: return WcOpcode::kSend;
+  }
+}
+
+void on_rnr(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
+  e.counters.add(Counter::nak_rnr);
+  ColdQueuePair& c = e.cold(q);
+  if (q.has(kRnrWaiting)) return;
+  if (c.attr.rnr_retry != 7) {
+    if (q.rnr_retries >= c.attr.rnr_retry) {
+      rc_fail(e, q, WcStatus::kRnrRetryExceeded, rc_slot_of(e, q, q.requests_out.una), now);
+      return;
+    }
+    ++q.rnr_retries;
+  }
+  q.set(kRnrWaiting);
+  c.rnr_until = now + Duration{rnr_delay_ps(h.syndrome)};
+  q.requests_out.nxt = q.requests_out.una;
+  rc_rewind(e, q);
+  e.arm(q, c.rnr_until);
+}
+
+void on_sequence_nak(Engine& e, QueuePair& q, const wire::Header& h, Seq expected, bool moved, Time now) {
+  e.counters.add(Counter::nak_sequence);
+  SendStream& s = q.requests_out;
+  if (!s.outstanding() || expected != s.una) return;
+  LossContext loss = e.loss();
+  if (!e.tx_selective(q)) {
+    if ((s.flags & kRewound) != 0 && s.nxt == s.una) return;
+    if (!moved) {
+      if (q.retries >= e.cold(q).attr.retry_count) {
+        rc_fail(e, q, WcStatus::kRetryExceeded, rc_slot_of(e, q, s.una), now);
+        return;
+      }
+      ++q.retries;
+    }
+  }
+  const Seq before = s.nxt;
+  const Seq trigger = expand(h.sack_psn(), s.una);
+  e.tx_scheme(q).on_nack(loss, s, trigger, (h.ext_flags & wire::kSackNotKept) == 0 && trigger != s.una);
+  if (s.nxt != before || !e.tx_selective(q)) rc_rewind(e, q);
+  q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
+  q.rto_base = now;
+  kNoController.on_loss(q.controller, now);
+}
+
+void on_error_nak(Engine& e, QueuePair& q, std::uint8_t syndrome, std::uint16_t slot, Time now) {
+  e.counters.add(Counter::nak_error);
+  WcStatus status = WcStatus::kRemoteOperation;
+  if (syndrome == wire::kSyndromeNakInvalid) status = WcStatus::kRemoteInvalidRequest;
+  if (syndrome == wire::kSyndromeNakAccess) status = WcStatus::kRemoteAccess;
+  rc_fail(e, q, status, slot, now);
+}
+
+}  // namespace
+
+void rc_advance(Engine& e, QueuePair& q, Seq to, Time now) {
+  SendStream& s = q.requests_out;
+  const std::uint64_t acked = to - s.una;
+  if (acked == 0) return;
+  CHECK_OP(to.v, <=, s.max.v);
+  ColdQueuePair& c = e.cold(q);
+  s.una = to;
+  s.backoff = 0;
+  q.retries = 0;
+  q.rnr_retries = 0;
+  q.progress = now;
+  q.rto_base = now;
+  std::uint64_t charged = c.post_charged;
+  while (q.sq_acked != q.sq_tail) {
+    const SendWqe& w = e.send_wqe(c, q.sq_acked);
+    if (w.first + w.packets > to) {
+      charged = w.charged_before + (is_read(w) ? 0 : e.charge(w.length, q.mtu, to > w.first ? to - w.first : 0));
+      break;
+    }
+    ++q.sq_acked;
+  }
+  if (s.nxt < to) {
+    s.nxt = to;
+    q.sq_send = q.sq_acked;
+    q.send_offset = 0;
+    if (q.sq_send != q.sq_tail) q.send_offset = static_cast<std::uint32_t>(to - e.send_wqe(c, q.sq_send).first);
+  }
+  sample_rtt(e, q, to, now);
+  if ((s.flags | (s.block ^ kNoBlock)) != 0) {
+    LossContext loss = e.loss();
+    e.tx_scheme(q).on_ack(loss, s, acked);
+    if (s.nxt < to) s.nxt = to;
+  }
+  const std::uint64_t freed = charged - c.acked_charged;
+  c.acked_charged = charged;
+  if (freed != 0) e.discharge(e.path_of(q), freed);
+  kNoController.on_ack(q.controller, {now, static_cast<std::uint32_t>(acked), 0, false});
+}
+
+bool rc_acknowledge(Engine& e, QueuePair& q, Seq to, Time now) {
+  SendStream& s = q.requests_out;
+  to = std::min(to, s.max);
+  bool answered = true;
+  Seq reach = to;
+  if (!e.tx_selective(q)) {
+    ColdQueuePair& c = e.cold(q);
+    for (std::uint16_t i = q.sq_acked; i != q.sq_tail; ++i) {
+      const SendWqe& w = e.send_wqe(c, i);
+      if (w.first >= to) break;
+      if (is_read(w)) {
+        reach = std::max(s.una, w.first);
+        answered = false;
+        break;
+      }
+    }
+  }
+  if (reach > s.una) {
+    rc_advance(e, q, reach, now);
+    rc_complete_requests(e, q, now);
+  }
+  return answered;
+}
+
+void rc_implied_nak(Engine& e, QueuePair& q, Time now) {
+  SendStream& s = q.requests_out;
+  if ((s.flags & kRewound) != 0) return;  // an echo of the loss that we are already repairing
+  e.counters.add(Counter::implied_nak);
+  if (q.retries >= e.cold(q).attr.retry_count) {
+    rc_fail(e, q, WcStatus::kRetryExceeded, rc_slot_of(e, q, s.una), now);
+    return;
+  }
+  ++q.retries;
+  LossContext loss = e.loss();
+  e.tx_scheme(q).on_nack(loss, s, s.una, false);
+  rc_rewind(e, q);
+  q.rto_base = now;
+}
+
+void rc_complete_requests(Engine& e, QueuePair& q, Time now) {
+  ColdQueuePair& c = e.cold(q);
+  while (q.sq_head != q.sq_acked) {
+    const SendWqe& w = e.send_wqe(c, q.sq_head);
+    if (is_read(w) && e.tx_selective(q) &&
+        c.responses.expected < w.first_response + Engine::packets_for(w.length, q.mtu)) {
+      break;
+    }
+    if (c.init.signal_all || (w.flags & kSendSignaled) != 0) {
+      Completion done;
+      done.wr_id = w.wr_id;
+      done.opcode = wc_opcode(w.opcode);
+      done.byte_len = w.length;
+      done.qpn = q.qpn;
+      e.complete(c.init.send_cq, done, false);
+    }
+    ++q.sq_head;
+  }
+  if ((q.rx_flags & kSendStopped) != 0 && q.sq_head == q.sq_send) rc_fail(e, q, c.stop_status, q.sq_head, now);
+}
+
+void rc_reads_progress(Engine& e, QueuePair& q, Seq reached, Time now) {
+  ColdQueuePair& c = e.cold(q);
+  c.read_base = now;
+  c.read_backoff = 0;
+  q.progress = now;
+  std::uint64_t freed = 0;
+  while (c.issued_head != c.issued_tail) {
+    const ReadIssued& r = c.issued[c.issued_head & c.issued_mask];
+    if (r.end > reached) break;
+    freed += (r.end - r.first) * q.mtu;
+    ++c.issued_head;
+    --q.reads_outstanding;
+  }
+  if (freed != 0 && !e.tx_selective(q)) {
+    Path& path = e.path_of(q);
+    path.reads -= freed;
+    e.wake_path(path);
+  }
+}
+
+void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
+  if (q.state != QpState::kRts) {
+    e.counters.add(Counter::drop_state);
+    return;
+  }
+  SendStream& s = q.requests_out;
+  const Seq psn = expand(h.psn, s.una);
+  const bool positive = h.syndrome < 0x20;
+  // An ACK names the last packet it covers, a NAK the first that it does not.
+  const Seq to = positive ? psn + 1 : psn;
+  if (h.syndrome > wire::kSyndromeNakSequence && e.tx_selective(q) && to < s.una) {
+    // irn: the READ's request was acknowledged long ago, now answering it failed.
+    const ColdQueuePair& c = e.cold(q);
+    if (c.issued_head != c.issued_tail) on_error_nak(e, q, h.syndrome, c.issued[c.issued_head & c.issued_mask].slot, now);
+    return;
+  }
+  if (to > s.max || to < s.una) {
+    e.counters.add(Counter::drop_stale);
+    return;
+  }
+  const bool moved = to > s.una;
+  if (!rc_acknowledge(e, q, to, now)) {
+    const bool ended = h.syndrome > wire::kSyndromeNakSequence;
+    if (q.state == QpState::kRts && ended && s.una == to) {
+      on_error_nak(e, q, h.syndrome, rc_slot_of(e, q, to), now);
+    } else if (q.state == QpState::kRts && !ended) {
+      rc_implied_nak(e, q, now);
+    }
+    if (q.state == QpState::kRts) e.make_ready(q);
+    return;
+  }
+  if (q.state != QpState::kRts) return;
+  if (!positive) {
+    if ((h.syndrome & 0xE0U) == wire::kSyndromeRnr) {
+      if (q.requests_out.outstanding()) on_rnr(e, q, h, now);
+    } else if (h.syndrome == wire::kSyndromeNakSequence) {
+      on_sequence_nak(e, q, h, to, moved, now);
+    } else {
+      if (q.requests_out.outstanding()) on_error_nak(e, q, h.syndrome, rc_slot_of(e, q, q.requests_out.una), now);
+    }
+  }
+  e.make_ready(q);
+}
+
+void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
+  SendStream& s = q.served;
+  const Seq psn = expand(h.psn, s.una);
+  const bool positive = h.syndrome < 0x20;
+  const Seq to = positive ? psn + 1 : psn;
+  if (to > s.max || to < s.una) {
+    e.counters.add(Counter::drop_stale);
+    return;
+  }
+  LossContext loss = e.loss();
+  const LossScheme& scheme = e.rx_scheme(q);
+  if (to > s.una) {
+    const std::uint64_t acked = to - s.una;
+    s.una = to;
+    s.backoff = 0;
+    if (s.nxt < to) s.nxt = to;
+    e.cold(q).response_base = now;
+    q.served_progress = now;
+    scheme.on_ack(loss, s, acked);
+    rc_release_served(e, q);
+  }
+  if (!positive && h.syndrome == wire::kSyndromeNakSequence && s.outstanding()) {
+    e.counters.add(Counter::nak_sequence);
+    const Seq trigger = expand(h.sack_psn(), s.una);
+    scheme.on_nack(loss, s, trigger, (h.ext_flags & wire::kSackNotKept) == 0 && trigger != s.una);
+    e.cold(q).response_base = now;
+  }
+  rc_reads_drained(e, q);
+  if (q.state == QpState::kRtr || q.state == QpState::kRts) e.make_ready(q);
+}
+
+}  // namespace weft

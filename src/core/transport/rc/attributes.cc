@@ -1,0 +1,154 @@
+// Queue pair states and which attributes each transition requires and allows (wire-reference §2.5).
+// A mask outside required + optional is refused and nothing changes.
+#include "core/transport/engine.h"
+
+namespace weft {
+namespace {
+
+struct Transition {
+  QpState from;
+  QpState to;
+  std::uint32_t required;
+  std::uint32_t optional;
+};
+
+constexpr Transition kRcTransitions[] = {
+    {QpState::kReset, QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccess, 0},
+    {QpState::kInit, QpState::kInit, 0, kAttrPkeyIndex | kAttrPort | kAttrAccess},
+    {QpState::kInit, QpState::kRtr,
+     kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
+     kAttrAltPath | kAttrAccess | kAttrPkeyIndex},
+    {QpState::kRtr, QpState::kRts, kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic,
+     kAttrCurrentState | kAttrAltPath | kAttrAccess | kAttrMinRnrTimer | kAttrPathMigState},
+    {QpState::kRts, QpState::kRts, 0,
+     kAttrCurrentState | kAttrAccess | kAttrAltPath | kAttrPathMigState | kAttrMinRnrTimer},
+};
+
+Outcome<void> check_mask(const QueuePair& q, const QpAttr& attr, std::uint32_t mask) {
+  const QpState to = (mask & kAttrState) != 0 ? attr.state : q.state;
+  if ((mask & kAttrCurrentState) != 0 && attr.current_state != q.state) return fail(Errc::kInvalid);
+  if (to == QpState::kReset) return {};
+  if (to == QpState::kErr) {
+    if (q.state == QpState::kReset) return fail(Errc::kInvalid);
+    return {};
+  }
+  for (const Transition& t : kRcTransitions) {
+    if (t.from != q.state || t.to != to) continue;
+    const std::uint32_t given = mask & ~std::uint32_t{kAttrState};
+    if ((given & t.required) != t.required || (given & ~(t.required | t.optional)) != 0) return fail(Errc::kInvalid);
+    return {};
+  }
+  return fail(to == QpState::kSqd ? Errc::kUnsupported : Errc::kInvalid);
+}
+
+Outcome<void> check_values(const Engine& e, const QpAttr& a, std::uint32_t mask) {
+  if ((mask & kAttrMtu) != 0 && (a.mtu < 256 || a.mtu > 4096 || a.mtu % 4 != 0)) return fail(Errc::kInvalid);
+  if ((mask & kAttrPath) != 0 && a.path.v >= e.paths.size()) return fail(Errc::kInvalid);
+  if ((mask & kAttrMaxRdAtomic) != 0 && a.max_rd_atomic > 128) return fail(Errc::kInvalid);
+  if ((mask & kAttrMaxDestRdAtomic) != 0 && a.max_dest_rd_atomic > 128) return fail(Errc::kInvalid);
+  if ((mask & kAttrTimeout) != 0 && a.timeout > 31) return fail(Errc::kInvalid);
+  if ((mask & kAttrRetryCount) != 0 && a.retry_count > 7) return fail(Errc::kInvalid);
+  if ((mask & kAttrRnrRetry) != 0 && a.rnr_retry > 7) return fail(Errc::kInvalid);
+  if ((mask & kAttrMinRnrTimer) != 0 && a.min_rnr_timer > 31) return fail(Errc::kInvalid);
+  if ((mask & kAttrState) != 0 && a.state == QpState::kRts && !mode_known(a.mode)) return fail(Errc::kUnsupported);
+  return {};
+}
+
+std::uint8_t ring_mask(std::uint8_t entries) {
+  std::uint32_t size = 1;
+  while (size < entries) size *= 2;
+  return static_cast<std::uint8_t>(size - 1);
+}
+
+void reset(Engine& e, QueuePair& q) {
+  ColdQueuePair& c = e.cold(q);
+  if (q.state != QpState::kReset) rc_release(e, q);
+  const Qpn qpn = q.qpn;
+  const auto kept = static_cast<std::uint8_t>(q.flags & (kInUse | kQueued));
+  const PdId pd = q.pd;
+  const QpType type = q.type;
+  q = QueuePair{};
+  q.qpn = qpn;
+  q.flags = kept;
+  q.pd = pd;
+  q.type = type;
+  ColdQueuePair fresh;
+  fresh.init = c.init;
+  fresh.sq = std::move(c.sq);
+  fresh.sq_sges = std::move(c.sq_sges);
+  fresh.rq = std::move(c.rq);
+  fresh.rq_sges = std::move(c.rq_sges);
+  fresh.sq_mask = c.sq_mask;
+  fresh.rq_mask = c.rq_mask;
+  c = std::move(fresh);
+}
+
+void to_rtr(Engine& e, QueuePair& q, const QpAttr& a) {
+  ColdQueuePair& c = e.cold(q);
+  q.path = a.path;
+  q.mtu = static_cast<std::uint16_t>(a.mtu);
+  q.remote = a.dest_qpn;
+  q.requests.expected = Seq::start(a.rq_psn);
+  q.served.start(Seq::start(a.rq_psn));
+  c.response_next = Seq::start(a.rq_psn);
+  c.served_mask = ring_mask(a.max_dest_rd_atomic);
+  c.served = std::make_unique<ReadServed[]>(static_cast<std::size_t>(c.served_mask) + 1);
+}
+
+void to_rts(Engine& e, QueuePair& q, const QpAttr& a, Time now) {
+  ColdQueuePair& c = e.cold(q);
+  q.tx_mode = static_cast<std::uint8_t>(a.mode);
+  q.requests_out.start(Seq::start(a.sq_psn));
+  c.post_seq = c.post_response = Seq::start(a.sq_psn);
+  c.responses.expected = Seq::start(a.sq_psn);
+  c.issued_mask = ring_mask(a.max_rd_atomic);
+  c.issued = std::make_unique<ReadIssued[]>(static_cast<std::size_t>(c.issued_mask) + 1);
+  q.progress = now;
+  kNoController.start(q.controller, {}, e.config.bdp_cap, now);
+}
+
+void store(QpAttr& to, const QpAttr& a, std::uint32_t mask) {
+  if ((mask & kAttrQkey) != 0) to.qkey = a.qkey;
+  if ((mask & kAttrPath) != 0) to.path = a.path;
+  if ((mask & kAttrMtu) != 0) to.mtu = a.mtu;
+  if ((mask & kAttrTimeout) != 0) to.timeout = a.timeout;
+  if ((mask & kAttrRetryCount) != 0) to.retry_count = a.retry_count;
+  if ((mask & kAttrRnrRetry) != 0) to.rnr_retry = a.rnr_retry;
+  if ((mask & kAttrRqPsn) != 0) to.rq_psn = {a.rq_psn.v & kPsnMask};
+  if ((mask & kAttrSqPsn) != 0) to.sq_psn = {a.sq_psn.v & kPsnMask};
+  if ((mask & kAttrMaxRdAtomic) != 0) to.max_rd_atomic = a.max_rd_atomic;
+  if ((mask & kAttrMaxDestRdAtomic) != 0) to.max_dest_rd_atomic = a.max_dest_rd_atomic;
+  if ((mask & kAttrMinRnrTimer) != 0) to.min_rnr_timer = a.min_rnr_timer;
+  if ((mask & kAttrDestQpn) != 0) to.dest_qpn = {a.dest_qpn.v & kPsnMask};
+  if ((mask & kAttrAccess) != 0) to.access = a.access;
+}
+
+}  // namespace
+
+Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32_t mask, Time now) {
+  if (auto ok = check_mask(q, attr, mask); !ok) return ok;
+  if (auto ok = check_values(e, attr, mask); !ok) return ok;
+  const QpState from = q.state;
+  const QpState to = (mask & kAttrState) != 0 ? attr.state : from;
+  if (to == QpState::kReset) {
+    reset(e, q);
+    return {};
+  }
+  if (to == QpState::kErr) {
+    rc_enter_error(e, q);
+    return {};
+  }
+  ColdQueuePair& c = e.cold(q);
+  store(c.attr, attr, mask);
+  q.access = c.attr.access;
+  if (from == QpState::kInit && to == QpState::kRtr) to_rtr(e, q, c.attr);
+  if (from == QpState::kRtr && to == QpState::kRts) {
+    c.attr.mode = attr.mode;
+    to_rts(e, q, c.attr, now);
+  }
+  q.state = to;
+  c.attr.state = to;
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,198 @@
+// ACKs and NAKs out (wire-reference §2.2 "ACK rule", IRN §3.1, DESIGN §4.3 "ACK policy").
+//
+// They wait in one ring per Device. An ACK is cumulative, so with `ack_coalesce` a queue pair has at
+// most one in the ring, stamped with the newest numbers when it leaves; without it, each is stamped
+// when it is made. NACKs, and ACKs that echo congestion, always go one by one.
+//
+// In roce an ACK must not overtake older READ responses: while any are owed, ACK and NAK are held and
+// made up for when the last response has left. In irn the responses have their own numbers and only
+// an error, which ends the connection, waits for them.
+#include "core/transport/engine.h"
+
+namespace weft {
+namespace {
+
+std::uint32_t control_size(const Engine& e) { return e.control_tail - e.control_head; }
+
+bool push(Engine& e, const ControlEntry& entry) {
+  if (control_size(e) == e.control.size()) {
+    e.counters.add(Counter::drop_control_full);
+    return false;
+  }
+  e.control[e.control_tail++ & (e.control.size() - 1)] = entry;
+  return true;
+}
+
+bool reads_unfinished(Engine& e, const QueuePair& q) {
+  if (!e.rx_selective(q)) return q.responses_owed > 0;
+  return q.served.una < e.cold(q).response_next;
+}
+
+ControlEntry acknowledgement(Engine& e, const QueuePair& q) {
+  ControlEntry c;
+  c.qp = e.index_of(q);
+  c.psn = (q.requests.expected - 1).wire().v;
+  c.msn = q.rx_msn;
+  c.opcode = wire::kAcknowledge;
+  c.syndrome = wire::kSyndromeAck;
+  c.mode = q.rx_mode;
+  return c;
+}
+
+ControlEntry read_acknowledgement(Engine& e, const QueuePair& q) {
+  ControlEntry c;
+  c.qp = e.index_of(q);
+  c.psn = (e.cold(q).responses.expected - 1).wire().v;
+  c.opcode = wire::kReadAcknowledge;
+  c.syndrome = wire::kSyndromeAck;
+  c.mode = q.tx_mode;
+  return c;
+}
+
+bool fatal(std::uint8_t syndrome) { return syndrome > wire::kSyndromeNakSequence; }
+
+void push_nak(Engine& e, QueuePair& q, std::uint8_t syndrome, Seq at) {
+  ControlEntry c = acknowledgement(e, q);
+  c.syndrome = syndrome;
+  c.psn = at.wire().v;
+  c.sack = c.psn;
+  if (syndrome == wire::kSyndromeNakSequence && e.rx_selective(q)) c.ext_flags = wire::kSackNotKept;
+  push(e, c);
+  if (fatal(syndrome)) rc_enter_error(e, q);
+}
+
+wire::Header to_header(const QueuePair& q, const ControlEntry& c) {
+  wire::Header h;
+  h.opcode = c.opcode;
+  h.mode = static_cast<wire::Mode>(c.mode);
+  h.dest_qp = q.remote;
+  h.psn = {c.psn};
+  h.set_aeth(c.syndrome, c.msn);
+  if (c.syndrome == wire::kSyndromeNakSequence && c.mode != 0) {
+    h.set_sack({c.sack});
+    h.ext_flags = c.ext_flags;
+  }
+  if (c.congestion) h.bits |= wire::kBecn;
+  return h;
+}
+
+}  // namespace
+
+void rc_schedule_ack(Engine& e, QueuePair& q, bool congestion) {
+  const bool selective = e.rx_selective(q);
+  if (!selective && q.responses_owed > 0) {
+    q.set(kAckAfterReads);
+    return;
+  }
+  if (e.config.ack_coalesce && !congestion) {
+    if (q.has(kAckQueued)) return;
+    ControlEntry c = acknowledgement(e, q);
+    c.coalesced = true;
+    if (push(e, c)) q.set(kAckQueued);
+    return;
+  }
+  ControlEntry c = acknowledgement(e, q);
+  c.congestion = congestion;
+  push(e, c);
+}
+
+void rc_schedule_read_ack(Engine& e, QueuePair& q, bool congestion) {
+  ControlEntry c = read_acknowledgement(e, q);
+  if (e.config.ack_coalesce && !congestion) {
+    if (q.has(kReadAckQueued)) return;
+    c.coalesced = true;
+    if (push(e, c)) q.set(kReadAckQueued);
+    return;
+  }
+  c.congestion = congestion;
+  push(e, c);
+}
+
+void rc_push_nack(Engine& e, QueuePair& q, Seq trigger, bool kept, bool congestion) {
+  ControlEntry c = acknowledgement(e, q);
+  c.syndrome = wire::kSyndromeNakSequence;
+  c.psn = q.requests.expected.wire().v;
+  c.sack = trigger.wire().v;
+  c.ext_flags = static_cast<std::uint8_t>((kept ? 0U : unsigned{wire::kSackNotKept}) |
+                                          (congestion ? unsigned{wire::kCeEcho} : 0U));
+  c.congestion = congestion;
+  push(e, c);
+}
+
+void rc_push_read_nack(Engine& e, QueuePair& q, Seq trigger, bool kept, bool congestion) {
+  ControlEntry c = read_acknowledgement(e, q);
+  c.syndrome = wire::kSyndromeNakSequence;
+  c.psn = e.cold(q).responses.expected.wire().v;
+  c.sack = trigger.wire().v;
+  c.ext_flags = static_cast<std::uint8_t>((kept ? 0U : unsigned{wire::kSackNotKept}) |
+                                          (congestion ? unsigned{wire::kCeEcho} : 0U));
+  c.congestion = congestion;
+  push(e, c);
+}
+
+void rc_nak(Engine& e, QueuePair& q, std::uint8_t syndrome) {
+  const bool wait = reads_unfinished(e, q) && (fatal(syndrome) || !e.rx_selective(q));
+  if (!wait) {
+    push_nak(e, q, syndrome, q.requests.expected);
+    return;
+  }
+  ColdQueuePair& c = e.cold(q);
+  if (!fatal(c.held_syndrome)) c.held_syndrome = syndrome;
+  if (fatal(syndrome)) q.rx_flags |= kReceiveStopped;
+}
+
+void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome, Seq request) { push_nak(e, q, syndrome, request); }
+
+void rc_reads_drained(Engine& e, QueuePair& q) {
+  if (reads_unfinished(e, q)) return;
+  ColdQueuePair& c = e.cold(q);
+  if (q.has(kAckAfterReads)) {
+    q.clear(kAckAfterReads);
+    rc_schedule_ack(e, q, false);
+  }
+  if (c.held_syndrome != 0) {
+    const std::uint8_t syndrome = c.held_syndrome;
+    c.held_syndrome = 0;
+    push_nak(e, q, syndrome, q.requests.expected);
+  }
+}
+
+wire::Burst rc_poll_control(Engine& e, Time) {
+  wire::Burst burst;
+  std::size_t n = 0;
+  std::size_t frame = 0;
+  while (e.control_head != e.control_tail && n < e.burst_packets.size()) {
+    ControlEntry c = e.control[e.control_head & (e.control.size() - 1)];
+    QueuePair& q = e.qp(c.qp);
+    if (!q.has(kInUse) || q.state == QpState::kReset) {
+      ++e.control_head;
+      continue;
+    }
+    if (c.coalesced) {
+      const bool read = c.opcode == wire::kReadAcknowledge;
+      const std::uint8_t mark = read ? kReadAckQueued : kAckQueued;
+      if (!q.has(mark)) {  // taken back
+        ++e.control_head;
+        continue;
+      }
+      if (n > 0 && q.qpn != burst.qpn) break;
+      c = read ? read_acknowledgement(e, q) : acknowledgement(e, q);
+      q.clear(mark);
+    }
+    if (n > 0 && q.qpn != burst.qpn) break;
+    const std::size_t size = c.mode != 0 && c.syndrome == wire::kSyndromeNakSequence ? 8 : 4;
+    if (n > 0 && size > frame) break;  // never an ACK: those are the shortest
+    e.burst_packets[n] = {to_header(q, c), 0, 0, 0, false};
+    burst.qpn = q.qpn;
+    burst.path = q.path;
+    if (n == 0) frame = size;
+    ++n;
+    ++e.control_head;
+    e.counters.add(Counter::tx_control);
+    if (size < frame) break;
+  }
+  burst.packets = {e.burst_packets.data(), n};
+  return burst;
+}
+
+}  // namespace weft

@@ -1,0 +1,113 @@
+// Error states (wire-reference §2.6): the failing request completes with its status, everything else
+// is flushed in posting order, and nothing the queue pair held of shared pools stays behind.
+#include "core/transport/engine.h"
+
+namespace weft {
+namespace {
+
+void flush_sends(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot) {
+  ColdQueuePair& c = e.cold(q);
+  while (q.sq_head != q.sq_tail) {
+    const SendWqe& w = e.send_wqe(c, q.sq_head);
+    Completion done;
+    done.wr_id = w.wr_id;
+    done.status = q.sq_head == slot ? status : WcStatus::kFlushed;
+    done.qpn = q.qpn;
+    e.complete(c.init.send_cq, done, false);
+    ++q.sq_head;
+  }
+  q.sq_acked = q.sq_send = q.sq_head;
+  q.send_offset = 0;
+}
+
+void flush_receives(Engine& e, QueuePair& q) {
+  ColdQueuePair& c = e.cold(q);
+  while (q.rq_head != q.rq_tail) {
+    Completion done;
+    done.wr_id = e.recv_wqe(c, q.rq_head).wr_id;
+    done.status = WcStatus::kFlushed;
+    done.opcode = WcOpcode::kReceive;
+    done.qpn = q.qpn;
+    e.complete(c.init.recv_cq, done, false);
+    ++q.rq_head;
+  }
+}
+
+void enter(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot) {
+  if (q.state == QpState::kErr) return;
+  q.state = QpState::kErr;
+  rc_release(e, q);
+  flush_sends(e, q, status, slot);
+  flush_receives(e, q);
+}
+
+}  // namespace
+
+void rc_release(Engine& e, QueuePair& q) {
+  ColdQueuePair& c = e.cold(q);
+  release_block(e.pool, q.requests.block);
+  release_block(e.pool, q.requests_out.block);
+  release_block(e.pool, q.served.block);
+  release_block(e.pool, c.responses.block);
+  q.requests.held = 0;
+  c.responses.held = 0;
+  Path& path = e.path_of(q);
+  std::uint64_t reads = 0;
+  if (!e.tx_selective(q)) {
+    while (c.issued_head != c.issued_tail) {
+      const ReadIssued& r = c.issued[c.issued_head++ & c.issued_mask];
+      reads += (r.end - r.first) * q.mtu;
+    }
+  }
+  c.issued_head = c.issued_tail;
+  q.reads_outstanding = 0;
+  path.reads -= reads;
+  const std::uint64_t freed =
+      (c.sent_charged - c.acked_charged) + (c.response_charged_sent - c.response_charged_acked);
+  c.acked_charged = c.sent_charged;
+  c.response_charged_acked = c.response_charged_sent;
+  // Streams keep their numbers but nothing is outstanding any more.
+  q.requests_out.start(q.requests_out.max);
+  q.served.start(q.served.max);
+  c.response_next = q.served.max;
+  c.served_head = c.served_tail;
+  q.responses_owed = 0;
+  c.held_syndrome = 0;
+  q.flags &= static_cast<std::uint8_t>(~(kRnrWaiting | kAckAfterReads));
+  q.rx_flags &= static_cast<std::uint8_t>(~(kSendStopped | kRttPending | kResendRequest));
+  e.deadlines.remove(e.index_of(q));
+  if (freed != 0) e.discharge(path, freed);
+  if (q.has(kWaitingPath)) {
+    // Out of the path's line, wherever it stands.
+    const std::uint32_t self = e.index_of(q);
+    std::uint32_t* link = &path.waiting_head;
+    std::uint32_t previous = UINT32_MAX;
+    while (*link != UINT32_MAX && *link != self) {
+      previous = *link;
+      link = &e.colds[*link]->next_waiting;
+    }
+    if (*link == self) {
+      *link = c.next_waiting;
+      if (path.waiting_tail == self) path.waiting_tail = previous;
+    }
+    q.clear(kWaitingPath);
+  }
+}
+
+void rc_fail(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time) { enter(e, q, status, slot); }
+
+void rc_enter_error(Engine& e, QueuePair& q) {
+  if (q.state == QpState::kErr) return;
+  enter(e, q, WcStatus::kFlushed, q.sq_tail);
+}
+
+void rc_stop_sending(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now) {
+  if (slot == q.sq_head || slot != q.sq_send) {
+    rc_fail(e, q, status, slot, now);
+    return;
+  }
+  q.rx_flags |= kSendStopped;
+  e.cold(q).stop_status = status;
+}
+
+}  // namespace weft

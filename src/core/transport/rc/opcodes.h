@@ -1,0 +1,65 @@
+// What an RC opcode is, as a table: 32 entries, one look-up per packet.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "core/wire/header.h"
+
+namespace weft {
+
+enum class RcKind : std::uint8_t { kUnknown, kSend, kWrite, kRead, kResponse, kAck, kReadAck };
+
+struct RcOpcode {
+  RcKind kind = RcKind::kUnknown;
+  bool first = false;  // First or Only
+  bool last = false;   // Last or Only
+  bool imm = false;
+};
+
+constexpr std::array<RcOpcode, 32> make_rc_opcodes() {
+  std::array<RcOpcode, 32> t{};
+  t[wire::kSendFirst] = {RcKind::kSend, true, false, false};
+  t[wire::kSendMiddle] = {RcKind::kSend, false, false, false};
+  t[wire::kSendLast] = {RcKind::kSend, false, true, false};
+  t[wire::kSendLastImm] = {RcKind::kSend, false, true, true};
+  t[wire::kSendOnly] = {RcKind::kSend, true, true, false};
+  t[wire::kSendOnlyImm] = {RcKind::kSend, true, true, true};
+  t[wire::kWriteFirst] = {RcKind::kWrite, true, false, false};
+  t[wire::kWriteMiddle] = {RcKind::kWrite, false, false, false};
+  t[wire::kWriteLast] = {RcKind::kWrite, false, true, false};
+  t[wire::kWriteLastImm] = {RcKind::kWrite, false, true, true};
+  t[wire::kWriteOnly] = {RcKind::kWrite, true, true, false};
+  t[wire::kWriteOnlyImm] = {RcKind::kWrite, true, true, true};
+  t[wire::kReadRequest] = {RcKind::kRead, true, true, false};
+  t[wire::kReadResponseFirst] = {RcKind::kResponse, true, false, false};
+  t[wire::kReadResponseMiddle] = {RcKind::kResponse, false, false, false};
+  t[wire::kReadResponseLast] = {RcKind::kResponse, false, true, false};
+  t[wire::kReadResponseOnly] = {RcKind::kResponse, true, true, false};
+  t[wire::kAcknowledge] = {RcKind::kAck, false, false, false};
+  t[wire::kReadAcknowledge] = {RcKind::kReadAck, false, false, false};
+  return t;
+}
+inline constexpr std::array<RcOpcode, 32> kRcOpcodes = make_rc_opcodes();
+
+constexpr RcOpcode rc_opcode(std::uint8_t opcode) { return opcode < 32 ? kRcOpcodes[opcode] : RcOpcode{}; }
+
+// Opcode of packet k of n of a SEND or WRITE.
+constexpr std::uint8_t send_opcode(bool first, bool last, bool imm) {
+  if (first && last) return imm ? wire::kSendOnlyImm : wire::kSendOnly;
+  if (first) return wire::kSendFirst;
+  if (last) return imm ? wire::kSendLastImm : wire::kSendLast;
+  return wire::kSendMiddle;
+}
+constexpr std::uint8_t write_opcode(bool first, bool last, bool imm) {
+  if (first && last) return imm ? wire::kWriteOnlyImm : wire::kWriteOnly;
+  if (first) return wire::kWriteFirst;
+  if (last) return imm ? wire::kWriteLastImm : wire::kWriteLast;
+  return wire::kWriteMiddle;
+}
+constexpr std::uint8_t response_opcode(bool first, bool last) {
+  if (first && last) return wire::kReadResponseOnly;
+  if (first) return wire::kReadResponseFirst;
+  return last ? wire::kReadResponseLast : wire::kReadResponseMiddle;
+}
+
+}  // namespace weft

@@ -1,0 +1,169 @@
+// READ responses out (wire-reference §2.2 "READ responses"; IRN §5.2, §5.4).
+//
+// Every READ that the peer asked for has a row in the replay ring, always resident (DESIGN §4.3).
+//
+//   roce   A row says which responses [next, end) are owed. A repeated request resets that range. Rows
+//          live until they are overwritten; nothing tells us that responses arrived.
+//   irn    Responses are a send stream of their own (`served`), with window, SACK and time-out like
+//          any other. A row is freed when its last response is acknowledged.
+//
+// The key is checked again for every packet: rights may have gone since the request came.
+#include <algorithm>
+
+#include "core/transport/engine.h"
+#include "core/transport/rc/opcodes.h"
+
+namespace weft {
+namespace {
+
+ReadServed& row(ColdQueuePair& c, std::uint32_t serial) { return c.served[serial & c.served_mask]; }
+
+ReadServed* oldest_owed(ColdQueuePair& c) {
+  for (std::uint32_t i = c.served_head; i != c.served_tail; ++i) {
+    ReadServed& r = row(c, i);
+    if (r.state == ReadState::kActive && r.next < r.end) return &r;
+  }
+  return nullptr;
+}
+
+wire::Header response_header(const QueuePair& q, const ReadServed& r, Seq seq, bool first, bool last) {
+  wire::Header h;
+  h.mode = static_cast<wire::Mode>(q.rx_mode);
+  h.dest_qp = q.remote;
+  h.psn = seq.wire();
+  h.opcode = response_opcode(first, last);
+  if (first || last) h.set_aeth(wire::kSyndromeAck, r.msn);
+  return h;
+}
+
+}  // namespace
+
+// The row that response number `response` belongs to.
+ReadServed* rc_find_served(Engine& e, QueuePair& q, Seq response) {
+  ColdQueuePair& c = e.cold(q);
+  for (std::uint32_t i = c.served_head; i != c.served_tail; ++i) {
+    ReadServed& r = row(c, i);
+    if (r.state == ReadState::kActive && response >= r.first && response < r.first + r.packets) return &r;
+  }
+  return nullptr;
+}
+
+void rc_release_served(Engine& e, QueuePair& q) {
+  ColdQueuePair& c = e.cold(q);
+  std::uint64_t acked = c.response_charged_acked;
+  while (c.served_head != c.served_tail) {
+    ReadServed& r = row(c, c.served_head);
+    if (r.state != ReadState::kActive) break;
+    const std::uint64_t reached = q.served.una > r.first ? std::min<std::uint64_t>(q.served.una - r.first, r.packets) : 0;
+    acked = r.charged_before + e.charge(r.length, q.mtu, reached);
+    if (reached < r.packets) break;
+    r.state = ReadState::kFree;
+    ++c.served_head;
+  }
+  const std::uint64_t freed = acked - c.response_charged_acked;
+  c.response_charged_acked = acked;
+  if (freed != 0) e.discharge(e.path_of(q), freed);
+}
+
+bool rc_responses_sendable(Engine& e, QueuePair& q) {
+  if (!e.rx_selective(q)) return q.responses_owed > 0;
+  SendStream& s = q.served;
+  if ((s.flags & kInRecovery) != 0) {
+    LossContext loss = e.loss();
+    Seq seq;
+    if (e.rx_scheme(q).next_lost(loss, s, seq, false)) return true;
+  }
+  return s.nxt < e.cold(q).response_next && s.nxt - s.una < e.config.bdp_cap;
+}
+
+wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
+  ColdQueuePair& c = e.cold(q);
+  SendStream& s = q.served;
+  const bool selective = e.rx_selective(q);
+  LossContext loss = e.loss();
+  const LossScheme& scheme = e.rx_scheme(q);
+  const bool was_idle = !s.outstanding();
+  const std::size_t most = std::min<std::size_t>({budget.packets, e.burst_packets.size(), e.burst_segments.size()});
+  std::size_t n = 0;
+  std::uint32_t frame = 0;
+  std::uint32_t total = 0;
+  while (n < most) {
+    Seq seq;
+    ReadServed* r = nullptr;
+    bool repair = false;
+    if (selective) {
+      repair = (s.flags & kInRecovery) != 0 && scheme.next_lost(loss, s, seq, false);
+      if (!repair) {
+        if (s.nxt < s.max) s.nxt = scheme.skip_received(loss, s, s.nxt);
+        if (s.nxt >= c.response_next || s.nxt - s.una >= e.config.bdp_cap) break;
+        seq = s.nxt;
+      }
+      r = rc_find_served(e, q, seq);
+      CHECK(r != nullptr);
+    } else {
+      r = oldest_owed(c);
+      if (r == nullptr) break;
+      seq = r->first + r->next;
+    }
+    const auto k = static_cast<std::uint32_t>(seq - r->first);
+    const bool first = k == (selective ? 0 : r->begin);
+    const bool last = k + 1 == (selective ? r->packets : r->end);
+    const std::uint32_t payload = std::min<std::uint32_t>(q.mtu, r->length - std::min(r->length, k * q.mtu));
+    const std::uint32_t bytes = 12 + (first || last ? 4 : 0) + payload + ((0U - payload) & 3U);
+    const bool fresh = selective ? seq == s.max : true;
+    const std::uint64_t cost = payload + e.config.path_overhead.n;
+    if (selective && fresh && !e.path_of(q).admits(cost)) {
+      if (n == 0) e.wait_for_path(q);
+      break;
+    }
+    if (n > 0 && (bytes > frame || total + bytes > budget.bytes)) break;
+    wire::TxPacket& p = e.burst_packets[n];
+    p = {response_header(q, *r, seq, first, last), payload, static_cast<std::uint32_t>(n), 1, !fresh};
+    if (payload > 0) {
+      RegionId region;
+      std::uint64_t offset = 0;
+      const auto denied =
+          e.keys.check(r->rkey, q.pd, kRemoteRead, r->va + std::uint64_t{k} * q.mtu, payload, region, offset);
+      if (denied != KeyTable::Denied::kNo) {
+        // What is already in this burst still goes; the NAK follows it and the connection ends.
+        rc_nak_read(e, q, wire::kSyndromeNakAccess, selective ? r->request : seq);
+        break;
+      }
+      e.burst_segments[n] = {region, payload, offset};
+    } else {
+      e.burst_segments[n] = {};
+      p.segment_count = 0;
+    }
+    ++n;
+    if (frame == 0) frame = bytes;
+    total += bytes;
+    if (repair) {
+      scheme.next_lost(loss, s, seq, true);
+    } else if (selective) {
+      ++s.nxt;
+      if (fresh) {
+        s.max = s.nxt;
+        e.path_of(q).in_flight += cost;
+        c.response_charged_sent += cost;
+      }
+    } else if (++r->next == r->end) {
+      --q.responses_owed;
+    }
+    e.counters.add(Counter::tx_packets);
+    if (!fresh) e.counters.add(Counter::tx_retransmitted);
+    if (bytes < frame) break;
+  }
+  if (selective && n > 0) {
+    if (was_idle) {
+      c.response_base = now;
+      q.served_progress = now;
+      s.backoff = 0;
+    }
+    e.arm(q, rc_deadline(e, q));
+  }
+  if (!selective && q.responses_owed == 0) rc_reads_drained(e, q);
+  if (n == 0) return {};
+  return {q.qpn, q.path, {e.burst_packets.data(), n}, {e.burst_segments.data(), n}};
+}
+
+}  // namespace weft

@@ -1,0 +1,378 @@
+// Requests out: posting, and turning posted requests into bursts (wire-reference §2.1, §5.4; SRNIC
+// §4.3.1 for "resume in mid-message").
+//
+// Everything that identifies a request on the wire is fixed when it is posted: sequence numbers,
+// receive and READ serial numbers. Sending is then a walk over the ring, and sending again is the
+// same walk from another place, so a retransmitted packet is the packet that was lost, bit by bit.
+//
+//   sq_head        sq_acked            sq_send                sq_tail
+//   | incomplete   | unacknowledged    | being sent           | free
+//                                      ^ send_offset packets of it are out; nxt is its next number
+#include <algorithm>
+
+#include "core/transport/engine.h"
+#include "core/transport/rc/opcodes.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kMaxOutstanding = (1U << 23U) - 1U;  // wire-reference §1.10
+
+bool is_read(const SendWqe& w) { return w.opcode == WrOpcode::kRead; }
+bool has_imm(const SendWqe& w) { return w.opcode == WrOpcode::kSendImm || w.opcode == WrOpcode::kWriteImm; }
+
+std::uint64_t window(const Engine& e, const QueuePair& q) {
+  const std::uint64_t granted = kNoController.permit(q.controller).window_packets;
+  if (e.tx_selective(q)) return std::min<std::uint64_t>(granted, e.config.bdp_cap);
+  return std::min<std::uint64_t>(granted, e.config.roce_window == 0 ? kMaxOutstanding : e.config.roce_window);
+}
+
+// Bytes of the READ request that may go out now (roce may ask for a long READ in pieces).
+std::uint32_t read_piece(const Engine& e, const QueuePair& q, const SendWqe& w, std::uint32_t k) {
+  const std::uint32_t left = w.length - k * q.mtu;
+  if (e.tx_selective(q) || e.config.read_chunk == 0) return left;
+  const std::uint32_t piece = std::max<std::uint32_t>(e.config.read_chunk / q.mtu, 1) * q.mtu;
+  return std::min(left, piece);
+}
+
+struct Draft {
+  wire::TxPacket packet;
+  std::uint32_t bytes = 0;     // frame: headers, payload, pad
+  std::uint32_t numbers = 1;   // sequence numbers it takes
+};
+
+Draft draft(Engine& e, const QueuePair& q, const SendWqe& w, std::uint32_t k, Seq seq) {
+  Draft d;
+  wire::Header& h = d.packet.header;
+  const bool selective = e.tx_selective(q);
+  const std::uint32_t done = k * q.mtu;
+  const bool first = k == 0;
+  const bool last = k + 1 == w.packets;
+  h.mode = static_cast<wire::Mode>(q.tx_mode);
+  h.dest_qp = q.remote;
+  h.psn = seq.wire();
+  std::uint32_t ext = 0;
+  if (is_read(w)) {
+    h.opcode = wire::kReadRequest;
+    h.va = w.remote_address + done;
+    h.rkey = w.rkey;
+    h.dma_len = read_piece(e, q, w, k);
+    h.bits = wire::kAckReq;
+    h.sn = selective ? w.sn : 0;
+    d.numbers = selective ? 1 : Engine::packets_for(h.dma_len, q.mtu);
+    ext = 16 + (selective ? 4 : 0);
+  } else {
+    const bool write = w.opcode == WrOpcode::kWrite || w.opcode == WrOpcode::kWriteImm;
+    const bool imm = has_imm(w) && last;
+    h.opcode = write ? write_opcode(first, last, imm) : send_opcode(first, last, imm);
+    if (imm) {
+      h.imm = w.imm;
+      ext += 4;
+    }
+    if (write && (first || selective)) {
+      h.va = w.remote_address + done;
+      h.rkey = w.rkey;
+      h.dma_len = w.length - done;
+      ext += 16;
+    }
+    if (selective && (!write || imm)) {
+      h.sn = w.sn & kPsnMask;
+      h.psn_offset = k;
+      ext += 6;
+    }
+    d.packet.payload = last ? w.length - done : q.mtu;
+    if (last && (w.flags & kSendSolicited) != 0 && (!write || imm)) h.bits |= wire::kSolicited;
+    if (selective || last || (k + 1) % e.config.ack_every == 0) h.bits |= wire::kAckReq;
+  }
+  d.bytes = 12 + ext + d.packet.payload + ((0U - d.packet.payload) & 3U);
+  return d;
+}
+
+// Appends the memory that packet k of `w` carries. False: a key does not allow it.
+bool gather(Engine& e, const ColdQueuePair& c, const SendWqe& w, std::uint16_t slot, std::uint32_t from,
+            std::uint32_t length, std::uint32_t& count) {
+  if (length == 0) return true;
+  if ((w.flags & kSendInline) != 0) {
+    const std::uint64_t base = static_cast<std::uint64_t>(slot & c.sq_mask) * c.init.caps.max_inline;
+    e.burst_segments[count++] = {wire::kInlineRegion, length, base + from};
+    return true;
+  }
+  const Sge* sges = e.send_sges(c, slot);
+  for (std::uint8_t i = 0; i < w.sge_count && length > 0; ++i) {
+    if (from >= sges[i].length) {
+      from -= sges[i].length;
+      continue;
+    }
+    const std::uint32_t take = std::min(length, sges[i].length - from);
+    RegionId region;
+    std::uint64_t offset = 0;
+    if (e.keys.check(sges[i].lkey, c.init.pd, 0, sges[i].address + from, take, region, offset) != KeyTable::Denied::kNo) {
+      return false;
+    }
+    e.burst_segments[count++] = {region, take, offset};
+    length -= take;
+    from = 0;
+  }
+  return true;
+}
+
+// May the message at sq_send go on at packet k? Fences, READ limits, path credit.
+enum class Gate : std::uint8_t { kOpen, kShut, kPath };
+
+Gate gate(Engine& e, QueuePair& q, const SendWqe& w, std::uint32_t k, bool fresh) {
+  if (k == 0 && (w.flags & kSendFence) != 0 && q.reads_outstanding > 0) return Gate::kShut;
+  const Path& path = e.path_of(q);
+  if (is_read(w)) {
+    if (fresh || !e.tx_selective(q)) {
+      if (q.reads_outstanding >= e.cold(q).attr.max_rd_atomic) return Gate::kShut;
+      if (!e.tx_selective(q) && path.bounded() && !path.admits_read(read_piece(e, q, w, k))) return Gate::kPath;
+    }
+    return Gate::kOpen;
+  }
+  if (fresh && path.bounded()) {
+    const std::uint32_t payload = k + 1 == w.packets ? w.length - k * q.mtu : q.mtu;
+    if (!path.admits(payload + e.config.path_overhead.n)) return Gate::kPath;
+  }
+  return Gate::kOpen;
+}
+
+void advance_cursor(Engine& e, QueuePair& q, ColdQueuePair& c, std::uint32_t numbers) {
+  q.requests_out.nxt += numbers;
+  q.send_offset += numbers;
+  while (q.sq_send != q.sq_tail && q.send_offset >= e.send_wqe(c, q.sq_send).packets) {
+    q.send_offset -= e.send_wqe(c, q.sq_send).packets;
+    ++q.sq_send;
+  }
+}
+
+void seek(Engine& e, QueuePair& q, ColdQueuePair& c, Seq to) {
+  q.requests_out.nxt = to;
+  q.sq_send = rc_slot_of(e, q, to);
+  q.send_offset = q.sq_send == q.sq_tail ? 0 : static_cast<std::uint32_t>(to - e.send_wqe(c, q.sq_send).first);
+}
+
+void record_read(Engine& e, QueuePair& q, ColdQueuePair& c, const SendWqe& w, std::uint16_t slot, std::uint32_t k,
+                 Seq seq, std::uint32_t length, Time now) {
+  const std::uint32_t packets = Engine::packets_for(length, q.mtu);
+  const Seq first = e.tx_selective(q) ? w.first_response : seq;
+  if (q.reads_outstanding == 0) c.read_base = now;
+  c.issued[c.issued_tail++ & c.issued_mask] = {first, first + packets, seq, k, slot};
+  ++q.reads_outstanding;
+  if (!e.tx_selective(q)) e.path_of(q).reads += std::uint64_t{packets} * q.mtu;
+}
+
+}  // namespace
+
+Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, Time) {
+  ColdQueuePair& c = e.cold(q);
+  if (q.state != QpState::kRts && q.state != QpState::kErr) return fail(Errc::kInvalid);
+  if (static_cast<std::uint16_t>(q.sq_tail - q.sq_head) > c.sq_mask) return fail(Errc::kNoMemory);
+  const bool read = wr.opcode == WrOpcode::kRead;
+  switch (wr.opcode) {
+    case WrOpcode::kWrite:
+    case WrOpcode::kWriteImm:
+    case WrOpcode::kSend:
+    case WrOpcode::kSendImm:
+    case WrOpcode::kRead: break;
+    default: return fail(Errc::kUnsupported);
+  }
+  if (wr.sges.size() > c.init.caps.max_send_sge) return fail(Errc::kInvalid);
+  std::uint64_t length = 0;
+  for (const Sge& s : wr.sges) length += s.length;
+  const bool in_line = (wr.flags & kSendInline) != 0;
+  if (length > (1ULL << 31U) || (in_line && (length > c.init.caps.max_inline || read))) return fail(Errc::kInvalid);
+
+  SendWqe& w = e.send_wqe(c, q.sq_tail);
+  w = {};
+  w.wr_id = wr.wr_id;
+  w.remote_address = wr.remote_address;
+  w.length = static_cast<std::uint32_t>(length);
+  w.rkey = wr.rkey;
+  w.imm = wr.imm;
+  w.opcode = wr.opcode;
+  w.flags = wr.flags;
+  w.sge_count = static_cast<std::uint8_t>(wr.sges.size());
+  if (!in_line) {
+    std::copy(wr.sges.begin(), wr.sges.end(),
+              &c.sq_sges[static_cast<std::size_t>(q.sq_tail & c.sq_mask) * c.init.caps.max_send_sge]);
+  }
+  if (q.state == QpState::kErr) {
+    Completion done;
+    done.wr_id = w.wr_id;
+    done.status = WcStatus::kFlushed;
+    done.qpn = q.qpn;
+    e.complete(c.init.send_cq, done, false);
+    return q.sq_tail & c.sq_mask;
+  }
+  const std::uint32_t packets = Engine::packets_for(w.length, q.mtu);
+  const bool selective = e.tx_selective(q);
+  w.packets = read && selective ? 1 : packets;
+  w.first = c.post_seq;
+  w.charged_before = c.post_charged;
+  c.post_seq += w.packets;
+  if (read) {
+    w.sn = c.post_read_sn++;
+    w.first_response = c.post_response;
+    c.post_response += packets;
+  } else {
+    c.post_charged += e.charge(w.length, q.mtu, w.packets);
+    if (wr.opcode != WrOpcode::kWrite) w.sn = c.post_recv_sn++;
+  }
+  const std::uint32_t slot = q.sq_tail & c.sq_mask;
+  ++q.sq_tail;
+  e.make_ready(q);
+  return slot;
+}
+
+std::uint16_t rc_slot_of(Engine& e, QueuePair& q, Seq seq) {
+  // Binary search over the messages that are not fully acknowledged; their numbers ascend.
+  ColdQueuePair& c = e.cold(q);
+  std::uint16_t low = q.sq_acked;
+  auto n = static_cast<std::uint16_t>(q.sq_tail - q.sq_acked);
+  while (n > 0) {
+    const auto half = static_cast<std::uint16_t>(n / 2);
+    const auto mid = static_cast<std::uint16_t>(low + half);
+    const SendWqe& w = e.send_wqe(c, mid);
+    if (w.first + w.packets <= seq) {
+      low = static_cast<std::uint16_t>(mid + 1);
+      n = static_cast<std::uint16_t>(n - half - 1);
+    } else {
+      n = half;
+    }
+  }
+  return low;
+}
+
+void rc_rewind(Engine& e, QueuePair& q) {
+  ColdQueuePair& c = e.cold(q);
+  q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
+  seek(e, q, c, q.requests_out.nxt);
+  if (e.tx_selective(q)) return;  // issued READs stay issued: their responses are numbered apart
+  Path& path = e.path_of(q);
+  std::uint64_t freed = 0;
+  while (c.issued_head != c.issued_tail) {
+    const ReadIssued& r = c.issued[c.issued_head++ & c.issued_mask];
+    freed += (r.end - r.first) * q.mtu;
+  }
+  q.reads_outstanding = 0;
+  if (freed != 0) {
+    path.reads -= freed;
+    e.wake_path(path);
+  }
+}
+
+bool rc_requests_sendable(Engine& e, QueuePair& q) {
+  if (q.state != QpState::kRts || q.has(kRnrWaiting) || (q.rx_flags & kSendStopped) != 0) return false;
+  SendStream& s = q.requests_out;
+  if ((q.rx_flags & kResendRequest) != 0) return true;
+  if ((s.flags & kInRecovery) != 0) {
+    LossContext loss = e.loss();
+    Seq seq;
+    if (e.tx_scheme(q).next_lost(loss, s, seq, false)) return true;
+  }
+  if (q.sq_send == q.sq_tail || s.nxt - s.una >= window(e, q)) return false;
+  ColdQueuePair& c = e.cold(q);
+  return gate(e, q, e.send_wqe(c, q.sq_send), q.send_offset, s.nxt == s.max) != Gate::kShut;
+}
+
+wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
+  SendStream& s = q.requests_out;
+  ColdQueuePair& c = e.cold(q);
+  LossContext loss = e.loss();
+  const LossScheme& scheme = e.tx_scheme(q);
+  if ((q.rx_flags & kResendRequest) != 0) {
+    q.rx_flags &= static_cast<std::uint8_t>(~kResendRequest);
+    if (c.issued_head != c.issued_tail) {
+      const ReadIssued& r = c.issued[c.issued_head & c.issued_mask];
+      const Draft d = draft(e, q, e.send_wqe(c, r.slot), r.packet, r.request);
+      e.burst_packets[0] = d.packet;
+      e.burst_packets[0].retransmission = true;
+      e.counters.add(Counter::tx_packets);
+      e.counters.add(Counter::tx_retransmitted);
+      e.arm(q, rc_deadline(e, q));
+      return {q.qpn, q.path, {e.burst_packets.data(), 1}, {}};
+    }
+  }
+  const bool was_idle = !s.outstanding() && q.reads_outstanding == 0;
+  const std::size_t most = std::min<std::size_t>(budget.packets, e.burst_packets.size());
+  std::size_t n = 0;
+  std::uint32_t segments = 0;
+  std::uint32_t frame = 0;
+  std::uint32_t total = 0;
+  while (n < most) {
+    Seq seq;
+    const bool repair = (s.flags & kInRecovery) != 0 && scheme.next_lost(loss, s, seq, false);
+    std::uint16_t slot = q.sq_send;
+    std::uint32_t k = q.send_offset;
+    if (repair) {
+      slot = rc_slot_of(e, q, seq);
+      k = static_cast<std::uint32_t>(seq - e.send_wqe(c, slot).first);
+    } else {
+      if (s.nxt < s.max && e.tx_selective(q)) {
+        const Seq skipped = scheme.skip_received(loss, s, s.nxt);
+        if (skipped != s.nxt) {
+          seek(e, q, c, skipped);
+          continue;
+        }
+      }
+      if (q.sq_send == q.sq_tail || s.nxt - s.una >= window(e, q)) break;
+      seq = s.nxt;
+    }
+    const SendWqe& w = e.send_wqe(c, slot);
+    const bool fresh = seq == s.max;
+    if (!repair) {
+      const Gate g = gate(e, q, w, k, fresh);
+      if (g == Gate::kPath && n == 0) e.wait_for_path(q);
+      if (g != Gate::kOpen) break;
+    }
+    Draft d = draft(e, q, w, k, seq);
+    if (n > 0 && d.bytes > frame) break;  // one frame size; only the last may be shorter
+    if (n > 0 && total + d.bytes > budget.bytes) break;
+    if (segments + w.sge_count > e.burst_segments.size()) break;
+    const std::uint32_t first_segment = segments;
+    if (!is_read(w) && !gather(e, c, w, slot, k * q.mtu, d.packet.payload, segments)) {
+      rc_stop_sending(e, q, WcStatus::kLocalProtection, slot, now);
+      break;
+    }
+    d.packet.first_segment = first_segment;
+    d.packet.segment_count = segments - first_segment;
+    d.packet.retransmission = !fresh;
+    e.burst_packets[n++] = d.packet;
+    if (frame == 0) frame = d.bytes;
+    total += d.bytes;
+
+    if (repair) {
+      scheme.next_lost(loss, s, seq, true);
+      q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
+    } else {
+      if (is_read(w) && (fresh || !e.tx_selective(q))) record_read(e, q, c, w, slot, k, seq, d.packet.header.dma_len, now);
+      if (fresh) {
+        if (!is_read(w)) {
+          const std::uint64_t cost = d.packet.payload + e.config.path_overhead.n;
+          e.path_of(q).in_flight += cost;
+          c.sent_charged += cost;
+        }
+        if ((q.rx_flags & kRttPending) == 0 && (s.flags & (kInRecovery | kRewound)) == 0) {
+          q.rx_flags |= kRttPending;
+          q.rtt_low = SendStream::low(seq);
+          c.rtt_start = now;
+        }
+      }
+      advance_cursor(e, q, c, d.numbers);
+      if (s.nxt > s.max) s.max = s.nxt;
+    }
+    e.counters.add(Counter::tx_packets);
+    if (!fresh) e.counters.add(Counter::tx_retransmitted);
+    if (d.bytes < frame) break;
+  }
+  if (n == 0) return {};
+  if (was_idle) {
+    q.progress = now;
+    q.rto_base = now;
+    s.backoff = 0;
+  }
+  e.arm(q, rc_deadline(e, q));
+  return {q.qpn, q.path, {e.burst_packets.data(), n}, {e.burst_segments.data(), segments}};
+}
+
+}  // namespace weft

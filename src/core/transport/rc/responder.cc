@@ -1,0 +1,205 @@
+// The parts of the responder that move no bytes: rights, receives, READ records, duplicates, refusals.
+#include "core/transport/rc/responder.h"
+
+namespace weft {
+namespace {
+
+ReadServed& row(ColdQueuePair& c, std::uint32_t serial) { return c.served[serial & c.served_mask]; }
+
+void fill(Engine& e, QueuePair& q, ReadServed& r, const wire::Header& h, Seq seq) {
+  r.request = seq;
+  r.va = h.va;
+  r.rkey = h.rkey;
+  r.length = h.dma_len;
+  r.packets = Engine::packets_for(h.dma_len, q.mtu);
+  static_cast<void>(e);
+}
+
+Verdict check_read(Engine& e, const QueuePair& q, const wire::Header& h) {
+  if ((q.access & kRemoteRead) == 0) return Verdict::kInvalid;
+  if (h.dma_len == 0) return Verdict::kDone;
+  if (h.dma_len > (1U << 31U)) return Verdict::kInvalid;
+  RegionId region;
+  std::uint64_t offset = 0;
+  return e.keys.check(h.rkey, q.pd, kRemoteRead, h.va, h.dma_len, region, offset) == KeyTable::Denied::kNo
+             ? Verdict::kDone
+             : Verdict::kAccess;
+}
+
+// irn: READs become active in the order of their serial numbers, each taking its response numbers.
+void activate(QueuePair& q, ColdQueuePair& c, Engine& e, ReadServed& r) {
+  r.state = ReadState::kActive;
+  r.first = c.response_next;
+  r.msn = q.rx_msn;
+  r.charged_before = c.response_charged;
+  c.response_charged += e.charge(r.length, q.mtu, r.packets);
+  c.response_next += r.packets;
+  ++c.served_tail;
+}
+
+}  // namespace
+
+Verdict rc_check_write(Engine& e, const QueuePair& q, std::uint64_t va, Key key, std::uint32_t length, RegionId& region,
+                       std::uint64_t& offset) {
+  return e.keys.check(key, q.pd, kRemoteWrite, va, length, region, offset) == KeyTable::Denied::kNo ? Verdict::kDone
+                                                                                                    : Verdict::kAccess;
+}
+
+Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) {
+  ColdQueuePair& c = e.cold(q);
+  const Verdict v = check_read(e, q, h);
+  if (v != Verdict::kDone) return v;
+  const std::uint32_t rows = c.served_mask + 1U;
+  if (!e.rx_selective(q)) {
+    if (q.inbound != Inbound::kNone) return Verdict::kInvalid;
+    if (q.responses_owed >= rows || c.attr.max_dest_rd_atomic == 0) return Verdict::kInvalid;
+    if (c.served_tail - c.served_head == rows) {
+      if (row(c, c.served_head).next < row(c, c.served_head).end) return Verdict::kInvalid;
+      ++c.served_head;
+    }
+    ReadServed& r = row(c, c.served_tail++);
+    fill(e, q, r, h, seq);
+    r.first = seq;
+    r.begin = r.next = 0;
+    r.end = r.packets;
+    r.msn = (q.rx_msn + 1) & kPsnMask;
+    r.state = ReadState::kActive;
+    ++q.responses_owed;
+    return Verdict::kDone;
+  }
+  // Serial numbers count from zero at connection; widen around the next one to activate.
+  const auto delta = static_cast<std::int32_t>((h.sn - c.served_tail) << 8U) >> 8;
+  const std::uint32_t serial = c.served_tail + static_cast<std::uint32_t>(delta);
+  if (delta < 0 || static_cast<std::uint32_t>(delta) >= rows || c.attr.max_dest_rd_atomic == 0) return Verdict::kInvalid;
+  // The requester has a limited number outstanding: this request tells that rows it would overwrite
+  // were answered completely, even if the last READ ACK was lost.
+  while (serial - c.served_head >= rows) {
+    if (c.served_head == c.served_tail) return Verdict::kInvalid;
+    ReadServed& old = row(c, c.served_head);
+    const Seq end = old.first + old.packets;
+    if (end > q.served.max) return Verdict::kInvalid;
+    if (end > q.served.una) {
+      const std::uint64_t acked = end - q.served.una;
+      q.served.una = end;
+      if (q.served.nxt < end) q.served.nxt = end;
+      LossContext loss = e.loss();
+      e.rx_scheme(q).on_ack(loss, q.served, acked);
+    }
+    rc_release_served(e, q);
+  }
+  ReadServed& r = row(c, serial);
+  fill(e, q, r, h, seq);
+  r.state = ReadState::kWaiting;
+  return Verdict::kDone;
+}
+
+RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn, std::uint16_t& slot) {
+  const auto ahead = static_cast<std::int32_t>((sn - q.recv_sn) << 8U) >> 8;
+  const auto posted = static_cast<std::uint16_t>(q.rq_tail - q.rq_head);
+  if (ahead < 0 || ahead >= posted) return nullptr;
+  slot = static_cast<std::uint16_t>(q.rq_head + ahead);
+  return &e.recv_wqe(e.cold(q), slot);
+}
+
+void rc_settle(Engine& e, QueuePair& q) {
+  ColdQueuePair& c = e.cold(q);
+  while (q.rq_head != q.rq_tail) {
+    const RecvWqe& r = e.recv_wqe(c, q.rq_head);
+    if ((r.flags & kRecvEnded) == 0 || r.end >= q.requests.expected) break;
+    Completion done;
+    done.wr_id = r.wr_id;
+    done.opcode = (r.flags & kRecvWriteImm) != 0 ? WcOpcode::kReceiveWriteImm : WcOpcode::kReceive;
+    done.flags = (r.flags & kRecvWithImm) != 0 ? kWcWithImm : 0;
+    done.byte_len = r.byte_len;
+    done.imm = r.imm;
+    done.qpn = q.qpn;
+    done.src_qp = q.remote;
+    e.complete(c.init.recv_cq, done, (r.flags & kRecvSolicited) != 0);
+    ++q.rq_head;
+    ++q.recv_sn;
+  }
+  if (!e.rx_selective(q)) return;
+  bool more = false;
+  while (c.served_tail - c.served_head <= c.served_mask) {
+    ReadServed& r = row(c, c.served_tail);
+    if (r.state != ReadState::kWaiting || r.request >= q.requests.expected) break;
+    activate(q, c, e, r);
+    more = true;
+  }
+  if (more) e.make_ready(q);
+}
+
+void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, Seq seq, bool congestion) {
+  ColdQueuePair& c = e.cold(q);
+  if (kind != RcKind::kRead) {
+    if (e.rx_selective(q) || (h.bits & wire::kAckReq) != 0 || seq + 1 == q.requests.expected) {
+      rc_schedule_ack(e, q, congestion);
+    }
+    return;
+  }
+  if (e.rx_selective(q)) {
+    rc_schedule_ack(e, q, congestion);
+    // The requester misses responses. If they are still ours to deliver, start over at the first
+    // unacknowledged one without waiting for our own time-out.
+    if (q.served.outstanding() && (q.served.flags & kInRecovery) == 0) {
+      LossContext loss = e.loss();
+      e.rx_scheme(q).on_timeout(loss, q.served);
+    }
+    e.make_ready(q);
+    return;
+  }
+  // roce: a subset of a recorded READ is executed again, from memory (wire-reference §2.3).
+  for (std::uint32_t i = c.served_head; i != c.served_tail; ++i) {
+    ReadServed& r = row(c, i);
+    if (seq < r.first || seq >= r.first + r.packets) continue;
+    const auto k = static_cast<std::uint32_t>(seq - r.first);
+    const std::uint64_t skip = std::uint64_t{k} * q.mtu;
+    if (h.va != r.va + skip || h.rkey != r.rkey || h.dma_len > r.length - std::min<std::uint64_t>(skip, r.length)) break;
+    const bool owed = r.next < r.end;
+    r.begin = r.next = k;
+    r.end = k + Engine::packets_for(h.dma_len, q.mtu);
+    if (!owed) ++q.responses_owed;
+    e.make_ready(q);
+    return;
+  }
+  e.counters.add(Counter::drop_duplicate_read);
+}
+
+void rc_refuse(Engine& e, QueuePair& q, Verdict v) {
+  ColdQueuePair& c = e.cold(q);
+  switch (v) {
+    case Verdict::kNoReceive:
+      q.rx_flags |= kNakSent;  // what follows is ahead of a packet that was refused, not lost
+      rc_nak(e, q, static_cast<std::uint8_t>(wire::kSyndromeRnr | c.attr.min_rnr_timer));
+      return;
+    case Verdict::kInvalid:
+      rc_nak(e, q, wire::kSyndromeNakInvalid);
+      e.raise({EventKind::kQpRequestError, {}, q.qpn});
+      return;
+    case Verdict::kAccess:
+      rc_nak(e, q, wire::kSyndromeNakAccess);
+      e.raise({EventKind::kQpAccessError, {}, q.qpn});
+      return;
+    case Verdict::kOperation:
+      rc_nak(e, q, wire::kSyndromeNakOperation);
+      return;
+    case Verdict::kLocalLength:
+    case Verdict::kLocalFault: {
+      // The receive it had taken reports the error; the rest is flushed.
+      Completion failed;
+      failed.wr_id = e.recv_wqe(c, q.rq_head).wr_id;
+      failed.status = v == Verdict::kLocalLength ? WcStatus::kLocalLength : WcStatus::kLocalProtection;
+      failed.opcode = WcOpcode::kReceive;
+      failed.qpn = q.qpn;
+      ++q.rq_head;
+      ++q.recv_sn;
+      e.complete(c.init.recv_cq, failed, true);
+      rc_nak(e, q, v == Verdict::kLocalLength ? wire::kSyndromeNakInvalid : wire::kSyndromeNakOperation);
+      return;
+    }
+    case Verdict::kDone:
+    case Verdict::kSilent: return;
+  }
+}
+
+}  // namespace weft

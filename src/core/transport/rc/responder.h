@@ -1,0 +1,226 @@
+// Requests in: the responder (wire-reference §2.2-2.3 in its order of checks; IRN §5.3).
+//
+// Both modes share what a packet does once it is accepted: place bytes, count the message, complete a
+// receive, record a READ. They differ in which packets are accepted and where their bytes go:
+//
+//   roce   only the expected packet; a message's address comes from its First packet and is carried
+//          from packet to packet in the queue pair (inbound_*).
+//   irn    any packet inside the window; each says itself where it belongs (RETH in every WRITE,
+//          receive number + offset in every SEND). Errors and rights are judged only at the expected
+//          number: out of order, whatever cannot be placed is dropped without being recorded, comes
+//          again, and is judged then.
+//
+// Completions and READ execution happen in order: when the expected number has passed a message's
+// last packet (`rc_settle`).
+#pragma once
+#include <algorithm>
+
+#include "core/transport/engine.h"
+#include "core/transport/rc/opcodes.h"
+#include "core/transport/sink.h"
+
+namespace weft {
+
+// What became of one packet's bytes.
+enum class Verdict : std::uint8_t { kDone, kNoReceive, kInvalid, kAccess, kOperation, kLocalLength, kLocalFault, kSilent };
+
+// --- rc/responder.cc: what needs no Sink ---
+Verdict rc_check_write(Engine& e, const QueuePair& q, std::uint64_t va, Key key, std::uint32_t length, RegionId& region,
+                       std::uint64_t& offset);
+Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq);  // irn: row by serial number; roce: next row
+void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, Seq seq, bool congestion);
+void rc_settle(Engine& e, QueuePair& q);  // complete receives and activate READs that expected has passed
+void rc_refuse(Engine& e, QueuePair& q, Verdict v);  // answer a failure at the expected number
+RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn, std::uint16_t& slot);  // irn: by receive number
+
+// Scatters `length` bytes of packet `index` at `at` bytes into a list of local pieces.
+template <Sink S>
+Verdict rc_scatter(Engine& e, const QueuePair& q, const Sge* sges, std::uint32_t count, std::uint64_t at,
+                   std::uint32_t length, std::uint32_t index, S& sink) {
+  std::uint32_t from = 0;
+  for (std::uint32_t i = 0; i < count && length > 0; ++i) {
+    if (at >= sges[i].length) {
+      at -= sges[i].length;
+      continue;
+    }
+    const auto take = static_cast<std::uint32_t>(std::min<std::uint64_t>(length, sges[i].length - at));
+    Placement p;
+    p.qpn = q.qpn;
+    p.packet = index;
+    p.payload_offset = from;
+    p.length = take;
+    if (e.keys.check(sges[i].lkey, q.pd, kLocalWrite, sges[i].address + at, take, p.region, p.offset) !=
+        KeyTable::Denied::kNo) {
+      return Verdict::kLocalFault;
+    }
+    if (!sink.place(p)) return Verdict::kLocalFault;
+    from += take;
+    length -= take;
+    at = 0;
+  }
+  return length == 0 ? Verdict::kDone : Verdict::kLocalLength;
+}
+
+template <Sink S>
+Verdict rc_place_write(Engine& e, QueuePair& q, std::uint64_t va, Key key, std::uint32_t length, std::uint32_t index,
+                       S& sink) {
+  if (length == 0) return Verdict::kDone;
+  Placement p;
+  p.qpn = q.qpn;
+  p.packet = index;
+  p.length = length;
+  const Verdict v = rc_check_write(e, q, va, key, length, p.region, p.offset);
+  if (v != Verdict::kDone) return v;
+  return sink.place(p) ? Verdict::kDone : Verdict::kOperation;
+}
+
+// roce: a SEND or WRITE packet at the expected number.
+template <Sink S>
+Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode op, std::uint32_t index, S& sink) {
+  const wire::Header& h = p.header;
+  const Inbound kind = op.kind == RcKind::kSend ? Inbound::kSend : Inbound::kWrite;
+  if (op.first != (q.inbound == Inbound::kNone) || (!op.first && q.inbound != kind)) return Verdict::kInvalid;
+  if (op.last ? p.payload > q.mtu || (!op.first && p.payload == 0) : p.payload != q.mtu) return Verdict::kInvalid;
+  const bool needs_receive = kind == Inbound::kSend ? op.first : op.imm;
+  if (needs_receive && q.rq_head == q.rq_tail) return Verdict::kNoReceive;
+  ColdQueuePair& c = e.cold(q);
+  if (kind == Inbound::kSend) {
+    const std::uint32_t at = op.first ? 0 : q.inbound_left;
+    const RecvWqe& r = e.recv_wqe(c, q.rq_head);
+    const Verdict v = rc_scatter(e, q, e.recv_sges(c, q.rq_head), r.sge_count, at, p.payload, index, sink);
+    if (v != Verdict::kDone) return v;
+    q.inbound_left = at + p.payload;
+    if (op.last) e.recv_wqe(c, q.rq_head).byte_len = q.inbound_left;
+  } else {
+    if (op.first) {
+      if ((q.access & kRemoteWrite) == 0) return Verdict::kInvalid;
+      q.inbound_va = h.va;
+      q.inbound_key = h.rkey;
+      q.inbound_left = q.inbound_message = h.dma_len;
+      RegionId region;
+      std::uint64_t offset = 0;
+      // The whole range, before the first byte (wire-reference §2.2, check 6).
+      const Verdict v = h.dma_len == 0 ? Verdict::kDone
+                                       : rc_check_write(e, q, h.va, h.rkey, h.dma_len, region, offset);
+      if (v != Verdict::kDone) return v;
+    }
+    if (p.payload > q.inbound_left || (op.last && p.payload != q.inbound_left)) return Verdict::kInvalid;
+    const Verdict v = rc_place_write(e, q, q.inbound_va, q.inbound_key, p.payload, index, sink);
+    if (v != Verdict::kDone) return v;
+    q.inbound_va += p.payload;
+    q.inbound_left -= p.payload;
+    if (op.last && op.imm) e.recv_wqe(c, q.rq_head).byte_len = q.inbound_message;
+  }
+  q.inbound = op.last ? Inbound::kNone : kind;
+  if (op.last && (kind == Inbound::kSend || op.imm)) {
+    RecvWqe& r = e.recv_wqe(c, q.rq_head);
+    r.end = q.requests.expected;
+    r.flags = static_cast<std::uint8_t>(kRecvEnded | (op.imm ? kRecvWithImm : 0) |
+                                        (kind == Inbound::kWrite ? kRecvWriteImm : 0) |
+                                        ((h.bits & wire::kSolicited) != 0 ? kRecvSolicited : 0));
+    r.imm = h.imm;
+  }
+  return Verdict::kDone;
+}
+
+// irn: a SEND or WRITE packet anywhere in the window.
+template <Sink S>
+Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode op, Seq seq, std::uint32_t index,
+                     S& sink) {
+  const wire::Header& h = p.header;
+  if (op.last ? p.payload > q.mtu : p.payload != q.mtu) return Verdict::kInvalid;
+  if (op.last && !op.first && p.payload == 0) return Verdict::kInvalid;
+  const bool write = op.kind == RcKind::kWrite;
+  const bool consumes = !write || op.imm;
+  RecvWqe* r = nullptr;
+  std::uint16_t slot = 0;
+  if (consumes) {
+    r = rc_receive_for(e, q, h.sn, slot);
+    if (r == nullptr) return Verdict::kNoReceive;
+  }
+  if (op.first != (h.psn_offset == 0) && consumes) return Verdict::kInvalid;
+  if (write) {
+    if ((q.access & kRemoteWrite) == 0) return Verdict::kInvalid;
+    if (p.payload > h.dma_len || (op.last && p.payload != h.dma_len)) return Verdict::kInvalid;
+    const Verdict v = rc_place_write(e, q, h.va, h.rkey, p.payload, index, sink);
+    if (v != Verdict::kDone) return v;
+  } else {
+    const ColdQueuePair& c = e.cold(q);
+    const std::uint64_t at = std::uint64_t{h.psn_offset} * q.mtu;
+    const Verdict v = rc_scatter(e, q, e.recv_sges(c, slot), r->sge_count, at, p.payload, index, sink);
+    if (v != Verdict::kDone) return v;
+  }
+  if (op.last && consumes) {
+    // The whole WRITE's length: packets before this one were full.
+    r->byte_len = h.psn_offset * q.mtu + p.payload;
+    r->imm = h.imm;
+    r->end = seq;
+    r->flags = static_cast<std::uint8_t>(kRecvEnded | (op.imm ? kRecvWithImm : 0) | (write ? kRecvWriteImm : 0) |
+                                         ((h.bits & wire::kSolicited) != 0 ? kRecvSolicited : 0));
+  }
+  return Verdict::kDone;
+}
+
+template <Sink S>
+Verdict rc_accept(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode op, Seq seq, std::uint32_t index, S& sink) {
+  if (op.kind == RcKind::kRead) return rc_record_read(e, q, p.header, seq);
+  return e.rx_selective(q) ? rc_place_irn(e, q, p, op, seq, index, sink) : rc_place_roce(e, q, p, op, index, sink);
+}
+
+template <Sink S>
+void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, RcOpcode op, bool congestion,
+                   S& sink) {
+  const wire::Header& h = p.header;
+  const Seq seq = expand(h.psn, q.requests.expected);
+  const bool selective = e.rx_selective(q);
+  if (seq == q.requests.expected) {
+    const Verdict v = rc_accept(e, q, p, op, seq, index, sink);
+    if (v != Verdict::kDone) return rc_refuse(e, q, v);
+    e.counters.add(Counter::rx_in_order);
+    q.rx_flags &= static_cast<std::uint8_t>(~kNakSent);
+    if (op.kind == RcKind::kRead && !selective) {
+      // Its responses use up numbers too, and acknowledge everything before them.
+      q.requests.expected += Engine::packets_for(h.dma_len, q.mtu);
+      q.rx_msn = (q.rx_msn + 1) & kPsnMask;
+      q.clear(kAckQueued);
+      e.make_ready(q);
+      return;
+    }
+    const Advance moved = receive_in_order(e.pool, q.requests, op.last);
+    q.rx_msn = (q.rx_msn + moved.messages) & kPsnMask;
+    if (moved.messages > 0) rc_settle(e, q);
+    if (selective || (h.bits & wire::kAckReq) != 0) rc_schedule_ack(e, q, congestion);
+    return;
+  }
+  LossContext loss = e.loss();
+  switch (e.rx_scheme(q).classify(loss, q.requests, seq)) {
+    case Arrival::kDuplicate:
+      e.counters.add(Counter::rx_duplicate);
+      rc_duplicate(e, q, h, op.kind, seq, congestion);
+      break;
+    case Arrival::kKeep:
+      if (rc_accept(e, q, p, op, seq, index, sink) == Verdict::kDone) {
+        e.counters.add(Counter::rx_out_of_order);
+        e.rx_scheme(q).hold(loss, q.requests, seq, op.last);
+        rc_push_nack(e, q, seq, true, congestion);
+      } else {
+        e.counters.add(Counter::drop_out_of_order);
+        if (q.requests.held == 0) release_block(e.pool, q.requests.block);
+      }
+      break;
+    case Arrival::kPoolEmpty:
+      e.counters.add(Counter::drop_no_block);
+      rc_push_nack(e, q, seq, false, congestion);
+      break;
+    case Arrival::kBeyond: e.counters.add(Counter::drop_out_of_order); break;
+    case Arrival::kDrop:
+      e.counters.add(Counter::drop_out_of_order);
+      if ((q.rx_flags & kNakSent) == 0) {
+        q.rx_flags |= kNakSent;
+        rc_nak(e, q, wire::kSyndromeNakSequence);
+      }
+      break;
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,118 @@
+// READ responses in (wire-reference §2.1; IRN §5.2).
+//
+//   roce   Responses carry the numbers of the request, so they come in at una: one ahead of it means
+//          that something is missing (implied NAK), one behind is an echo.
+//   irn    A receive stream of its own; every response is answered by a READ ACK or READ NACK. A
+//          response's number alone says which READ it belongs to and at which offset.
+#pragma once
+#include <algorithm>
+
+#include "core/transport/rc/responder.h"
+
+namespace weft {
+
+// The issued READ that response number `seq` belongs to.
+inline const ReadIssued* rc_find_issued(const ColdQueuePair& c, Seq seq) {
+  for (std::uint8_t i = c.issued_head; i != c.issued_tail; ++i) {
+    const ReadIssued& r = c.issued[i & c.issued_mask];
+    if (seq >= r.first && seq < r.end) return &r;
+  }
+  return nullptr;
+}
+
+// Places one response of READ `r`; false and the queue pair is in error when the sink list refuses it.
+template <Sink S>
+bool rc_place_response(Engine& e, QueuePair& q, const ReadIssued& r, Seq seq, const wire::RxPacket& p,
+                       std::uint32_t index, Time now, S& sink, bool& fits) {
+  ColdQueuePair& c = e.cold(q);
+  const SendWqe& w = e.send_wqe(c, r.slot);
+  const std::uint64_t at = (std::uint64_t{r.packet} + (seq - r.first)) * q.mtu;
+  fits = p.payload == std::min<std::uint64_t>(q.mtu, w.length - std::min<std::uint64_t>(at, w.length));
+  if (!fits) return false;
+  const Verdict v = rc_scatter(e, q, e.send_sges(c, r.slot), w.sge_count, at, p.payload, index, sink);
+  if (v == Verdict::kDone) return true;
+  rc_fail(e, q, WcStatus::kLocalProtection, r.slot, now);
+  return false;
+}
+
+template <Sink S>
+void rc_response_roce(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, Time now, S& sink) {
+  SendStream& s = q.requests_out;
+  const Seq seq = expand(p.header.psn, s.una);
+  if (seq < s.una || seq >= s.max) return e.counters.add(Counter::drop_stale);
+  if (!rc_acknowledge(e, q, seq, now)) {
+    if ((s.flags & kRewound) != 0) e.counters.add(Counter::drop_stale);
+    rc_implied_nak(e, q, now);
+    if (q.state == QpState::kRts) e.make_ready(q);
+    return;
+  }
+  const ReadIssued* r = rc_find_issued(e.cold(q), seq);
+  if (r == nullptr) return e.counters.add(Counter::drop_malformed);
+  bool fits = true;
+  if (!rc_place_response(e, q, *r, seq, p, index, now, sink, fits)) {
+    if (!fits) e.counters.add(Counter::drop_malformed);
+    return;
+  }
+  rc_advance(e, q, seq + 1, now);
+  rc_reads_progress(e, q, seq + 1, now);
+  rc_complete_requests(e, q, now);
+  if (q.state == QpState::kRts) e.make_ready(q);
+}
+
+template <Sink S>
+void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, bool congestion, Time now,
+                     S& sink) {
+  ColdQueuePair& c = e.cold(q);
+  RecvStream& in = c.responses;
+  const Seq seq = expand(p.header.psn, in.expected);
+  LossContext loss = e.loss();
+  const bool in_order = seq == in.expected;
+  Arrival arrival = Arrival::kKeep;
+  if (!in_order) {
+    arrival = e.tx_scheme(q).classify(loss, in, seq);
+    if (arrival == Arrival::kDuplicate) {
+      e.counters.add(Counter::rx_duplicate);
+      rc_schedule_read_ack(e, q, congestion);
+      return;
+    }
+    if (arrival == Arrival::kPoolEmpty) {
+      e.counters.add(Counter::drop_no_block);
+      rc_push_read_nack(e, q, seq, false, congestion);
+      return;
+    }
+    if (arrival == Arrival::kBeyond) return e.counters.add(Counter::drop_stale);
+  }
+  const ReadIssued* r = rc_find_issued(c, seq);
+  bool fits = true;
+  if (r == nullptr || !rc_place_response(e, q, *r, seq, p, index, now, sink, fits)) {
+    if (r == nullptr || !fits) e.counters.add(Counter::drop_malformed);
+    if (in.held == 0) release_block(e.pool, in.block);
+    return;
+  }
+  // A READ is executed only after every request before it arrived, so a response acknowledges them.
+  const Seq implied = r->request + 1;
+  if (in_order) {
+    receive_in_order(e.pool, in, false);
+    rc_schedule_read_ack(e, q, congestion);
+  } else {
+    e.counters.add(Counter::rx_out_of_order);
+    e.tx_scheme(q).hold(loss, in, seq, false);
+    rc_push_read_nack(e, q, seq, true, congestion);
+  }
+  rc_reads_progress(e, q, in.expected, now);
+  if (implied > q.requests_out.una) rc_advance(e, q, implied, now);
+  rc_complete_requests(e, q, now);
+  if (q.state == QpState::kRts) e.make_ready(q);
+}
+
+template <Sink S>
+void rc_on_response(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, RcOpcode, bool congestion,
+                    Time now, S& sink) {
+  if (e.tx_selective(q)) {
+    rc_response_irn(e, q, index, p, congestion, now, sink);
+  } else {
+    rc_response_roce(e, q, index, p, now, sink);
+  }
+}
+
+}  // namespace weft

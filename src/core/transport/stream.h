@@ -1,0 +1,58 @@
+// The two ends of a sequence-number space: SendStream for whoever sends data, RecvStream for whoever
+// receives it. A queue pair has two of each in irn and srnic (requests, and READ responses in their
+// own space, IRN §5.4); in roce the responses borrow the requests' numbers.
+//
+//         una            nxt            max
+//   ------|--------------|--------------|------------>  sequence numbers
+//   acked |  in flight   | rewound,     | never sent
+//         |              | send again   |
+//
+// una <= nxt <= max. Go-back-N moves nxt back to una; selective recovery leaves nxt alone and walks
+// `rtx` from una towards `lost` instead, skipping what is selectively acknowledged.
+//
+// `rtx`, `lost` and `recovery` keep 32 bits; they always lie within 2^31 of una.
+#pragma once
+#include <cstdint>
+
+#include "core/base/seq.h"
+
+namespace weft {
+
+inline constexpr std::uint16_t kNoBlock = 0xFFFF;
+
+enum : std::uint8_t {          // SendStream::flags
+  kInRecovery = 0x01,          // IRN §3.1: retransmit before sending new packets
+  kTimeoutRecovery = 0x02,     // entered by time-out: `lost` grows with every acknowledgement
+  kRewound = 0x04,             // go-back-N is resending; further sequence NAKs at una are echoes of the same loss
+};
+
+struct SendStream {
+  Seq una{};
+  Seq nxt{};
+  Seq max{};
+  std::uint32_t rtx = 0;       // next candidate for retransmission
+  std::uint32_t lost = 0;      // packets below this and not SACKed are lost
+  std::uint32_t recovery = 0;  // recovery ends when una passes this
+  std::uint16_t block = kNoBlock;
+  std::uint8_t flags = 0;
+  std::uint8_t backoff = 0;    // doublings of the retransmission time-out
+
+  // Widen one of the 32-bit members.
+  Seq widen(std::uint32_t low) const {
+    const auto delta = static_cast<std::int32_t>(low - static_cast<std::uint32_t>(una.v));
+    return {una.v + static_cast<std::uint64_t>(static_cast<std::int64_t>(delta))};
+  }
+  static std::uint32_t low(Seq s) { return static_cast<std::uint32_t>(s.v); }
+  bool outstanding() const { return una < max; }
+  std::uint64_t in_flight() const { return nxt - una; }
+  void start(Seq first) { *this = SendStream{first, first, first}; }
+};
+static_assert(sizeof(SendStream) == 40);
+
+struct RecvStream {
+  Seq expected{};
+  std::uint16_t block = kNoBlock;
+  std::uint16_t held = 0;  // packets kept ahead of `expected`
+};
+
+}  // namespace weft

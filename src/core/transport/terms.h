@@ -1,0 +1,29 @@
+// Small values that cross the Device's interface and that its inside shares.
+#pragma once
+#include <cstdint>
+
+#include "core/base/ids.h"
+#include "core/base/units.h"
+#include "core/wire/packet.h"
+
+namespace weft {
+
+// How much one turn of a queue pair may send.
+struct Budget {
+  std::uint32_t packets = 64;
+  std::uint32_t bytes = 65000;
+};
+
+struct MrInfo {
+  Key lkey{};
+  Key rkey{};
+  RegionId region{};
+};
+
+struct PathAttr {
+  wire::Address peer;
+  std::uint8_t slot = 0;   // process slot at the peer (live); part of the path's identity
+  Bytes credit{0};         // 0: DeviceConfig::path_credit
+};
+
+}  // namespace weft
