@@ -1,5 +1,7 @@
 #include "check/completions.h"
 
+#include <algorithm>
+
 namespace weft::check {
 namespace {
 
@@ -23,14 +25,14 @@ WcOpcode wc_opcode(WrOpcode op) {
 
 }  // namespace
 
-void Completions::completed(HostId host, const Completion& c, Time last_progress, Time now) {
+void Completions::completed(HostId host, const Completion& c, const Silence& silence, Time now) {
   Endpoint* e = ledger_.find({host, c.qpn});
   if (e == nullptr) {
     report_.add(now, "completion", "host %u: completion of unknown queue pair 0x%x", host.v, c.qpn.v);
     return;
   }
   if (const auto s = e->send_index.find(c.wr_id); s != e->send_index.end()) {
-    return send_completed(*e, s->second, c, last_progress, now);
+    return send_completed(*e, s->second, c, silence, now);
   }
   if (const auto r = e->receive_index.find(c.wr_id); r != e->receive_index.end()) {
     return receive_completed(*e, r->second, c, now);
@@ -46,7 +48,7 @@ bool Completions::has_cause(const Endpoint& e) {
   return p != nullptr && p->posted_bad;
 }
 
-bool Completions::deserved(const Endpoint& e, const Message& m, WcStatus status, Time last_progress,
+bool Completions::deserved(const Endpoint& e, const Message& m, WcStatus status, const Silence& silence,
                            Time now) {
   const Endpoint* p = ledger_.find(e.facts.peer);
   const bool peer_gone = p == nullptr || p->destroyed || p->forced_error || has_cause(*p);
@@ -65,9 +67,11 @@ bool Completions::deserved(const Endpoint& e, const Message& m, WcStatus status,
       return e.facts.rnr_retry < 7 && m.consumes_receive();
     case WcStatus::kRetryExceeded: {
       if (!peer_gone && !e.facts.network_loses) return false;
-      // One verbs time-out without progress per charge.
-      const Duration patience = verbs_timeout(e.facts.timeout) * e.facts.retry_count;
-      return now - last_progress >= patience;
+      // One charge per verbs time-out without progress; in roce also per NAK.
+      std::uint32_t charges = e.facts.retry_count;
+      if (e.facts.mode == wire::Mode::kRoce) charges -= std::min(charges, silence.naks);
+      if (e.facts.timeout == 0) return charges == 0;
+      return now - silence.since >= verbs_timeout(e.facts.timeout) * charges;
     }
     case WcStatus::kFlushed:
       return e.forced_error || e.bad_receive || (p != nullptr && p->posted_bad);
@@ -90,8 +94,8 @@ void Completions::succeeded(Endpoint& e, std::uint64_t index, Time now) {
   m.completed = true;
 }
 
-void Completions::send_completed(Endpoint& e, std::uint64_t index, const Completion& c, Time last_progress,
-                                 Time now) {
+void Completions::send_completed(Endpoint& e, std::uint64_t index, const Completion& c,
+                                 const Silence& silence, Time now) {
   const unsigned qp = e.facts.self.qpn.v;
   if (index < e.sends_completed) {
     report_.add(now, "completion", "request %llu of qp 0x%x completed twice or out of order", ull(c.wr_id),
@@ -136,7 +140,7 @@ void Completions::send_completed(Endpoint& e, std::uint64_t index, const Complet
       report_.add(now, "blame", "request %llu of qp 0x%x: status %u behind a failure instead of flushed",
                   ull(m.wr_id), qp, static_cast<unsigned>(c.status));
     }
-  } else if (!deserved(e, m, c.status, last_progress, now)) {
+  } else if (!deserved(e, m, c.status, silence, now)) {
     report_.add(now, "blame", "request %llu (opcode %u, %u bytes) of qp 0x%x does not deserve status %u",
                 ull(m.wr_id), static_cast<unsigned>(m.opcode), m.length, qp, static_cast<unsigned>(c.status));
   }

@@ -11,6 +11,7 @@
 //   complete   at the end nothing that was owed is missing
 #pragma once
 #include "check/delivery.h"
+#include "check/half_connection.h"
 #include "check/ledger.h"
 
 namespace weft::check {
@@ -20,15 +21,16 @@ class Completions {
   Completions(Ledger& ledger, Delivery& delivery, Report& report)
       : ledger_(ledger), delivery_(delivery), report_(report) {}
 
-  // `last_progress`: when this end last saw something new of its requests acknowledged.
-  void completed(HostId host, const Completion& c, Time last_progress, Time now);
+  // `silence`: how long the queue pair's own requests have gone unanswered.
+  void completed(HostId host, const Completion& c, const Silence& silence, Time now);
   void finish(Time now);
 
  private:
-  void send_completed(Endpoint& e, std::uint64_t index, const Completion& c, Time last_progress, Time now);
+  void send_completed(Endpoint& e, std::uint64_t index, const Completion& c, const Silence& silence,
+                      Time now);
   void receive_completed(Endpoint& e, std::uint64_t index, const Completion& c, Time now);
   void succeeded(Endpoint& e, std::uint64_t index, Time now);
-  bool deserved(const Endpoint& e, const Message& m, WcStatus status, Time last_progress, Time now);
+  bool deserved(const Endpoint& e, const Message& m, WcStatus status, const Silence& silence, Time now);
   bool has_cause(const Endpoint& e);
 
   Ledger& ledger_;

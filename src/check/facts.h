@@ -33,11 +33,12 @@ struct QpFacts {
   std::uint8_t rnr_retry = 7;
   std::uint8_t timeout = 14;
   bool signal_all = false;
+  Duration peer_rnr_delay{};  // how long an RNR NAK of the peer makes it wait
 
   // What the wire observer may hold this end to; zero switches a check off.
   std::uint32_t bdp_cap = 0;      // irn: packets in flight per direction
   std::uint32_t roce_window = 0;  // roce: packets in flight
-  Duration shortest_rto{};        // no retransmission without a NAK before this much silence
+  Duration selective_rto{};       // irn: nothing is resent without a NAK before this much silence
   bool remembers_sacks = false;   // bitmap pool never runs dry: what was SACKed is never sent again
   bool ack_coalesce = false;
   bool network_loses = false;  // RETRY_EXC may happen without anybody's fault
@@ -46,6 +47,14 @@ struct QpFacts {
 // wire-reference §2.1: the verbs time-out; zero means never.
 constexpr Duration verbs_timeout(std::uint8_t code) {
   return code == 0 ? kForever : nanoseconds(4096LL << code);
+}
+
+// wire-reference §1.6: the delay behind an RNR timer code.
+constexpr Duration rnr_delay(std::uint8_t code) {
+  constexpr std::int64_t kTensOfMicroseconds[32] = {
+      65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+      256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+  return microseconds(10) * kTensOfMicroseconds[code & 31U];
 }
 
 // Payload bytes going to user memory, before they are written: core/transport's Placement in the

@@ -96,7 +96,7 @@ void HalfConnection::new_request(const wire::Header& h, std::uint32_t payload, T
   const std::uint32_t mtu = requester_.mtu;
   if (s.una == s.max) {
     s.progress = now;
-    last_progress_ = now;
+    progressed(now);
   }
   const std::uint32_t cap = selective() ? requester_.bdp_cap : requester_.roce_window;
   if (cap != 0 && s.max - s.una >= cap)
@@ -207,11 +207,20 @@ void HalfConnection::resent_request(const wire::Header& h, std::uint32_t payload
     advance(responses_);
     if (responses_.frontier >= p->response_first + p->responses)
       bad(now, "cause", "READ psn %u is resent though answered", h.psn.v);
-    if (now - last_progress_ < requester_.shortest_rto)
+    if (now - last_progress_ < requester_.selective_rto)
       bad(now, "cause", "READ psn %u is resent too early", h.psn.v);
     return;
   }
-  resent(s, *p, seq, requester_.shortest_rto, requester_.remembers_sacks, now);
+  resent(s, *p, seq, shortest_rto(), requester_.remembers_sacks, now);
+}
+
+Duration HalfConnection::shortest_rto() const {
+  return selective() ? requester_.selective_rto : verbs_timeout(requester_.timeout);
+}
+
+void HalfConnection::progressed(Time now) {
+  last_progress_ = now;
+  naks_ = 0;
 }
 
 void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto, bool remembers, Time now) {
@@ -334,7 +343,7 @@ void HalfConnection::selective_response_sent(const wire::Header& h, std::uint32_
     known.imm = h.imm;  // AETH.MSN moves on
     if (p->payload != payload || !same_packet(known, h))
       bad(now, "numbering", "response psn %u is resent as another packet", h.psn.v);
-    return resent(s, *p, seq, responder_.shortest_rto, responder_.remembers_sacks, now);
+    return resent(s, *p, seq, responder_.selective_rto, responder_.remembers_sacks, now);
   }
   if (read_cursor_ >= reads_.size()) return bad(now, "READ", "response psn %u belongs to no READ", h.psn.v);
   const ReadAsked& read = reads_[read_cursor_];
@@ -391,8 +400,10 @@ void HalfConnection::response_arrived(const wire::Header& h, Time now) {
   if (selective()) {
     ++responses_.packets_arrived;
     const Seq seq = expand(h.psn, responses_.frontier);
-    if (Packet* p = responses_.find(seq)) p->arrived = true;
-    last_progress_ = now;
+    if (Packet* p = responses_.find(seq); p != nullptr && !p->arrived) {
+      p->arrived = true;
+      if (p->payload == 0) progressed(now);
+    }
     // A READ is executed only after everything before it, so its response acknowledges that.
     const auto read = std::upper_bound(reads_.begin(), reads_.end(), seq,
                                        [](Seq v, const ReadAsked& r) { return v < r.first; });
@@ -413,6 +424,7 @@ void HalfConnection::response_arrived(const wire::Header& h, Time now) {
     advance_una(now);
   } else {
     s.excused_below = s.max;  // an earlier response is missing: implied NAK
+    ++naks_;
   }
 }
 
@@ -428,7 +440,11 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
   if (upto > s.acked) s.acked = upto;
   if (&s == &requests_) {
     advance_una(now);
-    if (!selective() && s.una < s.acked) s.excused_below = s.max;  // READ responses skipped: implied NAK
+    if (!selective() && s.una < s.acked) {  // READ responses skipped: implied NAK
+      s.excused_below = s.max;
+      ++naks_;
+    }
+    if (h.syndrome == wire::kSyndromeNakSequence) ++naks_;
   } else if (s.acked > s.una) {
     s.una = s.acked;
     s.progress = now;
@@ -457,7 +473,9 @@ void HalfConnection::advance_una(Time now) {
       }
     }
   }
-  if (s.una > before) s.progress = last_progress_ = now;
+  if (s.una == before) return;
+  s.progress = now;
+  progressed(now);
 }
 
 void HalfConnection::request_placed(WirePsn psn, std::uint32_t bytes) {
@@ -467,8 +485,9 @@ void HalfConnection::request_placed(WirePsn psn, std::uint32_t bytes) {
   }
 }
 
-void HalfConnection::response_placed(WirePsn psn, std::uint32_t bytes) {
+void HalfConnection::response_placed(WirePsn psn, std::uint32_t bytes, Time now) {
   if (!selective()) return;
+  progressed(now);
   if (Packet* p = responses_.find(expand(psn, responses_.frontier))) p->placed += bytes;
 }
 

@@ -31,6 +31,13 @@
 
 namespace weft::check {
 
+// What a requester has been waiting for: since when nothing of its requests was newly answered, and how many
+// sequence NAKs (explicit or implied) reached it meanwhile. Each may cost it one of retry_cnt.
+struct Silence {
+  Time since{};
+  std::uint32_t naks = 0;
+};
+
 class HalfConnection {
  public:
   HalfConnection(const QpFacts& requester, const QpFacts& responder, Report& report);
@@ -46,10 +53,9 @@ class HalfConnection {
   void read_ack_arrived(const wire::Header& h, Time now);
 
   void request_placed(WirePsn psn, std::uint32_t bytes);
-  void response_placed(WirePsn psn, std::uint32_t bytes);
+  void response_placed(WirePsn psn, std::uint32_t bytes, Time now);
 
-  // When the requester last learned of something new, or started from idleness.
-  Time last_progress() const { return last_progress_; }
+  Silence silence() const { return {last_progress_, naks_}; }
   // Both ends are in working order and nothing is under way any more.
   void finish(Time now);
 
@@ -107,6 +113,8 @@ class HalfConnection {
   void check_ack(Stream& s, const wire::Header& h, Time now);
   void advance(Stream& s);
   void advance_una(Time now);
+  void progressed(Time now);
+  Duration shortest_rto() const;
   void learn(Stream& s, const wire::Header& h, Time now);
   std::uint64_t messages_below(Seq s);
   void trim(Stream& s);
@@ -117,6 +125,7 @@ class HalfConnection {
   Stream requests_;
   Stream responses_;  // irn
   Time last_progress_{};
+  std::uint32_t naks_ = 0;
 
   // The message being sent.
   enum class Open : std::uint8_t { kNo, kSend, kWrite };

@@ -1,44 +1,37 @@
 // Progress within a stated bound: as long as somebody waits for something, something must happen.
 //
-// Something happens when a byte is placed or a request or receive completes. Let
+// Something happens when a byte is placed, a request or receive completes, or a user posts. A requester
+// whose request goes unanswered is charged at the latest after one verbs time-out, and fails once it has
+// been charged more often than retry_cnt; an RNR delay puts this off once. So, whatever the network does:
 //
-//   p     probability that a packet is lost or spoilt, either way the same
-//   q     1 - (1 - p)^2: a packet and its answer do not both get through
-//   step  the longest a sender waits before it tries again: the longest retransmission time-out with
-//         its back-off, the longest RNR delay, a round trip with every delay the network can add, and
-//         the time the slowest link needs for everything in flight
-//   n     the smallest number with q^n < 10^-9, at least 2
+//   bound = max over queue pairs of [ (retry_cnt + 1) x timeout + RNR delay ] + transit
 //
-// then a gap of more than n x step is a violation: n independent tries have failed in a row, or nobody
-// tried. Over a million worlds with a hundred gaps each near the bound, a tenth of a false alarm is to be
-// expected; swarm worlds see fewer than one such gap each. Integer arithmetic throughout.
+// where transit is a round trip with every delay that the network can add, plus the time the slowest
+// part of it needs for everything that may be under way. No probability enters. A queue pair whose
+// time-out is zero ("never") has no bound, and a world with one must not lose packets.
 #pragma once
 #include <cstdint>
 
+#include "check/facts.h"
 #include "check/report.h"
 #include "core/base/units.h"
 
 namespace weft::check {
 
-struct ProgressFacts {
-  std::uint32_t loss = 0;  // p in millionths
-  Duration step{};
-};
-
-Duration progress_bound(const ProgressFacts& facts);
-
 class Progress {
  public:
-  Progress(const ProgressFacts& facts, Report& report) : bound_(progress_bound(facts)), report_(report) {}
+  Progress(Duration transit, Report& report) : transit_(transit), report_(report) {}
 
+  void connected(const QpFacts& facts);
   void happened(Time now) { last_ = now; }
   // Somebody waits. False once the bound is broken: the world may stop.
   bool waiting(Time now);
-  Duration bound() const { return bound_; }
+  Duration bound() const { return patience_ + transit_; }
   Duration longest_gap() const { return longest_; }
 
  private:
-  Duration bound_;
+  Duration transit_;
+  Duration patience_{};
   Duration longest_{};
   Time last_{};
   Report& report_;

@@ -6,17 +6,19 @@ void Referee::connected(const QpFacts& a, const QpFacts& b) {
   ledger_.connected(a);
   ledger_.connected(b);
   wire_.connected(a, b);
+  progress_.connected(a);
+  progress_.connected(b);
 }
 
 void Referee::completed(HostId host, const Completion& c, Time now) {
   progress_.happened(now);
-  completions_.completed(host, c, wire_.last_progress({host, c.qpn}), now);
+  completions_.completed(host, c, wire_.silence({host, c.qpn}), now);
 }
 
 void Referee::placed(const Placed& p, const wire::Header& h, std::span<const std::uint8_t> bytes, Time now) {
   progress_.happened(now);
   delivery_.placed(p, h, bytes, now);
-  wire_.placed(p, h);
+  wire_.placed(p, h, now);
 }
 
 void Referee::finish(Time now) {

@@ -22,12 +22,13 @@ namespace weft::check {
 
 class Referee {
  public:
-  explicit Referee(const ProgressFacts& progress)
+  // `transit`: see progress.h.
+  explicit Referee(Duration transit)
       : ledger_(report_),
         delivery_(ledger_, report_),
         completions_(ledger_, delivery_, report_),
         wire_(report_),
-        progress_(progress, report_) {}
+        progress_(transit, report_) {}
   Referee(const Referee&) = delete;
   Referee& operator=(const Referee&) = delete;
 
@@ -41,9 +42,13 @@ class Referee {
 
   // --- what the users did and saw ---
   void posted_send(End end, const SendWr& wr, std::span<const std::uint8_t> inline_bytes, Time now) {
+    progress_.happened(now);
     ledger_.posted_send(end, wr, inline_bytes, now);
   }
-  void posted_recv(End end, const RecvWr& wr, Time now) { ledger_.posted_recv(end, wr, now); }
+  void posted_recv(End end, const RecvWr& wr, Time now) {
+    progress_.happened(now);
+    ledger_.posted_recv(end, wr, now);
+  }
   void completed(HostId host, const Completion& c, Time now);
 
   // --- what the network and the devices did ---

@@ -70,17 +70,17 @@ void WireObserver::arrived(HostId at, const wire::Header& h, Time now) {
   }
 }
 
-void WireObserver::placed(const Placed& p, const wire::Header& h) {
+void WireObserver::placed(const Placed& p, const wire::Header& h, Time now) {
   const Role r = role(h.opcode);
   HalfConnection* c = half({p.host, p.qpn}, r);
   if (c == nullptr) return;
   if (r == Role::kRequest) c->request_placed(h.psn, p.length);
-  if (r == Role::kResponse) c->response_placed(h.psn, p.length);
+  if (r == Role::kResponse) c->response_placed(h.psn, p.length, now);
 }
 
-Time WireObserver::last_progress(End requester) const {
+Silence WireObserver::silence(End requester) const {
   const auto it = by_requester_.find(requester);
-  return it == by_requester_.end() ? Time{} : it->second->last_progress();
+  return it == by_requester_.end() ? Silence{} : it->second->silence();
 }
 
 void WireObserver::finish(End requester, Time now) {

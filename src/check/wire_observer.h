@@ -21,8 +21,8 @@ class WireObserver {
   void connected(const QpFacts& a, const QpFacts& b);
   void sent(HostId from, HostId to, const wire::Header& h, std::uint32_t payload, Time now);
   void arrived(HostId at, const wire::Header& h, Time now);
-  void placed(const Placed& p, const wire::Header& h);
-  Time last_progress(End requester) const;
+  void placed(const Placed& p, const wire::Header& h, Time now);
+  Silence silence(End requester) const;
   // The half connection of this requester is in working order at the end of the run.
   void finish(End requester, Time now);
 

@@ -10,9 +10,9 @@
 namespace weft::cli {
 namespace {
 
-constexpr std::array<Command, 0> kCommands{{
-    // {"name", add_name},
-}};
+constexpr std::array kCommands{
+    Command{"run", add_run},
+};
 
 constexpr const char* kAbout =
     "weft: RDMA that scales, to lossy networks, to tens of thousands of connections,\n"

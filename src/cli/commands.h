@@ -34,6 +34,8 @@ struct Command {
   void (*add)(CLI::App& app, int& exit_code);
 };
 
+void add_run(CLI::App& app, int& exit_code);
+
 // Every command, in the order of `weft --help`.
 std::span<const Command> commands();
 

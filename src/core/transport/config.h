@@ -14,36 +14,36 @@ struct DeviceConfig {
   std::uint32_t max_mr = 4096;
   std::uint32_t max_pd = 256;
   std::uint32_t max_path = 1024;
-  std::uint32_t max_ring = 16384;     // work requests per queue, entries per CQ ring are separate
+  std::uint32_t max_ring = 16384;  // work requests per queue, entries per CQ ring are separate
   std::uint32_t max_cqe = 1U << 20U;
   std::uint32_t control_ring = 4096;  // ACKs and NAKs waiting to leave; a full ring drops the newest, counted
 
   // --- identity ---
-  std::uint32_t qpn_base = 0;       // top bits of every queue pair number (the live world's process slot)
-  std::uint32_t qpn_bits = 16;      // low bits that index the queue pair table
-  std::uint64_t seed = 1;           // queue pair numbers and key tags are drawn from it
+  std::uint32_t qpn_base = 0;   // top bits of every queue pair number (the live world's process slot)
+  std::uint32_t qpn_bits = 16;  // low bits that index the queue pair table
+  std::uint64_t seed = 1;       // queue pair numbers and key tags are drawn from it
 
   // --- loss recovery ---
-  std::uint32_t loss_blocks = 64;     // shared bitmap blocks; zero means go-back-N behaviour, counted
-  std::uint32_t window_packets = 512; // bits of one block, and the largest BDP cap; power of two
-  std::uint32_t bdp_cap = 110;        // packets in flight per half-connection in irn; IRN §4.1
+  std::uint32_t loss_blocks = 64;         // shared bitmap blocks; zero means go-back-N behaviour, counted
+  std::uint32_t window_packets = 512;     // bits of one block, and the largest BDP cap; power of two
+  std::uint32_t bdp_cap = 110;            // packets in flight per half-connection in irn; IRN §4.1
   Duration rto_low = microseconds(100);   // IRN §4.1
   Duration rto_high = microseconds(320);  // IRN §4.1
   std::uint32_t rto_low_packets = 3;      // N of IRN §3.1
-  bool adaptive_rto = false;          // floor both by srtt + 4 x variance (live, DESIGN §4.3)
-  Duration rto_floor{};               // smallest retransmission time-out when adaptive
-  std::uint32_t roce_window = 0;      // packets in flight in roce; 0 is the standard: unbounded
-  std::uint32_t read_chunk = 0;       // roce: largest READ request on the wire in bytes, 0 is whole messages
+  bool adaptive_rto = false;              // floor both by srtt + 4 x variance (live, DESIGN §4.3)
+  Duration rto_floor{};                   // smallest retransmission time-out when adaptive
+  std::uint32_t roce_window = 0;          // packets in flight in roce; 0 is the standard: unbounded
+  std::uint32_t read_chunk = 0;  // roce: largest READ request on the wire in bytes, 0 is whole messages
 
   // --- acknowledgement ---
-  bool ack_coalesce = false;        // in-order packets of one batch share an ACK (DESIGN §4.3, ACK policy)
-  std::uint32_t ack_every = 1;      // roce: AckReq on every n-th packet of a long message, and on its last
+  bool ack_coalesce = false;    // in-order packets of one batch share an ACK (DESIGN §4.3, ACK policy)
+  std::uint32_t ack_every = 1;  // roce: AckReq on every n-th packet of a long message, and on its last
 
   // --- sending ---
-  std::uint32_t burst_packets = 64;  // per turn; also the size of the scratch burst
-  std::uint32_t burst_bytes = 65000; // payload and headers of one burst: what one GSO send can carry
-  Bytes path_overhead{0};            // charged per packet beside its payload: what a receiver's buffer spends on it
-  Bytes path_credit{0};              // bytes in flight per path until the peer advertises; 0 is unbounded
+  std::uint32_t burst_packets = 64;   // per turn; also the size of the scratch burst
+  std::uint32_t burst_bytes = 65000;  // payload and headers of one burst: what one GSO send can carry
+  Bytes path_overhead{0};  // charged per packet beside its payload: what a receiver's buffer spends on it
+  Bytes path_credit{0};    // bytes in flight per path until the peer advertises; 0 is unbounded
 
   Result<void> validate() const;
 };

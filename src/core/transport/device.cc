@@ -29,7 +29,8 @@ Outcome<void> Device::dealloc_pd(PdId pd) {
   if (pd.v >= e.pds.size() || !e.pds[pd.v]) return fail(Errc::kNotFound);
   if (e.keys.uses(pd)) return fail(Errc::kBusy);
   for (std::size_t i = 0; i < e.colds.size(); ++i) {
-    if (e.colds[i] != nullptr && e.qp(static_cast<std::uint32_t>(i)).has(kInUse) && e.colds[i]->init.pd == pd) {
+    if (e.colds[i] != nullptr && e.qp(static_cast<std::uint32_t>(i)).has(kInUse) &&
+        e.colds[i]->init.pd == pd) {
       return fail(Errc::kBusy);
     }
   }
@@ -37,7 +38,8 @@ Outcome<void> Device::dealloc_pd(PdId pd) {
   return {};
 }
 
-Outcome<MrInfo> Device::register_mr(PdId pd, std::uint64_t address, std::uint64_t length, std::uint8_t access) {
+Outcome<MrInfo> Device::register_mr(PdId pd, std::uint64_t address, std::uint64_t length,
+                                    std::uint8_t access) {
   Engine& e = *engine_;
   if (pd.v >= e.pds.size() || !e.pds[pd.v]) return fail(Errc::kInvalid);
   const auto key = e.keys.add(pd, address, length, access);
@@ -61,7 +63,8 @@ Outcome<CqId> Device::create_cq(std::uint32_t entries) {
 Outcome<void> Device::resize_cq(CqId cq, std::uint32_t entries) {
   Engine& e = *engine_;
   if (cq.v >= e.cqs.size() || e.cqs[cq.v] == nullptr) return fail(Errc::kNotFound);
-  if (entries == 0 || entries > e.config.max_cqe || entries < e.cqs[cq.v]->size()) return fail(Errc::kInvalid);
+  if (entries == 0 || entries > e.config.max_cqe || entries < e.cqs[cq.v]->size())
+    return fail(Errc::kInvalid);
   e.cqs[cq.v]->resize(entries);
   return {};
 }
@@ -98,8 +101,8 @@ Outcome<Qpn> Device::create_qp(const QpInit& init) {
     return fail(Errc::kInvalid);
   }
   const QpCaps& asked = init.caps;
-  if (asked.max_send_wr > e.config.max_ring || asked.max_recv_wr > e.config.max_ring || asked.max_send_sge > 32 ||
-      asked.max_recv_sge > 32 || asked.max_inline > 4096) {
+  if (asked.max_send_wr > e.config.max_ring || asked.max_recv_wr > e.config.max_ring ||
+      asked.max_send_sge > 32 || asked.max_recv_sge > 32 || asked.max_inline > 4096) {
     return fail(Errc::kInvalid);
   }
   if (e.free_qps.empty()) return fail(Errc::kNoMemory);
@@ -257,7 +260,8 @@ wire::Burst Device::transmit(Qpn qpn, Time now, Budget budget) {
     const bool responses_first = (q.rx_flags & kResponsesFirst) != 0;
     if (responses_first && rc_responses_sendable(e, q)) burst = rc_send_responses(e, q, now, budget);
     if (burst.empty() && rc_requests_sendable(e, q)) burst = rc_send_requests(e, q, now, budget);
-    if (burst.empty() && !responses_first && rc_responses_sendable(e, q)) burst = rc_send_responses(e, q, now, budget);
+    if (burst.empty() && !responses_first && rc_responses_sendable(e, q))
+      burst = rc_send_responses(e, q, now, budget);
     e.make_ready(q);
     if (!burst.empty()) e.wake_path(e.path_of(q));
   }

@@ -55,7 +55,7 @@ class Device {
   Outcome<void> destroy_cq(CqId cq);
   Outcome<PathId> open_path(const PathAttr& attr);  // the same attributes give the same path
   const PathAttr& path(PathId id) const;
-  Outcome<Qpn> create_qp(const QpInit& init);       // rounds rings up to powers of two
+  Outcome<Qpn> create_qp(const QpInit& init);  // rounds rings up to powers of two
   Outcome<void> modify_qp(Qpn qpn, const QpAttr& attr, std::uint32_t mask, Time now);
   Outcome<QpAttr> query_qp(Qpn qpn) const;
   Outcome<QpInit> query_qp_init(Qpn qpn) const;

@@ -8,7 +8,8 @@ namespace weft {
 Result<void> DeviceConfig::validate() const {
   if (max_qp == 0 || max_qp > (1U << qpn_bits)) return fail("max_qp must be between 1 and 2^qpn_bits");
   if (qpn_bits == 0 || qpn_bits > 24) return fail("qpn_bits must be between 1 and 24");
-  if (!std::has_single_bit(window_packets) || window_packets < 64) return fail("window_packets must be a power of two, at least 64");
+  if (!std::has_single_bit(window_packets) || window_packets < 64)
+    return fail("window_packets must be a power of two, at least 64");
   if (bdp_cap == 0 || bdp_cap > window_packets) return fail("bdp_cap must be between 1 and window_packets");
   if (loss_blocks >= kNoBlock) return fail("loss_blocks must be below 65535");
   if (!std::has_single_bit(control_ring)) return fail("control_ring must be a power of two");
@@ -16,7 +17,8 @@ Result<void> DeviceConfig::validate() const {
   if (burst_packets == 0 || burst_packets > 1024) return fail("burst_packets must be between 1 and 1024");
   if (burst_bytes < 4096 + 128) return fail("burst_bytes must hold one packet of 4096 bytes and its headers");
   if (ack_every == 0) return fail("ack_every must be at least 1");
-  if (rto_low.ps <= 0 || rto_high < rto_low) return fail("rto_low must be positive and no larger than rto_high");
+  if (rto_low.ps <= 0 || rto_high < rto_low)
+    return fail("rto_low must be positive and no larger than rto_high");
   if (max_mr == 0 || max_mr > (1U << 24U)) return fail("max_mr must be between 1 and 2^24");
   return {};
 }
@@ -45,15 +47,19 @@ Engine::Engine(const DeviceConfig& c)
 }
 
 void Engine::raise(const Event& event) {
-  // Sized for one event per completion queue and four per queue pair; what does not fit repeats what is there.
+  // Sized for one event per completion queue and four per queue pair; what does not fit repeats what is
+  // there.
   if (event_tail - event_head == events.size()) return;
   events[event_tail++ & (events.size() - 1)] = event;
 }
 
 void Engine::complete(CqId cq, const Completion& c, bool solicited) {
   switch (cqs[cq.v]->push(c, solicited)) {
-    case CompletionQueue::Push::kQuiet: break;
-    case CompletionQueue::Push::kEvent: raise({EventKind::kCompletion, cq, c.qpn}); break;
+    case CompletionQueue::Push::kQuiet:
+      break;
+    case CompletionQueue::Push::kEvent:
+      raise({EventKind::kCompletion, cq, c.qpn});
+      break;
     case CompletionQueue::Push::kOverflow:
       counters.add(Counter::cq_overflow);
       raise({EventKind::kCqError, cq, c.qpn});

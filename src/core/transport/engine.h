@@ -18,7 +18,6 @@
 #include "core/transport/completion_queue.h"
 #include "core/transport/config.h"
 #include "core/transport/counters.h"
-#include "core/transport/terms.h"
 #include "core/transport/key_table.h"
 #include "core/transport/loss/pool.h"
 #include "core/transport/loss/scheme.h"
@@ -26,13 +25,14 @@
 #include "core/transport/sched/deadlines.h"
 #include "core/transport/sched/paths.h"
 #include "core/transport/sched/ready_queue.h"
+#include "core/transport/terms.h"
 #include "core/wire/packet.h"
 
 namespace weft {
 
 // An ACK or NAK waiting to leave.
 struct ControlEntry {
-  std::uint32_t qp = 0;      // index
+  std::uint32_t qp = 0;  // index
   std::uint32_t psn = 0;
   std::uint32_t msn = 0;
   std::uint32_t sack = 0;
@@ -40,7 +40,7 @@ struct ControlEntry {
   std::uint8_t syndrome = 0;
   std::uint8_t ext_flags = 0;
   std::uint8_t mode = 0;
-  bool coalesced = false;    // stamped when it leaves; void if the queue pair's mark was taken back
+  bool coalesced = false;  // stamped when it leaves; void if the queue pair's mark was taken back
   bool congestion = false;
 };
 
@@ -97,8 +97,12 @@ struct Engine {
   const QueuePair* find(Qpn qpn) const { return const_cast<Engine*>(this)->find(qpn); }
   Path& path_of(const QueuePair& q) { return paths[q.path.v]; }
   LossContext loss() { return {pool, counters}; }
-  const LossScheme& tx_scheme(const QueuePair& q) const { return loss_scheme(static_cast<wire::Mode>(q.tx_mode)); }
-  const LossScheme& rx_scheme(const QueuePair& q) const { return loss_scheme(static_cast<wire::Mode>(q.rx_mode)); }
+  const LossScheme& tx_scheme(const QueuePair& q) const {
+    return loss_scheme(static_cast<wire::Mode>(q.tx_mode));
+  }
+  const LossScheme& rx_scheme(const QueuePair& q) const {
+    return loss_scheme(static_cast<wire::Mode>(q.rx_mode));
+  }
   bool tx_selective(const QueuePair& q) const { return q.tx_mode != 0; }
   bool rx_selective(const QueuePair& q) const { return q.rx_mode != 0 && q.rx_mode != kUnpinned; }
   SendWqe& send_wqe(ColdQueuePair& c, std::uint16_t slot) { return c.sq[slot & c.sq_mask]; }
@@ -147,8 +151,10 @@ void rc_schedule_ack(Engine& e, QueuePair& q, bool congestion);
 void rc_schedule_read_ack(Engine& e, QueuePair& q, bool congestion);
 void rc_push_nack(Engine& e, QueuePair& q, Seq trigger, bool kept, bool congestion);
 void rc_push_read_nack(Engine& e, QueuePair& q, Seq trigger, bool kept, bool congestion);
-void rc_nak(Engine& e, QueuePair& q, std::uint8_t syndrome);  // RNR, sequence and error NAKs at the expected number
-void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome, Seq request);  // a READ being answered failed
+void rc_nak(Engine& e, QueuePair& q,
+            std::uint8_t syndrome);  // RNR, sequence and error NAKs at the expected number
+void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome,
+                 Seq request);  // a READ being answered failed
 void rc_reads_drained(Engine& e, QueuePair& q);
 wire::Burst rc_poll_control(Engine& e, Time now);
 
@@ -161,7 +167,8 @@ bool rc_acknowledge(Engine& e, QueuePair& q, Seq to, Time now);
 // Moves una to `to` unconditionally.
 void rc_advance(Engine& e, QueuePair& q, Seq to, Time now);
 void rc_complete_requests(Engine& e, QueuePair& q, Time now);
-void rc_reads_progress(Engine& e, QueuePair& q, Seq reached, Time now);  // issued READs whose responses are all here
+void rc_reads_progress(Engine& e, QueuePair& q, Seq reached,
+                       Time now);  // issued READs whose responses are all here
 void rc_implied_nak(Engine& e, QueuePair& q, Time now);
 
 // --- rc/requester.cc ---
@@ -187,7 +194,7 @@ void rc_forgive(Engine& e, QueuePair& q, Time now);
 void rc_fail(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now);
 void rc_enter_error(Engine& e, QueuePair& q);  // flush both queues
 void rc_stop_sending(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now);
-void rc_release(Engine& e, QueuePair& q);      // give back blocks, path credit, timers
+void rc_release(Engine& e, QueuePair& q);  // give back blocks, path credit, timers
 
 // --- rc/attributes.cc ---
 Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32_t mask, Time now);

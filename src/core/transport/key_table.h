@@ -25,7 +25,8 @@ class KeyTable {
   }
 
   Outcome<Key> add(PdId pd, std::uint64_t address, std::uint64_t length, std::uint8_t access) {
-    if ((access & (kRemoteWrite | kRemoteAtomic)) != 0 && (access & kLocalWrite) == 0) return fail(Errc::kInvalid);
+    if ((access & (kRemoteWrite | kRemoteAtomic)) != 0 && (access & kLocalWrite) == 0)
+      return fail(Errc::kInvalid);
     if (length > 0 && address + (length - 1) < address) return fail(Errc::kInvalid);
     if (free_.empty()) return fail(Errc::kNoMemory);
     const std::uint32_t index = free_.back();
@@ -49,7 +50,8 @@ class KeyTable {
     if (r == nullptr) return Denied::kKey;
     if (r->pd != pd) return Denied::kDomain;
     if ((r->access & rights) != rights) return Denied::kRights;
-    if (address < r->address || length > r->length || address - r->address > r->length - length) return Denied::kBounds;
+    if (address < r->address || length > r->length || address - r->address > r->length - length)
+      return Denied::kBounds;
     region = {key.v >> 8U};
     offset = address - r->address;
     return Denied::kNo;

@@ -26,15 +26,15 @@ namespace weft {
 inline constexpr std::uint8_t kUnpinned = 0xFF;
 
 enum : std::uint8_t {  // QueuePair::flags
-  kQueued = 0x01,        // in the ready queue (or picked and not yet transmitted)
+  kQueued = 0x01,      // in the ready queue (or picked and not yet transmitted)
   kInUse = 0x02,
-  kAckQueued = 0x04,     // a coalesced ACK waits in the control ring
-  kReadAckQueued = 0x08, // the same for READ responses
-  kAckAfterReads = 0x10, // roce: an ACK is owed once older READ responses left
-  kWaitingPath = 0x40,   // in the path's line for credit
-  kRnrWaiting = 0x80,    // the requester sits out a receiver-not-ready delay
+  kAckQueued = 0x04,      // a coalesced ACK waits in the control ring
+  kReadAckQueued = 0x08,  // the same for READ responses
+  kAckAfterReads = 0x10,  // roce: an ACK is owed once older READ responses left
+  kWaitingPath = 0x40,    // in the path's line for credit
+  kRnrWaiting = 0x80,     // the requester sits out a receiver-not-ready delay
 };
-enum : std::uint8_t {  // QueuePair::rx_flags
+enum : std::uint8_t {      // QueuePair::rx_flags
   kNakSent = 0x01,         // roce: sequence NAK sent, silent until the expected packet comes
   kEstablished = 0x02,     // COMM_EST raised
   kResponsesFirst = 0x04,  // whose turn it is, responses or requests
@@ -52,10 +52,10 @@ struct SendWqe {
   Seq first{};                       // first sequence number
   Seq first_response{};              // READ and atomics: in the responses' space
   std::uint32_t length = 0;
-  std::uint32_t packets = 0;         // sequence numbers this message takes
+  std::uint32_t packets = 0;  // sequence numbers this message takes
   Key rkey{};
   std::uint32_t imm = 0;
-  std::uint32_t sn = 0;              // IRN: recv_WQE_SN or read_WQE_SN
+  std::uint32_t sn = 0;  // IRN: recv_WQE_SN or read_WQE_SN
   WrOpcode opcode{};
   std::uint8_t flags = 0;
   std::uint8_t sge_count = 0;
@@ -63,11 +63,16 @@ struct SendWqe {
 };
 static_assert(sizeof(SendWqe) == 64);
 
-enum : std::uint8_t { kRecvEnded = 1, kRecvWithImm = 2, kRecvWriteImm = 4, kRecvSolicited = 8 };  // RecvWqe::flags
+enum : std::uint8_t {
+  kRecvEnded = 1,
+  kRecvWithImm = 2,
+  kRecvWriteImm = 4,
+  kRecvSolicited = 8
+};  // RecvWqe::flags
 
 struct RecvWqe {
   std::uint64_t wr_id = 0;
-  Seq end{};                   // its message's last sequence number, once kRecvEnded
+  Seq end{};  // its message's last sequence number, once kRecvEnded
   std::uint32_t byte_len = 0;
   std::uint32_t imm = 0;
   std::uint32_t capacity = 0;  // bytes its scatter list holds
@@ -79,9 +84,9 @@ static_assert(sizeof(RecvWqe) == 32);
 
 // A READ that we issued and whose responses are not all here.
 struct ReadIssued {
-  Seq first{};      // first response sequence number of this request
-  Seq end{};        // one past the last
-  Seq request{};    // the request packet's own sequence number
+  Seq first{};               // first response sequence number of this request
+  Seq end{};                 // one past the last
+  Seq request{};             // the request packet's own sequence number
   std::uint32_t packet = 0;  // offset inside the message, in packets
   std::uint16_t slot = 0;    // send queue slot
 };
@@ -89,15 +94,16 @@ struct ReadIssued {
 // A READ that the peer asked for: kept for replay until overwritten (roce) or acknowledged (irn).
 enum class ReadState : std::uint8_t { kFree, kWaiting, kActive };
 struct ReadServed {
-  Seq request{};    // the request's sequence number
-  Seq first{};      // first response sequence number; in roce the same
+  Seq request{};  // the request's sequence number
+  Seq first{};    // first response sequence number; in roce the same
   std::uint64_t va = 0;
   Key rkey{};
   std::uint32_t length = 0;
   std::uint32_t packets = 0;
   std::uint32_t msn = 0;
   std::uint64_t charged_before = 0;  // path bytes of all earlier responses of this queue pair
-  std::uint32_t begin = 0;  // roce: the latest request asked for [begin, end), of which [next, end) is still owed
+  std::uint32_t begin =
+      0;  // roce: the latest request asked for [begin, end), of which [next, end) is still owed
   std::uint32_t next = 0;
   std::uint32_t end = 0;
   ReadState state = ReadState::kFree;
@@ -128,21 +134,21 @@ struct ColdQueuePair {
   std::uint64_t sent_charged = 0;   // path bytes sent
   RecvStream responses;             // irn: READ responses coming in
   Time rnr_until = kNever;
-  Time read_base{};                 // last READ response, or the oldest READ's request
+  Time read_base{};  // last READ response, or the oldest READ's request
   Time rtt_start{};
   std::int64_t srtt_ps = 0;
   std::int64_t rttvar_ps = 0;
   std::uint8_t read_backoff = 0;
   WcStatus stop_status = WcStatus::kSuccess;  // with kSendStopped
   // Responder.
-  std::uint8_t held_syndrome = 0;   // a NAK that waits for older READ responses
-  std::uint64_t response_charged = 0;        // path bytes of all responses recorded
+  std::uint8_t held_syndrome = 0;      // a NAK that waits for older READ responses
+  std::uint64_t response_charged = 0;  // path bytes of all responses recorded
   std::uint64_t response_charged_sent = 0;
   std::uint64_t response_charged_acked = 0;
-  Seq response_next{};              // irn: first number the next READ request gets
-  std::uint32_t served_head = 0;    // oldest recorded READ, a serial number
-  std::uint32_t served_tail = 0;    // next read_WQE_SN to activate
-  Time response_base{};             // responder's retransmission timer, from here
+  Seq response_next{};                      // irn: first number the next READ request gets
+  std::uint32_t served_head = 0;            // oldest recorded READ, a serial number
+  std::uint32_t served_tail = 0;            // next read_WQE_SN to activate
+  Time response_base{};                     // responder's retransmission timer, from here
   std::uint32_t next_waiting = UINT32_MAX;  // the path's line
 };
 
@@ -154,8 +160,8 @@ struct alignas(64) QueuePair {
   PdId pd{};
   QpState state = QpState::kReset;
   QpType type = QpType::kRc;
-  std::uint8_t tx_mode = 0;            // our requests and their responses
-  std::uint8_t rx_mode = kUnpinned;    // the peer's, pinned by its first accepted request
+  std::uint8_t tx_mode = 0;          // our requests and their responses
+  std::uint8_t rx_mode = kUnpinned;  // the peer's, pinned by its first accepted request
   std::uint8_t access = 0;
   std::uint8_t flags = 0;
   std::uint8_t rx_flags = 0;
@@ -163,33 +169,33 @@ struct alignas(64) QueuePair {
   std::uint16_t mtu = 1024;
   std::uint16_t reserved0 = 0;
   std::uint32_t rx_msn = 0;
-  RecvStream requests;                 // 16 bytes with block and held
-  std::uint64_t inbound_va = 0;        // roce: where the next byte of the current WRITE goes
+  RecvStream requests;           // 16 bytes with block and held
+  std::uint64_t inbound_va = 0;  // roce: where the next byte of the current WRITE goes
   Key inbound_key{};
-  std::uint32_t inbound_left = 0;      // roce: bytes the current WRITE still owes; SEND: bytes received
+  std::uint32_t inbound_left = 0;  // roce: bytes the current WRITE still owes; SEND: bytes received
 
   // --- line 1: responder ---
-  alignas(64) SendStream served;       // irn: READ responses
-  std::uint16_t rq_head = 0;           // oldest receive not yet completed
+  alignas(64) SendStream served;  // irn: READ responses
+  std::uint16_t rq_head = 0;      // oldest receive not yet completed
   std::uint16_t rq_tail = 0;
-  std::uint32_t recv_sn = 0;           // IRN: recv_WQE_SN of rq_head
-  std::uint32_t responses_owed = 0;    // READ requests with responses still to send
-  std::uint32_t inbound_message = 0;   // roce: full length of the current WRITE
+  std::uint32_t recv_sn = 0;          // IRN: recv_WQE_SN of rq_head
+  std::uint32_t responses_owed = 0;   // READ requests with responses still to send
+  std::uint32_t inbound_message = 0;  // roce: full length of the current WRITE
   Time served_progress{};
 
   // --- line 2: requester ---
   alignas(64) SendStream requests_out;
-  Time progress{};                     // last time una moved, or sending began after idleness
-  std::uint32_t send_offset = 0;       // packets of the sq_send message already sent
-  std::uint32_t rtt_low = 0;           // sequence number being timed
-  std::uint16_t sq_head = 0;           // oldest request not completed
-  std::uint16_t sq_acked = 0;          // first request not fully acknowledged
-  std::uint16_t sq_send = 0;           // request being sent
+  Time progress{};                // last time una moved, or sending began after idleness
+  std::uint32_t send_offset = 0;  // packets of the sq_send message already sent
+  std::uint32_t rtt_low = 0;      // sequence number being timed
+  std::uint16_t sq_head = 0;      // oldest request not completed
+  std::uint16_t sq_acked = 0;     // first request not fully acknowledged
+  std::uint16_t sq_send = 0;      // request being sent
   std::uint16_t sq_tail = 0;
 
   // --- line 3: congestion and pacing ---
   alignas(64) ControllerState controller;
-  Time rto_base{};                     // the retransmission timer runs from here
+  Time rto_base{};  // the retransmission timer runs from here
   std::uint8_t retries = 0;
   std::uint8_t rnr_retries = 0;
   std::uint8_t reads_outstanding = 0;

@@ -1,9 +1,9 @@
 // Device::on_packets: every received packet's first checks, then on to the responder or requester
 // (wire-reference §2.2, check 0: all of these failures are silent drops, counted).
 #pragma once
+#include "core/transport/device.h"
 #include "core/transport/engine.h"
 #include "core/transport/rc/opcodes.h"
-#include "core/transport/device.h"
 #include "core/transport/rc/responder.h"
 #include "core/transport/rc/response_in.h"
 
@@ -28,7 +28,8 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
       if (q.rx_mode != mode) {
         if (q.rx_mode != kUnpinned || !mode_known(h.mode)) return e.counters.add(Counter::drop_mode);
         // The requester's first packet fixes the half-connection's mode (DESIGN §4.3, "Modes").
-        if (expand(h.psn, q.requests.expected) < q.requests.expected) return e.counters.add(Counter::drop_stale);
+        if (expand(h.psn, q.requests.expected) < q.requests.expected)
+          return e.counters.add(Counter::drop_stale);
         q.rx_mode = mode;
       }
       if (q.state == QpState::kRtr && (q.rx_flags & kEstablished) == 0) {
@@ -50,7 +51,9 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
       if (mode != q.rx_mode || mode == 0) return e.counters.add(Counter::drop_mode);
       rc_on_read_acknowledge(e, q, h, now);
       break;
-    case RcKind::kUnknown: e.counters.add(Counter::drop_opcode); break;
+    case RcKind::kUnknown:
+      e.counters.add(Counter::drop_opcode);
+      break;
   }
 }
 

@@ -20,10 +20,10 @@ namespace weft {
 
 inline constexpr std::uint16_t kNoBlock = 0xFFFF;
 
-enum : std::uint8_t {          // SendStream::flags
-  kInRecovery = 0x01,          // IRN §3.1: retransmit before sending new packets
-  kTimeoutRecovery = 0x02,     // entered by time-out: `lost` grows with every acknowledgement
-  kRewound = 0x04,             // go-back-N is resending; further sequence NAKs at una are echoes of the same loss
+enum : std::uint8_t {       // SendStream::flags
+  kInRecovery = 0x01,       // IRN §3.1: retransmit before sending new packets
+  kTimeoutRecovery = 0x02,  // entered by time-out: `lost` grows with every acknowledgement
+  kRewound = 0x04,  // go-back-N is resending; further sequence NAKs at una are echoes of the same loss
 };
 
 struct SendStream {
@@ -35,7 +35,7 @@ struct SendStream {
   std::uint32_t recovery = 0;  // recovery ends when una passes this
   std::uint16_t block = kNoBlock;
   std::uint8_t flags = 0;
-  std::uint8_t backoff = 0;    // doublings of the retransmission time-out
+  std::uint8_t backoff = 0;  // doublings of the retransmission time-out
 
   // Widen one of the 32-bit members.
   Seq widen(std::uint32_t low) const {

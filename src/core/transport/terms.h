@@ -22,8 +22,8 @@ struct MrInfo {
 
 struct PathAttr {
   wire::Address peer;
-  std::uint8_t slot = 0;   // process slot at the peer (live); part of the path's identity
-  Bytes credit{0};         // 0: DeviceConfig::path_credit
+  std::uint8_t slot = 0;  // process slot at the peer (live); part of the path's identity
+  Bytes credit{0};        // 0: DeviceConfig::path_credit
 };
 
 }  // namespace weft

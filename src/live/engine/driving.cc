@@ -44,8 +44,7 @@ bool Nic::watched(Time now) const {
 
 void Nic::transmit_owned(Time now) {
   posts_ = 0;
-  owed_ = false;
-  transmitted_at_ = now;
+  waiting_ = owed_ = false;
   shard_.transmit(now, *wire_);
   // The background thread may be asleep since before there were deadlines.
   if (shard_.next_deadline() < Time{wakes_at_.load(std::memory_order_relaxed)}) wake();
@@ -79,8 +78,11 @@ std::uint32_t Nic::poll(CqId cq, std::span<Completion> out) {
 void Nic::end_posting(const QpRecord& qp) {
   if (posts_ != 0) {
     const Time now = clock_.now();
-    if (posts_ >= kMostPosts || !qp.has_path || device().path_in_flight(qp.path).n == 0 ||
-        !program_drives(now) || now - transmitted_at_ > kLongestWait || !watched(now)) {
+    if (!waiting_) first_post_ = now;
+    waiting_ = true;
+    const bool alone = !qp.has_path || device().path_in_flight(qp.path).n == 0;
+    if (alone || posts_ >= kMostPosts || now - first_post_ > kLongestWait || !program_drives(now) ||
+        !watched(now)) {
       transmit_owned(now);
     }
   }
@@ -123,7 +125,7 @@ void Nic::sleep(Time now, Time until, bool watch_wire) {
 Time Nic::background_turn(Time now, Time& moved_at) {
   const Owned owned(ownership_);
   posts_ = 0;
-  owed_ = false;
+  waiting_ = owed_ = false;
   const bool moved = shard_.step(now, *wire_, kTurns);
   dispatch_events_owned();
   Time until = now;

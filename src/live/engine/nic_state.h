@@ -70,7 +70,8 @@ class Nic {
 
   // Under the ownership.
   std::uint32_t posts_ = 0;  // since the last transmit
-  Time transmitted_at_{};
+  Time first_post_{};        // of those, if any wait
+  bool waiting_ = false;
   bool owed_ = false;   // the last poll returned before ACKs and data left
   bool armed_ = false;  // a completion queue is armed and nothing was polled since
 

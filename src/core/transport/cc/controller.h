@@ -38,7 +38,7 @@ struct Controller {
   Permit (*permit)(const ControllerState&);
 };
 
-std::span<const Controller> controllers();
+std::span<const Controller* const> controllers();
 extern const Controller kNoController;
 
 }  // namespace weft

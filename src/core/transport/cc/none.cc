@@ -11,6 +11,7 @@ Permit permit(const ControllerState&) { return {}; }
 
 }  // namespace
 
-const Controller kNoController{"none", "line rate, bounded by the window alone", start, on_ack, on_signal, on_signal, permit};
+const Controller kNoController{
+    "none", "line rate, bounded by the window alone", start, on_ack, on_signal, on_signal, permit};
 
 }  // namespace weft

@@ -3,9 +3,10 @@
 
 namespace weft {
 
-std::span<const Controller> controllers() {
-  static const Controller kTable[] = {kNoController};
-  return kTable;
+namespace {
+constexpr const Controller* kTable[] = {&kNoController};
 }
+
+std::span<const Controller* const> controllers() { return kTable; }
 
 }  // namespace weft

@@ -127,7 +127,16 @@ void hold(LossContext& c, RecvStream& r, Seq seq, bool message_end) {
 
 }  // namespace
 
-const LossScheme kIrn{"irn", "keep what is out of order, resend what is missing (IRN)", wire::Mode::kIrn,
-                      true, on_ack, on_nack, on_timeout, next_lost, skip_received, classify, hold};
+const LossScheme kIrn{"irn",
+                      "keep what is out of order, resend what is missing (IRN)",
+                      wire::Mode::kIrn,
+                      true,
+                      on_ack,
+                      on_nack,
+                      on_timeout,
+                      next_lost,
+                      skip_received,
+                      classify,
+                      hold};
 
 }  // namespace weft

@@ -22,7 +22,10 @@ namespace weft {
 class LossPool {
  public:
   LossPool(std::uint32_t blocks, std::uint32_t window)
-      : window_(window), words_(window / 64), bits_(static_cast<std::size_t>(blocks) * words_ * 2), top_(blocks) {
+      : window_(window),
+        words_(window / 64),
+        bits_(static_cast<std::size_t>(blocks) * words_ * 2),
+        top_(blocks) {
     CHECK(std::has_single_bit(window) && window >= 64);
     CHECK(blocks < kNoBlock);
     free_.reserve(blocks);
@@ -83,7 +86,9 @@ class LossPool {
   static std::uint64_t mask(Seq s) { return 1ULL << (s.v & 63U); }
   bool bit(const std::uint64_t* w, Seq s) const { return (w[index(s)] & mask(s)) != 0; }
   std::uint64_t* words(std::uint16_t b) { return &bits_[static_cast<std::size_t>(b) * words_ * 2U]; }
-  const std::uint64_t* words(std::uint16_t b) const { return &bits_[static_cast<std::size_t>(b) * words_ * 2U]; }
+  const std::uint64_t* words(std::uint16_t b) const {
+    return &bits_[static_cast<std::size_t>(b) * words_ * 2U];
+  }
 
   std::uint32_t window_;
   std::uint32_t words_;

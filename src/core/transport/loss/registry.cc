@@ -1,20 +1,17 @@
 // The table of loss-recovery schemes. srnic's row arrives with its scheme.
-#include <array>
+#include <iterator>
 
 #include "core/transport/loss/scheme.h"
 
 namespace weft {
 namespace {
 
-const std::array<LossScheme, 2>& table() {
-  static const std::array<LossScheme, 2> kSchemes{{kGoBackN, kIrn}};
-  return kSchemes;
-}
+constexpr const LossScheme* kSchemes[] = {&kGoBackN, &kIrn};
 
 }  // namespace
 
-std::span<const LossScheme> loss_schemes() { return table(); }
-const LossScheme& loss_scheme(wire::Mode mode) { return table()[static_cast<std::size_t>(mode)]; }
-bool mode_known(wire::Mode mode) { return static_cast<std::size_t>(mode) < table().size(); }
+std::span<const LossScheme* const> loss_schemes() { return kSchemes; }
+const LossScheme& loss_scheme(wire::Mode mode) { return *kSchemes[static_cast<std::size_t>(mode)]; }
+bool mode_known(wire::Mode mode) { return static_cast<std::size_t>(mode) < std::size(kSchemes); }
 
 }  // namespace weft

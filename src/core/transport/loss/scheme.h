@@ -36,7 +36,8 @@ struct LossScheme {
   const char* name;
   const char* text;
   wire::Mode mode;
-  bool selective;  // responses have their own sequence space, packets place themselves, every packet is acknowledged
+  bool selective;  // responses have their own sequence space, packets place themselves, every packet is
+                   // acknowledged
 
   // Sender. `acked` is how far una just moved (una already updated).
   void (*on_ack)(LossContext&, SendStream&, std::uint64_t acked);
@@ -55,7 +56,7 @@ struct LossScheme {
 };
 
 // All schemes; row i is mode i.
-std::span<const LossScheme> loss_schemes();
+std::span<const LossScheme* const> loss_schemes();
 const LossScheme& loss_scheme(wire::Mode mode);
 bool mode_known(wire::Mode mode);
 
@@ -71,8 +72,8 @@ inline void release_block(LossPool& pool, std::uint16_t& block) {
 }
 
 struct Advance {
-  std::uint32_t packets = 0;  // how far `expected` moved
-  std::uint32_t messages = 0; // of those, last packets of a message
+  std::uint32_t packets = 0;   // how far `expected` moved
+  std::uint32_t messages = 0;  // of those, last packets of a message
 };
 
 // The expected packet arrived and was placed: move past it and past everything kept behind it.

@@ -12,9 +12,9 @@ namespace {
 
 std::int64_t rnr_delay_ps(std::uint8_t code) {
   // wire-reference §1.6, in units of 10 us.
-  static constexpr std::int32_t kTens[32] = {65536, 1,   2,   3,   4,   6,   8,    12,   16,   24,   32,
-                                             48,    64,  96,  128, 192, 256, 384,  512,  768,  1024, 1536,
-                                             2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+  static constexpr std::int32_t kTens[32] = {
+      65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+      256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
   return std::int64_t{kTens[code & 31U]} * 10'000'000;
 }
 
@@ -37,9 +37,12 @@ bool is_read(const SendWqe& w) { return w.opcode == WrOpcode::kRead; }
 WcOpcode wc_opcode(WrOpcode op) {
   switch (op) {
     case WrOpcode::kWrite:
-    case WrOpcode::kWriteImm: return WcOpcode::kWrite;
-    case WrOpcode::kRead: return WcOpcode::kRead;
-    default: return WcOpcode::kSend;
+    case WrOpcode::kWriteImm:
+      return WcOpcode::kWrite;
+    case WrOpcode::kRead:
+      return WcOpcode::kRead;
+    default:
+      return WcOpcode::kSend;
   }
 }
 
@@ -111,7 +114,8 @@ void rc_advance(Engine& e, QueuePair& q, Seq to, Time now) {
   while (q.sq_acked != q.sq_tail) {
     const SendWqe& w = e.send_wqe(c, q.sq_acked);
     if (w.first + w.packets > to) {
-      charged = w.charged_before + (is_read(w) ? 0 : e.charge(w.length, q.mtu, to > w.first ? to - w.first : 0));
+      charged =
+          w.charged_before + (is_read(w) ? 0 : e.charge(w.length, q.mtu, to > w.first ? to - w.first : 0));
       break;
     }
     ++q.sq_acked;
@@ -120,7 +124,8 @@ void rc_advance(Engine& e, QueuePair& q, Seq to, Time now) {
     s.nxt = to;
     q.sq_send = q.sq_acked;
     q.send_offset = 0;
-    if (q.sq_send != q.sq_tail) q.send_offset = static_cast<std::uint32_t>(to - e.send_wqe(c, q.sq_send).first);
+    if (q.sq_send != q.sq_tail)
+      q.send_offset = static_cast<std::uint32_t>(to - e.send_wqe(c, q.sq_send).first);
   }
   sample_rtt(e, q, to, now);
   if ((s.flags | (s.block ^ kNoBlock)) != 0) {
@@ -191,7 +196,8 @@ void rc_complete_requests(Engine& e, QueuePair& q, Time now) {
     }
     ++q.sq_head;
   }
-  if ((q.rx_flags & kSendStopped) != 0 && q.sq_head == q.sq_send) rc_fail(e, q, c.stop_status, q.sq_head, now);
+  if ((q.rx_flags & kSendStopped) != 0 && q.sq_head == q.sq_send)
+    rc_fail(e, q, c.stop_status, q.sq_head, now);
 }
 
 void rc_reads_progress(Engine& e, QueuePair& q, Seq reached, Time now) {
@@ -227,7 +233,8 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
   if (h.syndrome > wire::kSyndromeNakSequence && e.tx_selective(q) && to < s.una) {
     // irn: the READ's request was acknowledged long ago, now answering it failed.
     const ColdQueuePair& c = e.cold(q);
-    if (c.issued_head != c.issued_tail) on_error_nak(e, q, h.syndrome, c.issued[c.issued_head & c.issued_mask].slot, now);
+    if (c.issued_head != c.issued_tail)
+      on_error_nak(e, q, h.syndrome, c.issued[c.issued_head & c.issued_mask].slot, now);
     return;
   }
   if (to > s.max || to < s.una) {
@@ -252,7 +259,8 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
     } else if (h.syndrome == wire::kSyndromeNakSequence) {
       on_sequence_nak(e, q, h, to, moved, now);
     } else {
-      if (q.requests_out.outstanding()) on_error_nak(e, q, h.syndrome, rc_slot_of(e, q, q.requests_out.una), now);
+      if (q.requests_out.outstanding())
+        on_error_nak(e, q, h.syndrome, rc_slot_of(e, q, q.requests_out.una), now);
     }
   }
   e.make_ready(q);

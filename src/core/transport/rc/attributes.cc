@@ -18,7 +18,8 @@ constexpr Transition kRcTransitions[] = {
     {QpState::kInit, QpState::kRtr,
      kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
      kAttrAltPath | kAttrAccess | kAttrPkeyIndex},
-    {QpState::kRtr, QpState::kRts, kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic,
+    {QpState::kRtr, QpState::kRts,
+     kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic,
      kAttrCurrentState | kAttrAltPath | kAttrAccess | kAttrMinRnrTimer | kAttrPathMigState},
     {QpState::kRts, QpState::kRts, 0,
      kAttrCurrentState | kAttrAccess | kAttrAltPath | kAttrPathMigState | kAttrMinRnrTimer},
@@ -35,7 +36,8 @@ Outcome<void> check_mask(const QueuePair& q, const QpAttr& attr, std::uint32_t m
   for (const Transition& t : kRcTransitions) {
     if (t.from != q.state || t.to != to) continue;
     const std::uint32_t given = mask & ~std::uint32_t{kAttrState};
-    if ((given & t.required) != t.required || (given & ~(t.required | t.optional)) != 0) return fail(Errc::kInvalid);
+    if ((given & t.required) != t.required || (given & ~(t.required | t.optional)) != 0)
+      return fail(Errc::kInvalid);
     return {};
   }
   return fail(to == QpState::kSqd ? Errc::kUnsupported : Errc::kInvalid);
@@ -50,7 +52,8 @@ Outcome<void> check_values(const Engine& e, const QpAttr& a, std::uint32_t mask)
   if ((mask & kAttrRetryCount) != 0 && a.retry_count > 7) return fail(Errc::kInvalid);
   if ((mask & kAttrRnrRetry) != 0 && a.rnr_retry > 7) return fail(Errc::kInvalid);
   if ((mask & kAttrMinRnrTimer) != 0 && a.min_rnr_timer > 31) return fail(Errc::kInvalid);
-  if ((mask & kAttrState) != 0 && a.state == QpState::kRts && !mode_known(a.mode)) return fail(Errc::kUnsupported);
+  if ((mask & kAttrState) != 0 && a.state == QpState::kRts && !mode_known(a.mode))
+    return fail(Errc::kUnsupported);
   return {};
 }
 

@@ -141,7 +141,9 @@ void rc_nak(Engine& e, QueuePair& q, std::uint8_t syndrome) {
   if (fatal(syndrome)) q.rx_flags |= kReceiveStopped;
 }
 
-void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome, Seq request) { push_nak(e, q, syndrome, request); }
+void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome, Seq request) {
+  push_nak(e, q, syndrome, request);
+}
 
 void rc_reads_drained(Engine& e, QueuePair& q) {
   if (reads_unfinished(e, q)) return;

@@ -94,7 +94,9 @@ void rc_release(Engine& e, QueuePair& q) {
   }
 }
 
-void rc_fail(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time) { enter(e, q, status, slot); }
+void rc_fail(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time) {
+  enter(e, q, status, slot);
+}
 
 void rc_enter_error(Engine& e, QueuePair& q) {
   if (q.state == QpState::kErr) return;

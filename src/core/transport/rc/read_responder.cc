@@ -54,7 +54,8 @@ void rc_release_served(Engine& e, QueuePair& q) {
   while (c.served_head != c.served_tail) {
     ReadServed& r = row(c, c.served_head);
     if (r.state != ReadState::kActive) break;
-    const std::uint64_t reached = q.served.una > r.first ? std::min<std::uint64_t>(q.served.una - r.first, r.packets) : 0;
+    const std::uint64_t reached =
+        q.served.una > r.first ? std::min<std::uint64_t>(q.served.una - r.first, r.packets) : 0;
     acked = r.charged_before + e.charge(r.length, q.mtu, reached);
     if (reached < r.packets) break;
     r.state = ReadState::kFree;
@@ -83,7 +84,8 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
   LossContext loss = e.loss();
   const LossScheme& scheme = e.rx_scheme(q);
   const bool was_idle = !s.outstanding();
-  const std::size_t most = std::min<std::size_t>({budget.packets, e.burst_packets.size(), e.burst_segments.size()});
+  const std::size_t most =
+      std::min<std::size_t>({budget.packets, e.burst_packets.size(), e.burst_segments.size()});
   std::size_t n = 0;
   std::uint32_t frame = 0;
   std::uint32_t total = 0;

@@ -37,8 +37,8 @@ std::uint32_t read_piece(const Engine& e, const QueuePair& q, const SendWqe& w, 
 
 struct Draft {
   wire::TxPacket packet;
-  std::uint32_t bytes = 0;     // frame: headers, payload, pad
-  std::uint32_t numbers = 1;   // sequence numbers it takes
+  std::uint32_t bytes = 0;    // frame: headers, payload, pad
+  std::uint32_t numbers = 1;  // sequence numbers it takes
 };
 
 Draft draft(Engine& e, const QueuePair& q, const SendWqe& w, std::uint32_t k, Seq seq) {
@@ -106,7 +106,8 @@ bool gather(Engine& e, const ColdQueuePair& c, const SendWqe& w, std::uint16_t s
     const std::uint32_t take = std::min(length, sges[i].length - from);
     RegionId region;
     std::uint64_t offset = 0;
-    if (e.keys.check(sges[i].lkey, c.init.pd, 0, sges[i].address + from, take, region, offset) != KeyTable::Denied::kNo) {
+    if (e.keys.check(sges[i].lkey, c.init.pd, 0, sges[i].address + from, take, region, offset) !=
+        KeyTable::Denied::kNo) {
       return false;
     }
     e.burst_segments[count++] = {region, take, offset};
@@ -125,7 +126,8 @@ Gate gate(Engine& e, QueuePair& q, const SendWqe& w, std::uint32_t k, bool fresh
   if (is_read(w)) {
     if (fresh || !e.tx_selective(q)) {
       if (q.reads_outstanding >= e.cold(q).attr.max_rd_atomic) return Gate::kShut;
-      if (!e.tx_selective(q) && path.bounded() && !path.admits_read(read_piece(e, q, w, k))) return Gate::kPath;
+      if (!e.tx_selective(q) && path.bounded() && !path.admits_read(read_piece(e, q, w, k)))
+        return Gate::kPath;
     }
     return Gate::kOpen;
   }
@@ -148,11 +150,12 @@ void advance_cursor(Engine& e, QueuePair& q, ColdQueuePair& c, std::uint32_t num
 void seek(Engine& e, QueuePair& q, ColdQueuePair& c, Seq to) {
   q.requests_out.nxt = to;
   q.sq_send = rc_slot_of(e, q, to);
-  q.send_offset = q.sq_send == q.sq_tail ? 0 : static_cast<std::uint32_t>(to - e.send_wqe(c, q.sq_send).first);
+  q.send_offset =
+      q.sq_send == q.sq_tail ? 0 : static_cast<std::uint32_t>(to - e.send_wqe(c, q.sq_send).first);
 }
 
-void record_read(Engine& e, QueuePair& q, ColdQueuePair& c, const SendWqe& w, std::uint16_t slot, std::uint32_t k,
-                 Seq seq, std::uint32_t length, Time now) {
+void record_read(Engine& e, QueuePair& q, ColdQueuePair& c, const SendWqe& w, std::uint16_t slot,
+                 std::uint32_t k, Seq seq, std::uint32_t length, Time now) {
   const std::uint32_t packets = Engine::packets_for(length, q.mtu);
   const Seq first = e.tx_selective(q) ? w.first_response : seq;
   if (q.reads_outstanding == 0) c.read_base = now;
@@ -173,14 +176,17 @@ Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, T
     case WrOpcode::kWriteImm:
     case WrOpcode::kSend:
     case WrOpcode::kSendImm:
-    case WrOpcode::kRead: break;
-    default: return fail(Errc::kUnsupported);
+    case WrOpcode::kRead:
+      break;
+    default:
+      return fail(Errc::kUnsupported);
   }
   if (wr.sges.size() > c.init.caps.max_send_sge) return fail(Errc::kInvalid);
   std::uint64_t length = 0;
   for (const Sge& s : wr.sges) length += s.length;
   const bool in_line = (wr.flags & kSendInline) != 0;
-  if (length > (1ULL << 31U) || (in_line && (length > c.init.caps.max_inline || read))) return fail(Errc::kInvalid);
+  if (length > (1ULL << 31U) || (in_line && (length > c.init.caps.max_inline || read)))
+    return fail(Errc::kInvalid);
 
   SendWqe& w = e.send_wqe(c, q.sq_tail);
   w = {};
@@ -345,7 +351,8 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       scheme.next_lost(loss, s, seq, true);
       q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
     } else {
-      if (is_read(w) && (fresh || !e.tx_selective(q))) record_read(e, q, c, w, slot, k, seq, d.packet.header.dma_len, now);
+      if (is_read(w) && (fresh || !e.tx_selective(q)))
+        record_read(e, q, c, w, slot, k, seq, d.packet.header.dma_len, now);
       if (fresh) {
         if (!is_read(w)) {
           const std::uint64_t cost = d.packet.payload + e.config.path_overhead.n;

@@ -39,10 +39,11 @@ void activate(QueuePair& q, ColdQueuePair& c, Engine& e, ReadServed& r) {
 
 }  // namespace
 
-Verdict rc_check_write(Engine& e, const QueuePair& q, std::uint64_t va, Key key, std::uint32_t length, RegionId& region,
-                       std::uint64_t& offset) {
-  return e.keys.check(key, q.pd, kRemoteWrite, va, length, region, offset) == KeyTable::Denied::kNo ? Verdict::kDone
-                                                                                                    : Verdict::kAccess;
+Verdict rc_check_write(Engine& e, const QueuePair& q, std::uint64_t va, Key key, std::uint32_t length,
+                       RegionId& region, std::uint64_t& offset) {
+  return e.keys.check(key, q.pd, kRemoteWrite, va, length, region, offset) == KeyTable::Denied::kNo
+             ? Verdict::kDone
+             : Verdict::kAccess;
 }
 
 Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) {
@@ -70,7 +71,8 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
   // Serial numbers count from zero at connection; widen around the next one to activate.
   const auto delta = static_cast<std::int32_t>((h.sn - c.served_tail) << 8U) >> 8;
   const std::uint32_t serial = c.served_tail + static_cast<std::uint32_t>(delta);
-  if (delta < 0 || static_cast<std::uint32_t>(delta) >= rows || c.attr.max_dest_rd_atomic == 0) return Verdict::kInvalid;
+  if (delta < 0 || static_cast<std::uint32_t>(delta) >= rows || c.attr.max_dest_rd_atomic == 0)
+    return Verdict::kInvalid;
   // The requester has a limited number outstanding: this request tells that rows it would overwrite
   // were answered completely, even if the last READ ACK was lost.
   while (serial - c.served_head >= rows) {
@@ -154,7 +156,9 @@ void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, S
     if (seq < r.first || seq >= r.first + r.packets) continue;
     const auto k = static_cast<std::uint32_t>(seq - r.first);
     const std::uint64_t skip = std::uint64_t{k} * q.mtu;
-    if (h.va != r.va + skip || h.rkey != r.rkey || h.dma_len > r.length - std::min<std::uint64_t>(skip, r.length)) break;
+    if (h.va != r.va + skip || h.rkey != r.rkey ||
+        h.dma_len > r.length - std::min<std::uint64_t>(skip, r.length))
+      break;
     const bool owed = r.next < r.end;
     r.begin = r.next = k;
     r.end = k + Engine::packets_for(h.dma_len, q.mtu);
@@ -198,7 +202,8 @@ void rc_refuse(Engine& e, QueuePair& q, Verdict v) {
       return;
     }
     case Verdict::kDone:
-    case Verdict::kSilent: return;
+    case Verdict::kSilent:
+      return;
   }
 }
 

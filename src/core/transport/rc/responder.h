@@ -22,16 +22,27 @@
 namespace weft {
 
 // What became of one packet's bytes.
-enum class Verdict : std::uint8_t { kDone, kNoReceive, kInvalid, kAccess, kOperation, kLocalLength, kLocalFault, kSilent };
+enum class Verdict : std::uint8_t {
+  kDone,
+  kNoReceive,
+  kInvalid,
+  kAccess,
+  kOperation,
+  kLocalLength,
+  kLocalFault,
+  kSilent
+};
 
 // --- rc/responder.cc: what needs no Sink ---
-Verdict rc_check_write(Engine& e, const QueuePair& q, std::uint64_t va, Key key, std::uint32_t length, RegionId& region,
-                       std::uint64_t& offset);
-Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq);  // irn: row by serial number; roce: next row
+Verdict rc_check_write(Engine& e, const QueuePair& q, std::uint64_t va, Key key, std::uint32_t length,
+                       RegionId& region, std::uint64_t& offset);
+Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h,
+                       Seq seq);  // irn: row by serial number; roce: next row
 void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, Seq seq, bool congestion);
 void rc_settle(Engine& e, QueuePair& q);  // complete receives and activate READs that expected has passed
 void rc_refuse(Engine& e, QueuePair& q, Verdict v);  // answer a failure at the expected number
-RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn, std::uint16_t& slot);  // irn: by receive number
+RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn,
+                        std::uint16_t& slot);  // irn: by receive number
 
 // Scatters `length` bytes of packet `index` at `at` bytes into a list of local pieces.
 template <Sink S>
@@ -62,8 +73,8 @@ Verdict rc_scatter(Engine& e, const QueuePair& q, const Sge* sges, std::uint32_t
 }
 
 template <Sink S>
-Verdict rc_place_write(Engine& e, QueuePair& q, std::uint64_t va, Key key, std::uint32_t length, std::uint32_t index,
-                       S& sink) {
+Verdict rc_place_write(Engine& e, QueuePair& q, std::uint64_t va, Key key, std::uint32_t length,
+                       std::uint32_t index, S& sink) {
   if (length == 0) return Verdict::kDone;
   Placement p;
   p.qpn = q.qpn;
@@ -76,11 +87,13 @@ Verdict rc_place_write(Engine& e, QueuePair& q, std::uint64_t va, Key key, std::
 
 // roce: a SEND or WRITE packet at the expected number.
 template <Sink S>
-Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode op, std::uint32_t index, S& sink) {
+Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode op, std::uint32_t index,
+                      S& sink) {
   const wire::Header& h = p.header;
   const Inbound kind = op.kind == RcKind::kSend ? Inbound::kSend : Inbound::kWrite;
   if (op.first != (q.inbound == Inbound::kNone) || (!op.first && q.inbound != kind)) return Verdict::kInvalid;
-  if (op.last ? p.payload > q.mtu || (!op.first && p.payload == 0) : p.payload != q.mtu) return Verdict::kInvalid;
+  if (op.last ? p.payload > q.mtu || (!op.first && p.payload == 0) : p.payload != q.mtu)
+    return Verdict::kInvalid;
   const bool needs_receive = kind == Inbound::kSend ? op.first : op.imm;
   if (needs_receive && q.rq_head == q.rq_tail) return Verdict::kNoReceive;
   ColdQueuePair& c = e.cold(q);
@@ -100,8 +113,8 @@ Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode
       RegionId region;
       std::uint64_t offset = 0;
       // The whole range, before the first byte (wire-reference §2.2, check 6).
-      const Verdict v = h.dma_len == 0 ? Verdict::kDone
-                                       : rc_check_write(e, q, h.va, h.rkey, h.dma_len, region, offset);
+      const Verdict v =
+          h.dma_len == 0 ? Verdict::kDone : rc_check_write(e, q, h.va, h.rkey, h.dma_len, region, offset);
       if (v != Verdict::kDone) return v;
     }
     if (p.payload > q.inbound_left || (op.last && p.payload != q.inbound_left)) return Verdict::kInvalid;
@@ -125,8 +138,8 @@ Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode
 
 // irn: a SEND or WRITE packet anywhere in the window.
 template <Sink S>
-Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode op, Seq seq, std::uint32_t index,
-                     S& sink) {
+Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode op, Seq seq,
+                     std::uint32_t index, S& sink) {
   const wire::Header& h = p.header;
   if (op.last ? p.payload > q.mtu : p.payload != q.mtu) return Verdict::kInvalid;
   if (op.last && !op.first && p.payload == 0) return Verdict::kInvalid;
@@ -155,21 +168,24 @@ Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode 
     r->byte_len = h.psn_offset * q.mtu + p.payload;
     r->imm = h.imm;
     r->end = seq;
-    r->flags = static_cast<std::uint8_t>(kRecvEnded | (op.imm ? kRecvWithImm : 0) | (write ? kRecvWriteImm : 0) |
-                                         ((h.bits & wire::kSolicited) != 0 ? kRecvSolicited : 0));
+    r->flags =
+        static_cast<std::uint8_t>(kRecvEnded | (op.imm ? kRecvWithImm : 0) | (write ? kRecvWriteImm : 0) |
+                                  ((h.bits & wire::kSolicited) != 0 ? kRecvSolicited : 0));
   }
   return Verdict::kDone;
 }
 
 template <Sink S>
-Verdict rc_accept(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode op, Seq seq, std::uint32_t index, S& sink) {
+Verdict rc_accept(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode op, Seq seq, std::uint32_t index,
+                  S& sink) {
   if (op.kind == RcKind::kRead) return rc_record_read(e, q, p.header, seq);
-  return e.rx_selective(q) ? rc_place_irn(e, q, p, op, seq, index, sink) : rc_place_roce(e, q, p, op, index, sink);
+  return e.rx_selective(q) ? rc_place_irn(e, q, p, op, seq, index, sink)
+                           : rc_place_roce(e, q, p, op, index, sink);
 }
 
 template <Sink S>
-void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, RcOpcode op, bool congestion,
-                   S& sink) {
+void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, RcOpcode op,
+                   bool congestion, S& sink) {
   const wire::Header& h = p.header;
   const Seq seq = expand(h.psn, q.requests.expected);
   const bool selective = e.rx_selective(q);
@@ -212,7 +228,9 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
       e.counters.add(Counter::drop_no_block);
       rc_push_nack(e, q, seq, false, congestion);
       break;
-    case Arrival::kBeyond: e.counters.add(Counter::drop_out_of_order); break;
+    case Arrival::kBeyond:
+      e.counters.add(Counter::drop_out_of_order);
+      break;
     case Arrival::kDrop:
       e.counters.add(Counter::drop_out_of_order);
       if ((q.rx_flags & kNakSent) == 0) {

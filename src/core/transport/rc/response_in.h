@@ -36,7 +36,8 @@ bool rc_place_response(Engine& e, QueuePair& q, const ReadIssued& r, Seq seq, co
 }
 
 template <Sink S>
-void rc_response_roce(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, Time now, S& sink) {
+void rc_response_roce(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, Time now,
+                      S& sink) {
   SendStream& s = q.requests_out;
   const Seq seq = expand(p.header.psn, s.una);
   if (seq < s.una || seq >= s.max) return e.counters.add(Counter::drop_stale);
@@ -60,8 +61,8 @@ void rc_response_roce(Engine& e, QueuePair& q, std::uint32_t index, const wire::
 }
 
 template <Sink S>
-void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, bool congestion, Time now,
-                     S& sink) {
+void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, bool congestion,
+                     Time now, S& sink) {
   ColdQueuePair& c = e.cold(q);
   RecvStream& in = c.responses;
   const Seq seq = expand(p.header.psn, in.expected);
@@ -106,8 +107,8 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
 }
 
 template <Sink S>
-void rc_on_response(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, RcOpcode, bool congestion,
-                    Time now, S& sink) {
+void rc_on_response(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, RcOpcode,
+                    bool congestion, Time now, S& sink) {
   if (e.tx_selective(q)) {
     rc_response_irn(e, q, index, p, congestion, now, sink);
   } else {

@@ -124,7 +124,8 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
   if (e.rx_selective(q) && q.served.outstanding() &&
       now >= c.response_base.after(e.retransmission_timeout(q, q.served))) {
     LossContext loss = e.loss();
-    e.counters.add(q.served.in_flight() <= e.config.rto_low_packets ? Counter::timeout_low : Counter::timeout_high);
+    e.counters.add(q.served.in_flight() <= e.config.rto_low_packets ? Counter::timeout_low
+                                                                    : Counter::timeout_high);
     e.rx_scheme(q).on_timeout(loss, q.served);
     if (q.served.backoff < 10) ++q.served.backoff;
     c.response_base = now;

@@ -19,10 +19,10 @@ namespace weft {
 
 struct Path {
   PathAttr attr;
-  std::uint64_t credit = 0;        // what the receiver offers; 0 unbounded
-  std::uint64_t cap = 0;           // what we allow ourselves now
-  std::uint64_t in_flight = 0;     // request and response bytes we sent
-  std::uint64_t reads = 0;         // READ bytes we asked for
+  std::uint64_t credit = 0;                 // what the receiver offers; 0 unbounded
+  std::uint64_t cap = 0;                    // what we allow ourselves now
+  std::uint64_t in_flight = 0;              // request and response bytes we sent
+  std::uint64_t reads = 0;                  // READ bytes we asked for
   std::uint32_t waiting_head = UINT32_MAX;  // queue pairs without credit, first come first served
   std::uint32_t waiting_tail = UINT32_MAX;
 

@@ -1,0 +1,54 @@
+// What `weft run` refuses before anything starts. (What it starts is tested end to end, by running
+// Debian's own verbs programs.)
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "cli/commands.h"
+
+namespace weft::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The sentence on either error stream.
+std::string refused(std::vector<std::string> args) {
+  args.insert(args.begin(), "run");
+  std::ostringstream out;
+  std::ostringstream err;
+  for (const char* v : {"WEFT_ADDR", "WEFT_MODE", "WEFT_LOSS", "WEFT_DELAY"}) unsetenv(v);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(run(args, out, err), 2);
+  return err.str() + ::testing::internal::GetCapturedStderr();
+}
+
+TEST(Run, RefusesBadValuesWithTheOptionsName) {
+  EXPECT_THAT(refused({"--loss", "150%", "--", "true"}), HasSubstr("--loss: '150%' is not a probability"));
+  EXPECT_THAT(refused({"--addr", "here", "--", "true"}), HasSubstr("--addr: 'here' is not an IPv4 address"));
+  EXPECT_THAT(refused({"--mode", "tcp", "--", "true"}),
+              HasSubstr("--mode: 'tcp' is not a mode: roce or irn"));
+  EXPECT_THAT(refused({"--delay", "50", "--", "true"}), HasSubstr("--delay: '50' is not a time"));
+}
+
+TEST(Run, RefusesAMissingProgram) { EXPECT_THAT(refused({"--loss", "1%"}), HasSubstr("program")); }
+
+TEST(Run, RefusesAProgramThatDoesNotExist) {
+  EXPECT_THAT(refused({"--", "no-such-program"}),
+              HasSubstr("'no-such-program' is not in any directory of PATH"));
+  EXPECT_THAT(refused({"--", "/no/such"}), HasSubstr("'/no/such': No such file"));
+}
+
+TEST(Run, RefusesAnAddressThatIsNotOurs) {
+  EXPECT_THAT(refused({"--addr", "192.0.2.7", "--", "true"}),
+              HasSubstr("192.0.2.7 does not belong to this machine"));
+}
+
+// Options of the program come after --; before it they are ours, and unknown.
+TEST(Run, RefusesUnknownOptionsBeforeTheProgram) {
+  EXPECT_THAT(refused({"--lost", "1%", "--", "true"}), HasSubstr("--lost"));
+}
+
+}  // namespace
+}  // namespace weft::cli

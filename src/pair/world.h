@@ -1,0 +1,174 @@
+// The pair world: hosts on a virtual network, in virtual time, under observation. Usually two hosts with
+// one connection, hence the name; nothing here minds more. The harness of unit tests, exhaustive tests,
+// the swarm, fuzzing and `weft pair`.
+//
+//   user (Application)                          posts work, polls completions
+//        |                                       every post and completion also goes to the referee
+//   Host: Device + memory        <---- network ----   Host …
+//        serialiser (rate) -> impairment (loss, delay, …) -> arrival
+//
+// Time jumps to the earliest wake-up: an arrival, a Device's deadline, a serialiser that falls idle, a
+// context fetch that ends, the user. At one instant the order is: arrivals, timers, user, transmitters,
+// hosts in turn; so a run is a function of its configuration and nothing else.
+//
+// The network decides with one Impairment for all links, so that a script counts packets as they are
+// emitted, in both directions, retransmissions included: that is what the exhaustive tests enumerate.
+// With `serialise` every packet is encoded, has its ICRC computed, and is decoded again on arrival;
+// corruption then flips a real bit and the ICRC must notice. Without, a corrupt packet is just lost.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <queue>
+#include <span>
+#include <vector>
+
+#include "check/referee.h"
+#include "core/base/prng.h"
+#include "core/impair/impair.h"
+#include "core/transport/device.h"
+#include "pair/host.h"
+#include "pair/recorder.h"
+
+namespace weft::pair {
+
+struct WorldConfig {
+  std::uint64_t seed = 1;
+  std::vector<DeviceConfig> hosts = std::vector<DeviceConfig>(2);
+  impair::ImpairConfig network;
+  std::vector<impair::ScriptStep> script;
+  Rate rate{};               // of each host's transmitter; 0 unlimited
+  Rate drain{};              // how fast a host takes packets in; 0 at once
+  Budget budget;             // of one turn
+  std::uint32_t batch = 32;  // packets per on_packets, at most
+  Duration fetch{};          // a NIC model between pick and transmit
+  bool serialise = false;
+  Bytes most_under_way{4U << 20U};  // for the bound of check/progress.h
+};
+
+// How one end of a connection is set up.
+struct EndConfig {
+  PdId pd{};
+  CqId send_cq{};
+  CqId recv_cq{};
+  QpCaps caps;
+  bool signal_all = false;
+  wire::Mode mode = wire::Mode::kRoce;
+  WirePsn psn{};
+  std::uint8_t access = kRemoteWrite | kRemoteRead;
+  std::uint8_t max_rd_atomic = 4;
+  std::uint8_t max_dest_rd_atomic = 4;
+  std::uint8_t timeout = 8;
+  std::uint8_t retry_count = 7;
+  std::uint8_t rnr_retry = 7;
+  std::uint8_t min_rnr_timer = 1;
+};
+
+class World;
+
+// The programs that run on the hosts.
+class Application {
+ public:
+  virtual ~Application() = default;
+  virtual Time next_wake() const = 0;            // its own plans
+  virtual void act(World& world, Time now) = 0;  // called after every event
+  virtual bool waiting() const = 0;              // something it asked for has not happened yet
+  virtual void completed(World&, HostId, const Completion&) {}
+};
+
+class World {
+ public:
+  explicit World(const WorldConfig& config, Recorder* recorder = nullptr);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  // --- setting up ---
+  Host& host(std::uint32_t index) { return *hosts_[index]; }
+  std::uint32_t host_count() const { return static_cast<std::uint32_t>(hosts_.size()); }
+  struct Connection {
+    Qpn a, b;
+  };
+  // Two queue pairs, connected and ready to send.
+  Connection connect(std::uint32_t a, const EndConfig& at_a, std::uint32_t b, const EndConfig& at_b,
+                     std::uint32_t mtu);
+
+  // --- what users do ---
+  // `inline_bytes`: with kSendInline, what the gather list would have held.
+  Outcome<void> post_send(std::uint32_t host, Qpn qpn, const SendWr& wr,
+                          std::span<const std::uint8_t> inline_bytes = {});
+  Outcome<void> post_recv(std::uint32_t host, Qpn qpn, const RecvWr& wr);
+  std::uint32_t poll(std::uint32_t host, CqId cq, std::span<Completion> out);
+  void destroy(std::uint32_t host, Qpn qpn);
+  void force_error(std::uint32_t host, Qpn qpn);
+  // A packet that no Device sent: it arrives now, claiming to come from `source`.
+  void forge(std::uint32_t to, const wire::Address& source, const wire::Header& h,
+             std::vector<std::uint8_t> payload);
+
+  // --- running ---
+  // To the earliest wake-up; false when there is none.
+  bool step(Application& app);
+  // Until nobody waits and nothing is under way, or the referee has seen enough. Then the final checks.
+  void run(Application& app);
+
+  Time now() const { return now_; }
+  check::Referee& referee() { return referee_; }
+  Recorder* recorder() { return recorder_; }
+  std::uint64_t packets() const { return network_.packets(); }
+  std::uint64_t corrupt_dropped() const { return corrupt_dropped_; }
+  // The most payload bytes (plus `path_overhead` each) that ever waited at this host's door.
+  Bytes deepest_queue(std::uint32_t host) const { return doors_[host].deepest; }
+
+ private:
+  struct Flight {
+    Time at;
+    std::uint64_t order;
+    std::uint32_t to;
+    std::uint32_t from;
+    bool forged;
+    bool corrupt;
+    wire::Address source;
+    wire::Header header;
+    std::vector<std::uint8_t> payload;
+    std::vector<std::uint8_t> datagram;  // with `serialise`
+  };
+  struct Later {
+    bool operator()(const std::unique_ptr<Flight>& a, const std::unique_ptr<Flight>& b) const {
+      return a->at != b->at ? a->at > b->at : a->order > b->order;
+    }
+  };
+  struct Transmitter {
+    impair::RateLimit line;
+    Time free_at{};  // the serialiser is busy until then
+    Qpn fetching = kNoQpn;
+    Time fetched_at = kNever;
+  };
+  struct Door {  // where packets wait to be taken in
+    impair::RateLimit line;
+    Bytes waiting{};
+    Bytes deepest{};
+  };
+
+  Time next_wake(const Application& app) const;
+  void arrivals();
+  void deliver(std::uint32_t to, std::vector<std::unique_ptr<Flight>>& batch);
+  bool undo_serialisation(Flight& flight);
+  void pump(std::uint32_t from);
+  void emit(std::uint32_t from, const wire::Burst& burst);
+  void launch(std::uint32_t from, std::uint32_t to, const wire::Header& h, std::vector<std::uint8_t> payload,
+              Time depart);
+  void enqueue(std::unique_ptr<Flight> flight);
+  void finish();
+
+  WorldConfig config_;
+  Recorder* recorder_;
+  check::Referee referee_;
+  impair::Impairment network_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::vector<Transmitter> transmitters_;
+  std::vector<Door> doors_;
+  std::priority_queue<std::unique_ptr<Flight>, std::vector<std::unique_ptr<Flight>>, Later> flights_;
+  std::uint64_t order_ = 0;
+  std::uint64_t corrupt_dropped_ = 0;
+  Time now_{};
+};
+
+}  // namespace weft::pair

@@ -1,0 +1,213 @@
+// Links and switches against closed forms: a FIFO of equal frames is arithmetic.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/fabric/frame.h"
+#include "sim/fabric/port.h"
+#include "sim/fabric/switch.h"
+
+namespace weft::sim {
+namespace {
+
+// Far end of a link: notes who came when.
+struct Catcher {
+  explicit Catcher(Fabric& f) : fabric(f) {}
+  void arrive(PacketRef ref, std::uint32_t port) {
+    const Packet& p = fabric.packets.at(ref);
+    times.push_back(fabric.timeline.now().ps);
+    names.push_back(p.flow);
+    corrupt += p.corrupt ? 1 : 0;
+    last_port = port;
+    fabric.release(ref);
+  }
+  Fabric& fabric;
+  std::vector<std::int64_t> times;
+  std::vector<std::uint32_t> names;
+  int corrupt = 0;
+  std::uint32_t last_port = 0;
+};
+
+PacketRef make(Fabric& f, std::uint32_t frame, std::uint32_t name = 0, HostId to = {}) {
+  const PacketRef ref = f.packets.acquire();
+  Packet& p = f.packets.at(ref);
+  p = Packet{};
+  p.frame = frame;
+  p.flow = name;
+  p.destination = to;
+  return ref;
+}
+
+// n frames of s bytes sent at once arrive at (k + 1) s / rate + delay.
+TEST(Port, FramesArriveAfterSerialisationAndPropagation) {
+  for (const std::uint64_t bps : {100'000'000'000ULL, 40'000'000'000ULL, 7'000'000'000ULL}) {
+    Fabric f;
+    Port port(f, {.rate = {bps}, .delay = microseconds(1), .queue = {}, .impair = {}}, Prng(1));
+    Catcher c(f);
+    port.connect<&Catcher::arrive>(c, 5);
+    for (std::uint32_t k = 0; k < 40; ++k) ASSERT_TRUE(port.send(make(f, 1100, k)));
+    const Duration one = Rate{bps}.time_for(Bytes{1100});
+    EXPECT_EQ(port.queued().n, 40U * 1100U);
+    EXPECT_EQ(port.free_at().ps, 40 * one.ps);
+    f.timeline.run(kNever, 1000);
+    ASSERT_EQ(c.times.size(), 40U);
+    for (std::uint32_t k = 0; k < 40; ++k) {
+      EXPECT_EQ(c.times[k], (k + 1) * one.ps + microseconds(1).ps);
+      EXPECT_EQ(c.names[k], k);
+    }
+    EXPECT_EQ(c.last_port, 5U);
+    EXPECT_EQ(f.timeline.events(), 40U) << "one event per link-hop";
+    EXPECT_EQ(port.counters().packets, 40U);
+    EXPECT_EQ(port.counters().bytes, 40U * 1100U);
+    EXPECT_EQ(port.queued().n, 0U);
+    EXPECT_EQ(f.packets.in_use(), 0U);
+  }
+}
+
+TEST(Port, AHundredGigabitByteTakesEightyPicoseconds) {
+  Fabric f;
+  Port port(f, {.rate = gigabits(100), .delay = {}, .queue = {}, .impair = {}}, Prng(1));
+  Catcher c(f);
+  port.connect<&Catcher::arrive>(c, 0);
+  port.send(make(f, 1));
+  f.timeline.run(kNever, 10);
+  EXPECT_EQ(c.times, std::vector<std::int64_t>{80});
+}
+
+// The queue drains while the wire is still full: with a long wire, occupancy is what is not yet
+// serialised, not what has not arrived.
+TEST(Port, TheBoundCountsWhatIsNotYetSerialised) {
+  Fabric f;
+  // 1000 bytes take 80 ns; the wire is 10 us long; three frames fit.
+  Port port(f, {.rate = gigabits(100), .delay = microseconds(10), .queue = {3000}, .impair = {}}, Prng(1));
+  Catcher c(f);
+  port.connect<&Catcher::arrive>(c, 0);
+  struct Feeder {
+    void on_wake(Time) { accepted.push_back(port.send(make(fabric, 1000))); }
+    Fabric& fabric;
+    Port& port;
+    std::vector<bool> accepted;
+  } feeder{f, port, {}};
+  const ActorId actor = f.timeline.add<&Feeder::on_wake>(feeder);
+  for (int i = 0; i < 5; ++i) f.timeline.wake(actor, Time{0});
+  f.timeline.wake(actor, Time{79'999});   // still three inside
+  f.timeline.wake(actor, Time{80'000});   // the first has left
+  f.timeline.wake(actor, Time{80'000});   // and was replaced
+  f.timeline.wake(actor, Time{240'000});  // two more have
+  f.timeline.wake(actor, Time{240'000});
+  f.timeline.wake(actor, Time{240'000});
+  f.timeline.run(kNever, 1000);
+  EXPECT_EQ(feeder.accepted,
+            (std::vector<bool>{true, true, true, false, false, false, true, false, true, true, false}));
+  EXPECT_EQ(port.counters().dropped_full, 5U);
+  EXPECT_EQ(port.counters().longest_queue, 3000U);
+  EXPECT_EQ(c.times.size(), 6U);
+  EXPECT_EQ(f.packets.in_use(), 0U);
+}
+
+TEST(Switch, AStarAddsOneSerialisationPerHop) {
+  Fabric f;
+  const PortConfig link{.rate = gigabits(100), .delay = microseconds(1), .queue = {}, .impair = {}};
+  Port up(f, link, Prng(1));
+  Port down(f, link, Prng(1));
+  Switch s(f);
+  Catcher c(f);
+  up.connect<&Switch::arrive>(s, 0);
+  s.route(HostId{7}, s.add_port(down));
+  down.connect<&Catcher::arrive>(c, 0);
+  for (int k = 0; k < 10; ++k) up.send(make(f, 1000, 0, HostId{7}));
+  up.send(make(f, 1000, 0, HostId{8}));  // nobody
+  f.timeline.run(kNever, 1000);
+  ASSERT_EQ(c.times.size(), 10U);
+  for (int k = 0; k < 10; ++k) EXPECT_EQ(c.times[static_cast<std::size_t>(k)], (k + 2) * 80'000 + 2'000'000);
+  EXPECT_EQ(s.dropped_no_route(), 1U);
+  EXPECT_EQ(f.packets.in_use(), 0U);
+}
+
+// Two inputs at full rate into one output with room for b frames. In every slot two frames come and one
+// leaves, so after n slots the output has sent or holds n + b - 1 of the 2n (the last to leave is still
+// counted when the next two come), and has dropped the rest.
+TEST(Switch, AnOverloadedOutputDropsTheExcessAndNoMore) {
+  constexpr int kSlots = 50;
+  constexpr int kRoom = 8;
+  Fabric f;
+  const PortConfig in{.rate = gigabits(100), .delay = microseconds(1), .queue = {}, .impair = {}};
+  PortConfig out = in;
+  out.queue = Bytes{kRoom * 1000};
+  Port a(f, in, Prng(1));
+  Port b(f, in, Prng(1));
+  Port down(f, out, Prng(1));
+  Switch s(f);
+  Catcher c(f);
+  a.connect<&Switch::arrive>(s, 0);
+  b.connect<&Switch::arrive>(s, 1);
+  s.route(HostId{0}, s.add_port(down));
+  down.connect<&Catcher::arrive>(c, 0);
+  for (std::uint32_t k = 0; k < kSlots; ++k) {
+    a.send(make(f, 1000, 1));
+    b.send(make(f, 1000, 2));
+  }
+  f.timeline.run(kNever, 10'000);
+  const std::uint64_t kept = kSlots + kRoom - 1;
+  EXPECT_EQ(c.times.size(), kept);
+  EXPECT_EQ(down.counters().dropped_full, 2 * kSlots - kept);
+  EXPECT_EQ(down.counters().longest_queue, std::uint64_t{kRoom} * 1000U);
+  for (std::size_t k = 1; k < c.times.size(); ++k) EXPECT_EQ(c.times[k] - c.times[k - 1], 80'000);
+  EXPECT_EQ(f.packets.in_use(), 0U);
+}
+
+// Every packet is delivered, lost, or delivered twice; the pool ends empty; the same seed does the same.
+TEST(Port, AnImpairedLinkConservesPackets) {
+  impair::ImpairConfig bad;
+  bad.loss = 100'000;
+  bad.duplicate = 50'000;
+  bad.reorder = 100'000;
+  bad.reorder_by = microseconds(3);
+  bad.corrupt = 20'000;
+  std::vector<std::uint32_t> first;
+  for (int round = 0; round < 2; ++round) {
+    Fabric f;
+    Port port(f, {.rate = gigabits(100), .delay = microseconds(1), .queue = {}, .impair = bad}, Prng(42));
+    Catcher c(f);
+    port.connect<&Catcher::arrive>(c, 0);
+    for (std::uint32_t k = 0; k < 5000; ++k) {
+      const PacketRef ref = make(f, 1000, k);
+      f.packets.at(ref).payload = f.payloads.acquire();
+      port.send(ref);
+    }
+    f.timeline.run(kNever, 100'000);
+    const PortCounters& n = port.counters();
+    EXPECT_EQ(c.names.size(), 5000U - n.dropped_loss + n.duplicated);
+    EXPECT_GT(n.dropped_loss, 400U);
+    EXPECT_LT(n.dropped_loss, 600U);
+    EXPECT_GT(n.duplicated, 150U);
+    EXPECT_GT(n.delayed, 350U);
+    EXPECT_EQ(static_cast<std::uint64_t>(c.corrupt), n.corrupted);
+    EXPECT_GT(n.corrupted, 50U);
+    EXPECT_FALSE(std::is_sorted(c.names.begin(), c.names.end()));
+    EXPECT_TRUE(std::is_sorted(c.times.begin(), c.times.end()));
+    EXPECT_EQ(f.packets.in_use(), 0U);
+    EXPECT_EQ(f.payloads.in_use(), 0U);
+    if (round == 0) first = c.names;
+    EXPECT_EQ(c.names, first);
+  }
+}
+
+// wire-reference §1.1 by hand: a full WRITE First of 1024 bytes and an ACK.
+TEST(Frame, CountsWhatEthernetCarries) {
+  wire::Header h;
+  h.opcode = wire::kWriteFirst;
+  EXPECT_EQ(frame_bytes(h, 1024, Framing::kFrame), 14U + 20 + 8 + 12 + 16 + 1024 + 4);
+  EXPECT_EQ(frame_bytes(h, 1024, Framing::kWire), 14U + 20 + 8 + 12 + 16 + 1024 + 4 + 24);
+  h.opcode = wire::kSendOnly;
+  EXPECT_EQ(frame_bytes(h, 5, Framing::kFrame), 14U + 20 + 8 + 12 + 5 + 3 + 4);
+  h.opcode = wire::kAcknowledge;
+  h.syndrome = wire::kSyndromeAck;
+  EXPECT_EQ(frame_bytes(h, 0, Framing::kFrame), 62U);
+}
+
+}  // namespace
+}  // namespace weft::sim
