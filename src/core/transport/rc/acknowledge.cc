@@ -151,7 +151,7 @@ bool rc_acknowledge(Engine& e, QueuePair& q, Seq to, Time now) {
       if (w.first >= to) break;
       if (is_read(w)) {
         reach = std::max(s.una, w.first);
-        answered = false;
+        answered = reach >= to;
         break;
       }
     }
