@@ -19,11 +19,6 @@ std::uint32_t frame_bytes(const wire::Header& h, std::size_t payload) {
   return kFrameOverhead + static_cast<std::uint32_t>(wire::header_bytes(h)) + n + wire::pad_bytes(n);
 }
 
-bool is_data(const wire::Header& h) {
-  return h.opcode != wire::kAcknowledge && h.opcode != wire::kReadAcknowledge &&
-         h.opcode != wire::kReadRequest;
-}
-
 Duration transit(const WorldConfig& c) {
   Rate slowest = c.rate;
   if (c.drain.bps != 0 && (slowest.bps == 0 || c.drain < slowest)) slowest = c.drain;
@@ -216,12 +211,10 @@ void World::forge(std::uint32_t to, const wire::Address& source, const wire::Hea
   f->source = source;
   f->header = h;
   f->payload = std::move(payload);
-  enqueue(std::move(f));
+  flights_.push(std::move(f));
 }
 
 // --- the network ---
-
-void World::enqueue(std::unique_ptr<Flight> flight) { flights_.push(std::move(flight)); }
 
 void World::launch(std::uint32_t from, std::uint32_t to, const wire::Header& h,
                    std::vector<std::uint8_t> payload, Time depart) {
@@ -258,7 +251,7 @@ void World::launch(std::uint32_t from, std::uint32_t to, const wire::Header& h,
       f->header = h;
       f->payload = payload;
     }
-    enqueue(std::move(f));
+    flights_.push(std::move(f));
   }
 }
 
@@ -312,7 +305,13 @@ void World::pump(std::uint32_t from) {
   }
 }
 
-bool World::undo_serialisation(Flight& f) {
+// Undoes the serialisation; false when the packet arrived spoilt.
+bool World::sound(Flight& f) {
+  if (f.forged) return true;
+  if (!config_.serialise) {
+    corrupt_dropped_ += f.corrupt ? 1 : 0;
+    return !f.corrupt;
+  }
   const bool right = icrc_right(f.source, host(f.to).address(), f.datagram);
   if (f.corrupt) {
     ++corrupt_dropped_;
@@ -359,25 +358,21 @@ void World::arrivals() {
     // The queue owns by pointer; top() is const only to protect its order.
     std::unique_ptr<Flight> f = std::move(const_cast<std::unique_ptr<Flight>&>(flights_.top()));
     flights_.pop();
-    if (config_.serialise && !f->forged ? !undo_serialisation(*f) : f->corrupt) {
-      if (!config_.serialise) ++corrupt_dropped_;
-      continue;
-    }
+    if (!f->at_door && !sound(*f)) continue;
     Door& door = doors_[f->to];
-    const Bytes size{is_data(f->header) ? f->payload.size() + host(f->to).device.config().path_overhead.n
-                                        : 0};
-    if (config_.drain.bps != 0 && f->order != UINT64_MAX) {
-      // It waits at the door and comes back when its turn has come.
-      f->at = door.line.depart(now_, Bytes{frame_bytes(f->header, f->payload.size())});
-      f->order = UINT64_MAX;
-      door.waiting += size;
-      door.deepest = std::max(door.deepest, door.waiting);
-      f->datagram.clear();
-      f->forged = f->forged;
-      enqueue(std::move(f));
-      continue;
+    if (config_.drain.bps != 0) {
+      const Bytes size{f->payload.size()};
+      if (!f->at_door) {
+        f->at = door.line.depart(now_, Bytes{frame_bytes(f->header, f->payload.size())});
+        f->order = order_++;
+        f->at_door = true;
+        door.waiting += size;
+        door.deepest = std::max(door.deepest, door.waiting);
+        flights_.push(std::move(f));
+        continue;
+      }
+      door.waiting -= size;
     }
-    if (config_.drain.bps != 0) door.waiting -= size;
     if (!batch.empty() && (f->to != to || batch.size() == config_.batch)) deliver(to, batch);
     to = f->to;
     batch.push_back(std::move(f));

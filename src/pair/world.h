@@ -114,7 +114,7 @@ class World {
   Recorder* recorder() { return recorder_; }
   std::uint64_t packets() const { return network_.packets(); }
   std::uint64_t corrupt_dropped() const { return corrupt_dropped_; }
-  // The most payload bytes (plus `path_overhead` each) that ever waited at this host's door.
+  // The most payload bytes that ever waited at this host's door.
   Bytes deepest_queue(std::uint32_t host) const { return doors_[host].deepest; }
 
  private:
@@ -125,6 +125,7 @@ class World {
     std::uint32_t from;
     bool forged;
     bool corrupt;
+    bool at_door = false;  // arrived, waits to be taken in
     wire::Address source;
     wire::Header header;
     std::vector<std::uint8_t> payload;
@@ -150,12 +151,11 @@ class World {
   Time next_wake(const Application& app) const;
   void arrivals();
   void deliver(std::uint32_t to, std::vector<std::unique_ptr<Flight>>& batch);
-  bool undo_serialisation(Flight& flight);
+  bool sound(Flight& flight);
   void pump(std::uint32_t from);
   void emit(std::uint32_t from, const wire::Burst& burst);
   void launch(std::uint32_t from, std::uint32_t to, const wire::Header& h, std::vector<std::uint8_t> payload,
               Time depart);
-  void enqueue(std::unique_ptr<Flight> flight);
   void finish();
 
   WorldConfig config_;

@@ -69,7 +69,6 @@ void Engine::complete(CqId cq, const Completion& c, bool solicited) {
 
 bool Engine::can_send(QueuePair& q) {
   if (q.state != QpState::kRtr && q.state != QpState::kRts) return false;
-  if (q.has(kWaitingPath)) return false;
   return rc_responses_sendable(*this, q) || rc_requests_sendable(*this, q);
 }
 

@@ -74,7 +74,8 @@ bool rc_responses_sendable(Engine& e, QueuePair& q) {
     Seq seq;
     if (e.rx_scheme(q).next_lost(loss, s, seq, false)) return true;
   }
-  return s.nxt < e.cold(q).response_next && s.nxt - s.una < e.config.bdp_cap;
+  if (s.nxt >= e.cold(q).response_next || s.nxt - s.una >= e.config.bdp_cap) return false;
+  return s.nxt < s.max || !q.has(kWaitingPath);
 }
 
 wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {

@@ -31,8 +31,10 @@ std::uint64_t window(const Engine& e, const QueuePair& q) {
 std::uint32_t read_piece(const Engine& e, const QueuePair& q, const SendWqe& w, std::uint32_t k) {
   const std::uint32_t left = w.length - k * q.mtu;
   if (e.tx_selective(q) || e.config.read_chunk == 0) return left;
-  const std::uint32_t piece = std::max<std::uint32_t>(e.config.read_chunk / q.mtu, 1) * q.mtu;
-  return std::min(left, piece);
+  // Pieces end at fixed places of the message, so that asking again for the rest of one stays inside it.
+  const std::uint32_t piece = std::max<std::uint32_t>(e.config.read_chunk / q.mtu, 1);
+  const std::uint64_t end = (std::uint64_t{k} / piece + 1) * piece * q.mtu;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(w.length, end) - std::uint64_t{k} * q.mtu);
 }
 
 struct Draft {
@@ -278,7 +280,9 @@ bool rc_requests_sendable(Engine& e, QueuePair& q) {
   }
   if (q.sq_send == q.sq_tail || s.nxt - s.una >= window(e, q)) return false;
   ColdQueuePair& c = e.cold(q);
-  return gate(e, q, e.send_wqe(c, q.sq_send), q.send_offset, s.nxt == s.max) != Gate::kShut;
+  const Gate g = gate(e, q, e.send_wqe(c, q.sq_send), q.send_offset, s.nxt == s.max);
+  // Who already stands in the path's line is woken from there; repairs above never wait for credit.
+  return g == Gate::kOpen || (g == Gate::kPath && !q.has(kWaitingPath));
 }
 
 wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {

@@ -1,0 +1,276 @@
+#include "pair/plan.h"
+
+#include <algorithm>
+
+namespace weft::pair {
+namespace {
+
+constexpr std::uint32_t kBytesPerWorld = 400'000;  // keeps a world at a few milliseconds
+
+std::uint32_t pick(Prng& r, std::initializer_list<std::uint32_t> choices) {
+  return choices.begin()[r.below(choices.size())];
+}
+std::uint32_t between(Prng& r, std::uint32_t lo, std::uint32_t hi) {
+  return static_cast<std::uint32_t>(r.between(lo, hi));
+}
+bool one_in(Prng& r, std::uint32_t n) { return r.below(n) == 0; }
+Duration some(Prng& r, Duration lo, Duration hi) {
+  return picoseconds(static_cast<std::int64_t>(
+      r.between(static_cast<std::uint64_t>(lo.ps), static_cast<std::uint64_t>(hi.ps))));
+}
+
+std::uint32_t message_length(Prng& r, std::uint32_t mtu) {
+  switch (r.below(8)) {
+    case 0:
+      return 0;
+    case 1:
+      return between(r, 1, 64);
+    case 2:
+      return mtu * between(r, 1, 4) - between(r, 0, 1);
+    case 3:
+      return mtu * between(r, 1, 4) + 1;
+    case 4:
+      return between(r, 1, 16) * mtu;
+    case 5:
+      return between(r, 1, 24'000);
+    default:
+      return between(r, 1, mtu * 3);
+  }
+}
+
+void plan_network(Prng& r, WorldConfig& w) {
+  impair::ImpairConfig& n = w.network;
+  n.delay = some(r, nanoseconds(500), microseconds(10));
+  switch (r.below(10)) {
+    case 0:
+    case 1:
+    case 2:
+      break;  // clean
+    case 3:
+    case 4:
+    case 5:
+      n.loss = between(r, 1'000, 50'000);
+      break;
+    case 6:
+      n.loss = between(r, 50'000, 300'000);
+      break;
+    case 7:
+      n.jitter = some(r, nanoseconds(100), microseconds(20));
+      n.duplicate = between(r, 0, 100'000);
+      break;
+    case 8:
+      n.reorder = between(r, 1'000, 200'000);
+      n.duplicate = between(r, 0, 50'000);
+      break;
+    default:
+      n.loss = between(r, 1'000, 200'000);
+      n.duplicate = between(r, 1'000, 200'000);
+      n.reorder = between(r, 1'000, 200'000);
+      n.corrupt = between(r, 1'000, 100'000);
+      n.jitter = some(r, Duration{}, microseconds(10));
+      break;
+  }
+  if (n.reorder != 0) n.reorder_by = some(r, nanoseconds(10), microseconds(40));
+  if (one_in(r, 3)) w.rate = gigabits(between(r, 10, 400));
+  if (one_in(r, 4)) w.fetch = some(r, nanoseconds(10), microseconds(2));
+  w.serialise = n.corrupt != 0 || one_in(r, 3);
+  w.batch = pick(r, {1, 2, 8, 32, 64});
+  w.budget = {pick(r, {1, 2, 4, 16, 64}), pick(r, {4300, 9000, 65000})};
+}
+
+DeviceConfig plan_device(Prng& r, std::uint32_t qps) {
+  DeviceConfig d;
+  d.max_qp = qps;
+  d.max_cq = qps * 2;
+  d.max_mr = qps * 8;
+  d.max_pd = qps;
+  d.max_path = 16;
+  d.max_ring = 256;
+  d.max_cqe = 4096;
+  d.control_ring = one_in(r, 8) ? 4 : 4096;
+  d.seed = r.next();
+  d.window_packets = pick(r, {64, 128, 512});
+  d.bdp_cap = one_in(r, 2) ? between(r, 1, d.window_packets) : std::min(110U, d.window_packets);
+  d.loss_blocks = one_in(r, 2) ? 4 * qps : pick(r, {0, 1, 2, 5});
+  d.rto_low = some(r, microseconds(60), microseconds(150));
+  d.rto_high = d.rto_low * between(r, 1, 4);
+  d.rto_low_packets = between(r, 0, 5);
+  d.roce_window = one_in(r, 2) ? 0 : between(r, 1, 64);
+  d.read_chunk = one_in(r, 2) ? 0 : between(r, 256, 8192);
+  d.ack_coalesce = one_in(r, 4);
+  d.ack_every = pick(r, {1, 1, 2, 5, 64});
+  d.burst_packets = pick(r, {1, 3, 16, 64});
+  d.burst_bytes = pick(r, {5000, 20000, 65000});
+  if (one_in(r, 3)) {
+    d.path_credit = Bytes{between(r, 1'000, 40'000)};
+    d.path_overhead = Bytes{pick(r, {0, 100, 500})};
+  }
+  return d;
+}
+
+void plan_message(Prng& r, const ConnectionPlan& c, const EndConfig& from, MessagePlan& m) {
+  m.opcode = std::initializer_list<WrOpcode>{WrOpcode::kWrite, WrOpcode::kSend, WrOpcode::kRead,
+                                             WrOpcode::kWriteImm, WrOpcode::kSendImm}
+                 .begin()[r.below(5)];
+  m.length = message_length(r, c.mtu);
+  m.sges = static_cast<std::uint8_t>(between(r, 0, from.caps.max_send_sge));
+  if (m.length != 0) m.sges = std::max<std::uint8_t>(m.sges, 1);
+  if (m.sges == 0) m.length = 0;
+  m.reversed = one_in(r, 3);
+  if (one_in(r, 2)) m.flags |= kSendSignaled;
+  if (one_in(r, 8)) m.flags |= kSendFence;
+  if (one_in(r, 8)) m.flags |= kSendSolicited;
+  if (m.opcode != WrOpcode::kRead && from.caps.max_inline > 0 && one_in(r, 4)) {
+    m.flags |= kSendInline;
+    m.length = std::min(m.length, between(r, 0, from.caps.max_inline));
+  }
+  m.source_offset = between(r, 0, 1000);
+}
+
+FlowPlan plan_flow(Prng& r, const ConnectionPlan& c, std::uint32_t sender, std::uint32_t budget) {
+  const EndConfig& from = c.end[sender];
+  FlowPlan f;
+  f.slots = pick(r, {1, 2, 7, 32});
+  const std::uint32_t count = between(r, 0, 40);
+  // How many requests may pass before one must be signaled, so that the queue can be reclaimed.
+  const std::uint32_t run = std::max(1U, std::min(from.caps.max_send_wr, f.slots) / 2);
+  std::uint32_t silent = 0;
+  for (std::uint32_t i = 0; i < count && budget > 0; ++i) {
+    MessagePlan m;
+    plan_message(r, c, from, m);
+    m.length = std::min(m.length, budget);
+    budget -= m.length;
+    silent = (m.flags & kSendSignaled) != 0 ? 0 : silent + 1;
+    if (silent >= run) {
+      m.flags |= kSendSignaled;
+      silent = 0;
+    }
+    f.slot_bytes = std::max(f.slot_bytes, m.length);
+    f.messages.push_back(m);
+  }
+  if (!f.messages.empty()) f.messages.back().flags |= kSendSignaled;
+  f.slot_bytes += between(r, 1, 64);
+  if (one_in(r, 3)) f.think = some(r, nanoseconds(10), microseconds(5));
+  if (one_in(r, 4)) f.receive_delay = some(r, microseconds(1), microseconds(60));
+  f.spare_receives = one_in(r, 3) ? between(r, 1, 4) : 0;
+  return f;
+}
+
+void plan_fault(Prng& r, FlowPlan& f) {
+  if (f.messages.empty()) return;
+  MessagePlan& m = f.messages[r.below(f.messages.size())];
+  if (m.length == 0) return;
+  const bool send = m.opcode == WrOpcode::kSend || m.opcode == WrOpcode::kSendImm;
+  const bool in_line = (m.flags & kSendInline) != 0;
+  switch (r.below(5)) {
+    case 0:
+      if (!in_line) m.fault = Fault::kWrongLocalKey;
+      break;
+    case 1:
+      m.fault = send ? Fault::kTooLong : Fault::kWrongKey;
+      break;
+    case 2:
+      m.fault = send ? Fault::kTooLong : Fault::kOutOfBounds;
+      break;
+    case 3:
+      m.fault = send ? Fault::kTooLong : Fault::kNoRight;
+      break;
+    default:
+      if (!send) m.fault = Fault::kMemoryGone;
+      break;
+  }
+}
+
+EndConfig plan_end(Prng& r) {
+  EndConfig e;
+  e.mode = one_in(r, 2) ? wire::Mode::kRoce : wire::Mode::kIrn;
+  e.caps.max_send_wr = pick(r, {1, 2, 4, 16, 64});
+  e.caps.max_recv_wr = pick(r, {1, 2, 4, 16, 64});
+  e.caps.max_send_sge = between(r, 1, 4);
+  e.caps.max_recv_sge = between(r, 1, 4);
+  e.caps.max_inline = pick(r, {0, 64, 220});
+  e.signal_all = one_in(r, 4);
+  e.psn = WirePsn{(one_in(r, 2) ? kPsnMask - between(r, 0, 60) : static_cast<std::uint32_t>(r.next())) &
+                  kPsnMask};
+  e.timeout = static_cast<std::uint8_t>(between(r, 6, 8));  // 0.26 to 1.05 ms
+  e.retry_count = static_cast<std::uint8_t>(one_in(r, 4) ? between(r, 0, 6) : 7);
+  e.rnr_retry = static_cast<std::uint8_t>(one_in(r, 6) ? between(r, 0, 6) : 7);
+  e.min_rnr_timer = static_cast<std::uint8_t>(between(r, 1, 6));
+  return e;
+}
+
+// What may wait for host 0 at once: per path the peer's credit, the READ bytes that host 0 asked for, and
+// one packet more for a credit smaller than a packet.
+Bytes door_bound(const Plan& p) {
+  std::uint64_t longest_read = 0;
+  for (const ConnectionPlan& c : p.connections) {
+    for (const FlowPlan& f : c.flow) {
+      for (const MessagePlan& m : f.messages) {
+        if (m.opcode == WrOpcode::kRead)
+          longest_read = std::max<std::uint64_t>(longest_read, m.length + c.mtu);
+      }
+    }
+  }
+  std::uint64_t bound = 0;
+  for (std::size_t i = 1; i < p.world.hosts.size(); ++i) {
+    bound += p.world.hosts[i].path_credit.n + 4096 + std::max(p.world.hosts[0].path_credit.n, longest_read);
+  }
+  return Bytes{bound};
+}
+
+}  // namespace
+
+Plan plan_world(std::uint64_t seed) {
+  Prng r = Prng(seed).fork(0x706C'616E);
+  Plan p;
+  const bool incast = one_in(r, 5);
+  const std::uint32_t hosts = incast ? between(r, 3, 6) : 2;
+  const std::uint32_t connections = incast ? between(r, hosts - 1, 2 * hosts) : pick(r, {1, 1, 2, 4, 8});
+  plan_network(r, p.world);
+  p.world.seed = r.next();
+  p.world.hosts.clear();
+  for (std::uint32_t i = 0; i < hosts; ++i) p.world.hosts.push_back(plan_device(r, 2 * connections + 4));
+  if (one_in(r, 4)) p.poll_every = some(r, microseconds(1), microseconds(30));
+
+  for (std::uint32_t i = 0; i < connections; ++i) {
+    ConnectionPlan c;
+    c.host[0] = incast ? 1 + i % (hosts - 1) : 0;
+    c.host[1] = incast ? 0 : 1;
+    c.mtu = one_in(r, 3) ? 4 * between(r, 64, 1024) : pick(r, {256, 512, 1024, 2048, 4096});
+    for (EndConfig& e : c.end) e = plan_end(r);
+    for (int k = 0; k < 2; ++k) {
+      c.end[k].max_dest_rd_atomic = static_cast<std::uint8_t>(pick(r, {1, 2, 5, 16}));
+      c.end[1 - k].max_rd_atomic = static_cast<std::uint8_t>(between(r, 1, c.end[k].max_dest_rd_atomic));
+    }
+    for (std::uint32_t k = 0; k < 2; ++k) c.flow[k] = plan_flow(r, c, k, kBytesPerWorld / connections / 2);
+    if (one_in(r, 8)) plan_fault(r, c.flow[r.below(2)]);
+    if (one_in(r, 10)) {
+      c.disruption = one_in(r, 2) ? Disruption::kDestroy : Disruption::kForceError;
+      c.disrupted_end = static_cast<std::uint8_t>(r.below(2));
+      c.disrupted_at = Time{} + some(r, Duration{}, microseconds(400));
+    }
+    p.connections.push_back(std::move(c));
+  }
+  if (one_in(r, 4)) p.forgeries = between(r, 1, 30);
+
+  // Many to one through a narrow door: path credit alone keeps the queue there within bounds.
+  const impair::ImpairConfig& n = p.world.network;
+  if (incast && one_in(r, 2)) {
+    p.world.drain = gigabits(between(r, 5, 40));
+    const bool lossless = n.loss == 0 && n.corrupt == 0 && n.duplicate == 0;
+    for (DeviceConfig& d : p.world.hosts) {
+      d.path_credit = Bytes{between(r, 5'000, 40'000)};
+      // Time-outs must not mistake the queue for a loss.
+      d.rto_low = d.rto_low * 20;
+      d.rto_high = d.rto_high * 20;
+      d.control_ring = 4096;
+    }
+    for (ConnectionPlan& c : p.connections) {
+      for (EndConfig& e : c.end) e.timeout = 11;  // 8.4 ms
+    }
+    if (lossless) p.door_bound = door_bound(p);
+  }
+  return p;
+}
+
+}  // namespace weft::pair

@@ -1,0 +1,69 @@
+// A whole random world, written down before it runs: hosts, network, connections, every message, and
+// what goes wrong on purpose. A plan is a pure function of its seed, so a seed replays a world.
+//
+// Values are drawn where bugs live rather than uniformly: sizes around multiples of the MTU, sequence
+// numbers around their wrap, queues of depth one, pools of zero.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "pair/world.h"
+
+namespace weft::pair {
+
+// What is wrong with a request, if anything.
+enum class Fault : std::uint8_t {
+  kNone,
+  kWrongKey,     // an rkey of nothing
+  kOutOfBounds,  // the last byte lies outside the region
+  kNoRight,      // a region that does not grant the operation
+  kWrongLocalKey,
+  kTooLong,     // SEND: longer than the receive it meets
+  kMemoryGone,  // the target's memory faults
+};
+
+struct MessagePlan {
+  WrOpcode opcode = WrOpcode::kWrite;
+  std::uint8_t flags = 0;
+  std::uint8_t sges = 1;
+  Fault fault = Fault::kNone;
+  std::uint32_t length = 0;
+  std::uint32_t source_offset = 0;  // where in the source region it begins
+  bool reversed = false;            // its list names the pieces of a sink from the back
+};
+
+// One direction of a connection: what one end sends, and how the other end receives.
+struct FlowPlan {
+  std::vector<MessagePlan> messages;
+  std::uint32_t slots = 8;  // sinks of each kind; one is used again when its message is done
+  std::uint32_t slot_bytes = 0;
+  Duration think{};          // between posts
+  Duration receive_delay{};  // between receives: longer than the messages take means RNR
+  std::uint32_t spare_receives = 0;
+};
+
+enum class Disruption : std::uint8_t { kNone, kDestroy, kForceError };
+
+struct ConnectionPlan {
+  std::uint32_t host[2] = {0, 1};
+  std::uint32_t mtu = 1024;
+  EndConfig end[2];
+  FlowPlan flow[2];  // flow[i]: sent by end i
+  Disruption disruption = Disruption::kNone;
+  std::uint8_t disrupted_end = 0;
+  Time disrupted_at{};
+};
+
+struct Plan {
+  WorldConfig world;
+  std::vector<ConnectionPlan> connections;
+  Duration poll_every{};        // users look at their completion queues this often; 0: at every event
+  std::uint32_t forgeries = 0;  // packets that nobody sent
+  Duration forge_every = microseconds(7);
+  // What waits at host 0's door never exceeds this many payload bytes; 0: not promised.
+  Bytes door_bound{};
+};
+
+Plan plan_world(std::uint64_t seed);
+
+}  // namespace weft::pair

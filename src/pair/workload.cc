@@ -1,0 +1,324 @@
+#include "pair/workload.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+
+namespace weft::pair {
+namespace {
+
+bool consumes_receive(const MessagePlan& m) {
+  return m.opcode != WrOpcode::kWrite && m.opcode != WrOpcode::kRead;
+}
+bool is_write(const MessagePlan& m) {
+  return m.opcode == WrOpcode::kWrite || m.opcode == WrOpcode::kWriteImm;
+}
+
+constexpr std::uint64_t kReceiveMark = 1ULL << 63U;  // wr_ids of receives
+
+}  // namespace
+
+Workload::Workload(const Plan& plan, World& world)
+    : plan_(plan),
+      random_(Prng(plan.world.seed).fork(2)),
+      ends_(plan.connections.size() * 2),
+      disrupted_(plan.connections.size()) {
+  for (std::uint32_t i = 0; i < plan.connections.size(); ++i) set_up(world, i);
+  next_forgery_ = plan.forgeries == 0 ? kNever : Time{} + plan.forge_every;
+}
+
+void Workload::set_up(World& world, std::uint32_t connection) {
+  const ConnectionPlan& c = plan_.connections[connection];
+  EndConfig config[2];
+  for (std::uint32_t side = 0; side < 2; ++side) {
+    End& e = ends_[connection * 2 + side];
+    e.connection = connection;
+    e.side = side;
+    e.host = c.host[side];
+    Device& device = world.host(e.host).device;
+    config[side] = c.end[side];
+    config[side].pd = *device.alloc_pd();
+    e.send_cq = config[side].send_cq = *device.create_cq(512);
+    // One queue for both, or one each.
+    e.recv_cq = config[side].recv_cq = random_.below(3) == 0 ? e.send_cq : *device.create_cq(512);
+  }
+  for (std::uint32_t side = 0; side < 2; ++side) {
+    End& e = ends_[connection * 2 + side];
+    const FlowPlan& out = c.flow[side];
+    const FlowPlan& in = c.flow[1 - side];
+    Host& here = world.host(e.host);
+    Host& there = world.host(c.host[1 - side]);
+    const PdId pd = config[side].pd;
+    const auto sinks = [&](Host& host, PdId domain, std::uint8_t access, const FlowPlan& f, Sinks& s) {
+      s.buffer = host.allocate(domain, f.slots * f.slot_bytes, access, random_);
+      for (std::uint32_t i = f.slots; i > 0; --i) s.free.push_back(i - 1);
+    };
+    e.source = here.allocate(pd, 80'000, kRemoteRead, random_);
+    e.no_right = here.allocate(pd, 80'000, kLocalWrite, random_);
+    e.vanishing = here.allocate(pd, 80'000, kLocalWrite | kRemoteWrite | kRemoteRead, random_);
+    here.take_away(e.vanishing.mr.region);
+    sinks(there, config[1 - side].pd, kLocalWrite | kRemoteWrite, out, e.write_sinks);
+    sinks(here, pd, kLocalWrite, out, e.read_sinks);
+    sinks(here, pd, kLocalWrite, in, e.receive_sinks);
+    for (const MessagePlan& m : in.messages) {
+      if (m.fault == Fault::kTooLong && consumes_receive(m)) e.too_short.push_back(e.receives_wanted);
+      e.receives_wanted += consumes_receive(m) ? 1U : 0U;
+    }
+    e.receives_wanted += in.spare_receives;
+  }
+  const World::Connection made = world.connect(c.host[0], config[0], c.host[1], config[1], c.mtu);
+  ends_[connection * 2].qpn = made.a;
+  ends_[connection * 2 + 1].qpn = made.b;
+}
+
+std::span<const Sge> Workload::pieces(const Buffer& b, std::uint64_t offset, std::uint32_t length,
+                                      std::uint32_t n, bool reversed) {
+  if (n == 0) return {};
+  std::uint32_t cut = 0;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const std::uint32_t left = length - cut;
+    const auto take = i + 1 == n ? left : static_cast<std::uint32_t>(random_.between(0, left));
+    sges_[i] = {b.address + offset + cut, take, b.mr.lkey};
+    cut += take;
+  }
+  if (reversed) std::reverse(sges_.begin(), sges_.begin() + n);
+  return std::span(sges_).first(n);
+}
+
+bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
+  End& peer = peer_of(e);
+  Posted p;
+  p.wr_id = e.next + 1;
+  const bool write = is_write(m);
+  const bool read = m.opcode == WrOpcode::kRead;
+  Sinks* sinks = write ? &e.write_sinks : read ? &e.read_sinks : nullptr;
+  if (sinks != nullptr && m.length > 0) {
+    if (sinks->free.empty()) return false;
+    p.slot = sinks->free.back();
+    p.write_slot = write;
+    p.read_slot = read;
+  }
+  SendWr wr;
+  wr.wr_id = p.wr_id;
+  wr.opcode = m.opcode;
+  wr.flags = m.flags;
+  wr.imm = static_cast<std::uint32_t>(p.wr_id * 0x9E37'79B9U);
+  const std::uint32_t slack = flow_of(e).slot_bytes - m.length;
+  const std::uint64_t slot_offset =
+      std::uint64_t{p.slot} * flow_of(e).slot_bytes + random_.below(std::uint64_t{slack} + 1U);
+  if (write) {
+    wr.remote_address = e.write_sinks.buffer.address + slot_offset;
+    wr.rkey = e.write_sinks.buffer.mr.rkey;
+  } else if (read) {
+    wr.remote_address = peer.source.address + m.source_offset;
+    wr.rkey = peer.source.mr.rkey;
+  }
+  const Buffer& local = read ? e.read_sinks.buffer : e.source;
+  wr.sges = pieces(local, read ? slot_offset : m.source_offset, m.length, m.sges, m.reversed);
+  switch (m.fault) {
+    case Fault::kWrongKey:
+      wr.rkey = {wr.rkey.v ^ 0x5A};
+      break;
+    case Fault::kOutOfBounds:
+      wr.remote_address = (write ? e.write_sinks.buffer : peer.source).address +
+                          (write ? e.write_sinks.buffer : peer.source).bytes.size() - m.length + 1;
+      break;
+    case Fault::kNoRight:
+      wr.remote_address = peer.no_right.address;
+      wr.rkey = peer.no_right.mr.rkey;
+      break;
+    case Fault::kMemoryGone:
+      wr.remote_address = peer.vanishing.address;
+      wr.rkey = peer.vanishing.mr.rkey;
+      break;
+    case Fault::kWrongLocalKey:
+      for (Sge& s : sges_) s.lkey = {s.lkey.v ^ 0x5A};
+      break;
+    case Fault::kNone:
+    case Fault::kTooLong:
+      break;
+  }
+  std::span<const std::uint8_t> inline_bytes;
+  if ((m.flags & kSendInline) != 0) inline_bytes = e.source.bytes.subspan(m.source_offset, m.length);
+  const auto done = world.post_send(e.host, e.qpn, wr, inline_bytes);
+  if (!done) {
+    CHECK(done.error() == Errc::kNoMemory);
+    return false;
+  }
+  if (p.write_slot || p.read_slot) sinks->free.pop_back();
+  e.posted.push_back(p);
+  return true;
+}
+
+void Workload::post_sends(World& world, End& e, Time now) {
+  const FlowPlan& f = flow_of(e);
+  while (!e.dead && e.next < f.messages.size() && now >= e.next_post) {
+    if (!post_message(world, e, f.messages[e.next])) return;
+    ++e.next;
+    e.next_post = now + f.think;
+  }
+}
+
+void Workload::post_receives(World& world, End& e, Time now) {
+  const FlowPlan& in = plan_of(e).flow[1 - e.side];
+  while (!e.dead && e.receives_posted < e.receives_wanted && now >= e.next_receive &&
+         !e.receive_sinks.free.empty()) {
+    RecvWr wr;
+    wr.wr_id = kReceiveMark | e.receives_posted;
+    const std::uint32_t slot = e.receive_sinks.free.back();
+    const bool short_one =
+        std::find(e.too_short.begin(), e.too_short.end(), e.receives_posted) != e.too_short.end();
+    if (!short_one) {
+      const auto n = static_cast<std::uint32_t>(random_.between(1, plan_of(e).end[e.side].caps.max_recv_sge));
+      wr.sges = pieces(e.receive_sinks.buffer, std::uint64_t{slot} * in.slot_bytes, in.slot_bytes, n,
+                       random_.below(3) == 0);
+    }
+    const auto done = world.post_recv(e.host, e.qpn, wr);
+    if (!done) {
+      CHECK(done.error() == Errc::kNoMemory);
+      return;
+    }
+    e.receive_sinks.free.pop_back();
+    e.receives.push_back(slot);
+    ++e.receives_posted;
+    e.next_receive = now + in.receive_delay;
+  }
+}
+
+void Workload::poll(World& world, End& e) {
+  Completion out[8];
+  for (const CqId cq : {e.send_cq, e.recv_cq}) {
+    while (const std::uint32_t n = world.poll(e.host, cq, out)) {
+      for (const Completion& c : std::span(out).first(n)) {
+        const bool ok = c.status == WcStatus::kSuccess;
+        e.dead = e.dead || !ok;
+        if ((c.wr_id & kReceiveMark) != 0) {
+          if (e.receives.empty()) continue;  // the referee has the complaint
+          if (ok) e.receive_sinks.free.push_back(e.receives.front());
+          e.receives.pop_front();
+          continue;
+        }
+        while (!e.posted.empty() && e.posted.front().wr_id <= c.wr_id) {
+          const Posted& p = e.posted.front();
+          if (ok && p.write_slot) e.write_sinks.free.push_back(p.slot);
+          if (ok && p.read_slot) e.read_sinks.free.push_back(p.slot);
+          e.posted.pop_front();
+        }
+      }
+    }
+    if (e.recv_cq == e.send_cq) break;
+  }
+}
+
+void Workload::disrupt(World& world, Time now) {
+  for (std::uint32_t i = 0; i < plan_.connections.size(); ++i) {
+    const ConnectionPlan& c = plan_.connections[i];
+    if (c.disruption == Disruption::kNone || disrupted_[i] || now < c.disrupted_at) continue;
+    disrupted_[i] = true;
+    End& e = ends_[i * 2 + c.disrupted_end];
+    poll(world, e);
+    if (c.disruption == Disruption::kDestroy) {
+      world.destroy(e.host, e.qpn);
+      e.destroyed = e.dead = true;
+      e.posted.clear();
+      e.receives.clear();
+    } else {
+      world.force_error(e.host, e.qpn);
+      e.dead = true;
+    }
+  }
+}
+
+// What an attacker, or a stray packet of an earlier connection, may look like.
+void Workload::forge(World& world) {
+  const End& e = ends_[random_.below(ends_.size())];
+  if (e.destroyed) return;
+  const ConnectionPlan& c = plan_of(e);
+  const wire::Address peer = world.host(c.host[1 - e.side]).address();
+  wire::Header h;
+  h.dest_qp = e.qpn;
+  h.psn = WirePsn{static_cast<std::uint32_t>(random_.next()) & kPsnMask};
+  h.opcode = wire::kSendOnly;
+  h.mode = c.end[1 - e.side].mode;
+  wire::Address source = peer;
+  std::vector<std::uint8_t> payload(random_.below(64), 0xEE);
+  switch (random_.below(6)) {
+    case 0:
+      h.dest_qp = {static_cast<std::uint32_t>(random_.next()) & kPsnMask};
+      if (std::any_of(ends_.begin(), ends_.end(), [&](const End& x) { return x.qpn == h.dest_qp; })) return;
+      break;
+    case 1:
+      source = wire::Address::v4(10, 9, 9, 9);
+      break;
+    case 2:
+      h.pkey = 0x1234;
+      break;
+    case 3:
+      h.opcode = 0x15;
+      break;
+    case 4:
+      h.mode = static_cast<wire::Mode>(3);
+      break;
+    default:
+      // An ACK for something that was never sent: half the number space away.
+      h.opcode = wire::kAcknowledge;
+      h.mode = c.end[e.side].mode;
+      h.psn = WirePsn{(c.end[e.side].psn.v + (1U << 22U)) & kPsnMask};
+      h.set_aeth(wire::kSyndromeAck, 0);
+      payload.clear();
+      break;
+  }
+  world.forge(e.host, source, h, std::move(payload));
+}
+
+void Workload::act(World& world, Time now) {
+  disrupt(world, now);
+  while (forged_ < plan_.forgeries && now >= next_forgery_) {
+    forge(world);
+    ++forged_;
+    next_forgery_ = forged_ == plan_.forgeries ? kNever : now + plan_.forge_every;
+  }
+  if (plan_.poll_every.ps != 0) {
+    if (now < next_poll_) return;
+    next_poll_ = now + plan_.poll_every;
+  }
+  for (End& e : ends_) {
+    poll(world, e);
+    if (e.destroyed) continue;
+    post_receives(world, e, now);
+    post_sends(world, e, now);
+  }
+}
+
+Time Workload::next_wake() const {
+  Time at = next_forgery_;
+  for (std::uint32_t i = 0; i < plan_.connections.size(); ++i) {
+    if (plan_.connections[i].disruption != Disruption::kNone && !disrupted_[i]) {
+      at = std::min(at, plan_.connections[i].disrupted_at);
+    }
+  }
+  if (!waiting()) return at;
+  if (plan_.poll_every.ps != 0) return std::min(at, next_poll_);
+  for (const End& e : ends_) {
+    if (e.dead) continue;
+    // Only plans: a full queue or a lack of sinks ends with a completion, which is an event anyway.
+    const bool room = e.posted.size() < plan_of(e).end[e.side].caps.max_send_wr;
+    if (e.next < flow_of(e).messages.size() && room && flow_of(e).think.ps != 0)
+      at = std::min(at, e.next_post);
+    const Duration delay = plan_of(e).flow[1 - e.side].receive_delay;
+    if (e.receives_posted < e.receives_wanted && delay.ps != 0) at = std::min(at, e.next_receive);
+  }
+  return at;
+}
+
+bool Workload::waiting() const {
+  for (const End& e : ends_) {
+    if (e.destroyed) continue;
+    if (!e.dead && e.next < flow_of(e).messages.size()) return true;
+    if (!e.posted.empty()) return true;
+    if (e.dead && !e.receives.empty()) return true;
+  }
+  return false;
+}
+
+}  // namespace weft::pair

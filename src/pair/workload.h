@@ -1,0 +1,85 @@
+// The programs of a swarm world: they carry out a plan, message by message, as queues and sinks allow.
+//
+// A sink slot is used again as soon as its message is known to be done, so that a packet which arrives late
+// finds other data in its place, as it would in a real program.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "pair/plan.h"
+#include "pair/world.h"
+
+namespace weft::pair {
+
+class Workload final : public Application {
+ public:
+  Workload(const Plan& plan, World& world);
+
+  Time next_wake() const override;
+  void act(World& world, Time now) override;
+  bool waiting() const override;
+
+ private:
+  struct Sinks {
+    Buffer buffer;
+    std::vector<std::uint32_t> free;
+  };
+  struct Posted {
+    std::uint64_t wr_id = 0;
+    bool write_slot = false;  // holds a slot of write_sinks
+    bool read_slot = false;
+    std::uint32_t slot = 0;
+  };
+  // One end of one connection.
+  struct End {
+    std::uint32_t connection = 0;
+    std::uint32_t side = 0;
+    std::uint32_t host = 0;
+    Qpn qpn{};
+    CqId send_cq{};
+    CqId recv_cq{};
+    Buffer source;
+    Buffer no_right;                     // registered here, grants the peer nothing
+    Buffer vanishing;                    // registered here, its memory goes away
+    Sinks write_sinks;                   // at the peer: where our WRITEs land
+    Sinks read_sinks;                    // here
+    Sinks receive_sinks;                 // here
+    std::size_t next = 0;                // message
+    std::deque<Posted> posted;           // requests
+    std::deque<std::uint32_t> receives;  // slots of posted receives
+    std::uint64_t receives_posted = 0;
+    std::uint64_t receives_wanted = 0;
+    std::vector<std::uint64_t> too_short;  // receives that meet a kTooLong message
+    Time next_post{};
+    Time next_receive{};
+    bool dead = false;  // saw an error
+    bool destroyed = false;
+  };
+
+  const ConnectionPlan& plan_of(const End& e) const { return plan_.connections[e.connection]; }
+  const FlowPlan& flow_of(const End& e) const { return plan_of(e).flow[e.side]; }
+  End& peer_of(const End& e) { return ends_[e.connection * 2 + (1 - e.side)]; }
+  void set_up(World& world, std::uint32_t connection);
+  void post_sends(World& world, End& e, Time now);
+  bool post_message(World& world, End& e, const MessagePlan& m);
+  void post_receives(World& world, End& e, Time now);
+  void poll(World& world, End& e);
+  void disrupt(World& world, Time now);
+  void forge(World& world);
+  // Cuts [offset, offset + length) of a buffer into `n` pieces.
+  std::span<const Sge> pieces(const Buffer& b, std::uint64_t offset, std::uint32_t length, std::uint32_t n,
+                              bool reversed);
+
+  const Plan& plan_;
+  Prng random_;
+  std::vector<End> ends_;  // two per connection
+  std::vector<bool> disrupted_;
+  std::array<Sge, 32> sges_{};
+  std::uint32_t forged_ = 0;
+  Time next_forgery_{};
+  Time next_poll_{};
+};
+
+}  // namespace weft::pair
