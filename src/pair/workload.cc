@@ -272,6 +272,7 @@ void Workload::forge(World& world) {
 }
 
 void Workload::act(World& world, Time now) {
+  acted_ = now;
   disrupt(world, now);
   while (forged_ < plan_.forgeries && now >= next_forgery_) {
     forge(world);
@@ -301,7 +302,6 @@ Time Workload::next_wake() const {
   if (plan_.poll_every.ps != 0) return std::min(at, next_poll_);
   for (const End& e : ends_) {
     if (e.dead) continue;
-    // Only plans: a full queue or a lack of sinks ends with a completion, which is an event anyway.
     const bool room = e.posted.size() < plan_of(e).end[e.side].caps.max_send_wr;
     if (e.next < flow_of(e).messages.size() && room && flow_of(e).think.ps != 0)
       at = std::min(at, e.next_post);

@@ -80,6 +80,7 @@ class Workload final : public Application {
   std::uint32_t forged_ = 0;
   Time next_forgery_{};
   Time next_poll_{};
+  Time acted_{};  // a plan for then or earlier waits for an event, not for time
 };
 
 }  // namespace weft::pair

@@ -1,0 +1,173 @@
+// weft-swarm --seeds N [--start S] [--jobs J]: N random worlds, each a pure function of its seed, under the
+// observers of src/check (DESIGN §8.2).
+//
+// A world that breaks a rule prints its seed, the findings and the command that replays it. A world that
+// trips a CHECK or crashes takes its process with it: worlds therefore run in child processes, which note
+// the seed they are at in shared memory, and the parent prints it.
+//
+// At the end: worlds per second, packets and recoveries per world, and how often each of the Device's
+// counters was reached. From kEnough worlds on, a counter that was never reached is a failure: something
+// that the transport does is not being tested.
+//
+// Exit code 0 all clean; 1 a finding; 2 a bad option.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/parse.h"
+#include "pair/swarm.h"
+
+namespace weft::pair {
+namespace {
+
+constexpr std::uint64_t kEnough = 200;
+constexpr std::uint64_t kFindingsShown = 5;  // per job
+
+struct Options {
+  std::uint64_t seeds = 200;
+  std::uint64_t start = 1;
+  std::uint64_t jobs = 1;
+};
+
+// One per job, in memory shared with the parent.
+struct Tally {
+  std::uint64_t seed;  // being run
+  std::uint64_t worlds;
+  std::uint64_t findings;
+  std::uint64_t packets;
+  std::array<std::uint64_t, kCounterCount> counters;
+};
+
+Result<Options> parse(std::span<char*> args) {
+  Options o;
+  for (std::size_t i = 0; i < args.size(); i += 2) {
+    const std::string_view name = args[i];
+    const bool known = name == "--seeds" || name == "--start" || name == "--jobs";
+    if (!known) return fail(std::string(name).append(" is not --seeds, --start or --jobs"));
+    if (i + 1 == args.size()) return fail(std::string(name).append(": a number is missing"));
+    const auto value = parse_integer(name, args[i + 1], name == "--start" ? 0 : 1,
+                                     name == "--jobs"    ? 256
+                                     : name == "--seeds" ? 1'000'000'000
+                                                         : UINT64_MAX / 2);
+    if (!value) return tl::unexpected(value.error());
+    (name == "--seeds" ? o.seeds : name == "--start" ? o.start : o.jobs) = *value;
+  }
+  o.jobs = std::min(o.jobs, o.seeds);
+  return o;
+}
+
+void run_job(const Options& o, std::uint64_t job, Tally& t) {
+  for (std::uint64_t i = job; i < o.seeds; i += o.jobs) {
+    t.seed = o.start + i;
+    const SeedResult r = run_seed(t.seed);
+    ++t.worlds;
+    t.packets += r.packets;
+    for (std::size_t c = 0; c < kCounterCount; ++c) t.counters[c] += r.counters[c];
+    if (r.clean) continue;
+    if (++t.findings > kFindingsShown) continue;
+    const std::string number = std::to_string(t.seed);
+    std::string text = "seed ";
+    text.append(number).append(" breaks a rule:\n").append(r.findings);
+    text.append("  replay: weft replay ").append(number).append(" --trace seed.pcapng\n");
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  }
+}
+
+bool reachable(std::size_t counter) {
+  for (const Unreachable& u : unreachable_counters()) {
+    if (static_cast<std::size_t>(u.counter) == counter) return false;
+  }
+  return true;
+}
+
+int summarise(const Options& o, std::span<const Tally> tallies, double seconds, bool crashed) {
+  Tally sum{};
+  for (const Tally& t : tallies) {
+    sum.worlds += t.worlds;
+    sum.findings += t.findings;
+    sum.packets += t.packets;
+    for (std::size_t c = 0; c < kCounterCount; ++c) sum.counters[c] += t.counters[c];
+  }
+  const double worlds = static_cast<double>(std::max<std::uint64_t>(sum.worlds, 1));
+  const auto per_world = [&](std::uint64_t n) { return static_cast<double>(n) / worlds; };
+  const auto counter = [&](Counter c) { return sum.counters[static_cast<std::size_t>(c)]; };
+  std::printf("%llu worlds, %.0f worlds/s; per world %.0f packets, %.1f recoveries, %.2f time-outs\n",
+              static_cast<unsigned long long>(sum.worlds), worlds / seconds, per_world(sum.packets),
+              per_world(counter(Counter::recoveries)),
+              per_world(counter(Counter::timeout_low) + counter(Counter::timeout_high)));
+  bool missed = false;
+  for (std::size_t c = 0; c < kCounterCount; ++c) {
+    const bool never = sum.counters[c] == 0 && reachable(c);
+    std::printf("  %-22s %12llu  %s%s\n", kCounterInfo[c].name,
+                static_cast<unsigned long long>(sum.counters[c]), kCounterInfo[c].text,
+                never ? "  <- never reached" : "");
+    missed = missed || never;
+  }
+  for (const Unreachable& u : unreachable_counters()) {
+    std::printf("  not expected: %s, because %s\n", kCounterInfo[static_cast<std::size_t>(u.counter)].name,
+                u.reason);
+  }
+  const bool fails_coverage = missed && o.seeds >= kEnough;
+  if (fails_coverage) std::printf("swarm: a counter was never reached: nothing here tests it.\n");
+  std::printf("swarm: %llu of %llu worlds break a rule\n", static_cast<unsigned long long>(sum.findings),
+              static_cast<unsigned long long>(sum.worlds));
+  return sum.findings != 0 || crashed || fails_coverage ? 1 : 0;
+}
+
+int swarm(const Options& o) {
+  const std::size_t bytes = sizeof(Tally) * o.jobs;
+  void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) {
+    std::perror("weft-swarm: mmap");
+    return 2;
+  }
+  const std::span<Tally> tallies(static_cast<Tally*>(shared), o.jobs);  // zeroed by the kernel
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<pid_t> children;
+  for (std::uint64_t job = 0; job < o.jobs; ++job) {
+    const pid_t child = fork();
+    if (child < 0) {
+      std::perror("weft-swarm: fork");
+      return 2;
+    }
+    if (child == 0) {
+      run_job(o, job, tallies[job]);
+      std::_Exit(0);
+    }
+    children.push_back(child);
+  }
+  bool crashed = false;
+  for (std::uint64_t job = 0; job < o.jobs; ++job) {
+    int status = 0;
+    waitpid(children[job], &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
+    crashed = true;
+    std::printf("seed %llu ended its process (status 0x%x)\n  replay: weft replay %llu --trace seed.pcapng\n",
+                static_cast<unsigned long long>(tallies[job].seed), static_cast<unsigned>(status),
+                static_cast<unsigned long long>(tallies[job].seed));
+  }
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  return summarise(o, tallies, elapsed.count(), crashed);
+}
+
+}  // namespace
+}  // namespace weft::pair
+
+int main(int argc, char** argv) {
+  const auto options = weft::pair::parse(std::span(argv + 1, static_cast<std::size_t>(argc - 1)));
+  if (!options) {
+    std::fprintf(stderr, "weft-swarm: %s.\n", options.error().message.c_str());
+    return 2;
+  }
+  return weft::pair::swarm(*options);
+}
