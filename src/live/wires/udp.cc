@@ -1,6 +1,6 @@
-// The UDP wire. One recvmmsg fills up to kSlots trains; each slot holds the largest datagram there is.
-// Few messages per call when they are large (the next layer reads them while they are still in the
-// second-level cache), many when they are small (a call costs as much as a small datagram).
+// The UDP wire. One receive call fills up to kSlots trains; each slot holds the largest datagram there
+// is. One message per call when they are large (the next layer reads it while it is still in the
+// second-level cache), more when small ones keep coming (a call costs as much as a small datagram).
 #include "live/wires/udp.h"
 
 #include <arpa/inet.h>
@@ -114,12 +114,17 @@ std::uint32_t probe_segments(const wire::Address& address) {
   return limit;
 }
 
-// MTU of the interface that the address belongs to; 1500 when none claims it.
-std::uint32_t interface_mtu(int fd, const wire::Address& address) {
-  const in_addr_t wanted = to_sockaddr(address, 0).sin_addr.s_addr;
+struct Interface {
   std::uint32_t mtu = 1500;
+  bool loopback = false;
+};
+
+// The interface that the address belongs to; an Ethernet's values when none claims it.
+Interface find_interface(int fd, const wire::Address& address) {
+  const in_addr_t wanted = to_sockaddr(address, 0).sin_addr.s_addr;
+  Interface found;
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return mtu;
+  if (getifaddrs(&list) != 0) return found;
   for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr == nullptr || i->ifa_netmask == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
     sockaddr_in own{};
@@ -132,11 +137,12 @@ std::uint32_t interface_mtu(int fd, const wire::Address& address) {
     if (((own.sin_addr.s_addr ^ wanted) & covered) != 0) continue;
     ifreq request{};
     std::strncpy(request.ifr_name, i->ifa_name, IFNAMSIZ - 1);
-    if (ioctl(fd, SIOCGIFMTU, &request) == 0) mtu = static_cast<std::uint32_t>(request.ifr_mtu);
+    if (ioctl(fd, SIOCGIFMTU, &request) == 0) found.mtu = static_cast<std::uint32_t>(request.ifr_mtu);
+    found.loopback = loopback;
     break;
   }
   freeifaddrs(list);
-  return mtu;
+  return found;
 }
 
 std::string bind_sentence(const wire::Address& address, std::uint16_t port) {
@@ -205,10 +211,6 @@ struct UdpWire::Buffers {
         if (segment > 0) t.frame_size = std::min(t.bytes, static_cast<std::uint32_t>(segment));
       } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
         std::memcpy(&t.tos, CMSG_DATA(c), sizeof t.tos);
-      } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) {
-        int ttl = 0;
-        std::memcpy(&ttl, CMSG_DATA(c), sizeof ttl);
-        t.ttl = static_cast<std::uint8_t>(ttl);
       }
     }
     return t;
@@ -231,9 +233,6 @@ Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std
   if (!set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)) {
     return fail("cannot set IP_MTU_DISCOVER, without which no ICRC is right: " + reason());
   }
-  // What the network tells beside the bytes; a kernel without one of these just does not tell.
-  set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
-  set_option(fd, IPPROTO_IP, IP_RECVTTL, 1);
   if (options.segmentation) set_option(fd, SOL_UDP, UDP_GRO, 1);
   enlarge(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.receive_buffer);
   enlarge(fd, SO_SNDBUFFORCE, SO_SNDBUF, options.send_buffer);
@@ -244,7 +243,11 @@ Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std
   WireFacts& facts = wire->facts_;
   facts.address = address;
   facts.port = port;
-  facts.mtu = interface_mtu(fd, address);
+  const Interface interface = find_interface(fd, address);
+  facts.mtu = interface.mtu;
+  // Only a real network marks packets, and a control message costs a tenth of a small datagram. A
+  // kernel that does not know the option just does not tell.
+  if (!interface.loopback) set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
   facts.max_frames = options.segmentation ? probe_segments(address) : 1;
   facts.identification_counts = facts.max_frames > 1;
   if (!facts.identification_counts) facts.max_frames = kMaxSegments / 2;  // of one sendmmsg
@@ -256,20 +259,31 @@ Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std
 std::span<const RxTrain> UdpWire::receive(Time) {
   Buffers& b = *buffers_;
   for (std::size_t i = 0; i < batch_; ++i) b.prepare(i);
-  const int got = recvmmsg(fd_, b.messages.data(), batch_, MSG_DONTWAIT, nullptr);
-  if (got <= 0) return {};
+  int got = 1;
+  if (batch_ == 1) {
+    const ssize_t n = recvmsg(fd_, &b.messages[0].msg_hdr, MSG_DONTWAIT);
+    b.messages[0].msg_len = static_cast<unsigned>(n);
+    if (n < 0) got = 0;
+  } else {
+    got = recvmmsg(fd_, b.messages.data(), batch_, MSG_DONTWAIT, nullptr);
+  }
+  if (got <= 0) {
+    batch_ = 1;
+    streak_ = 0;
+    return {};
+  }
   const auto count = static_cast<std::size_t>(got);
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < count; ++i) {
     bytes += b.messages[i].msg_len;
     b.trains[i] = b.read(i);
   }
+  // More at once only for small messages that keep coming: a ping-pong must not pay for a second look.
+  ++streak_;
   if (bytes / count >= kLargeMessage) {
-    batch_ = 2;
-  } else if (count == batch_) {
+    batch_ = 1;
+  } else if (count == batch_ && streak_ > 1) {
     batch_ = static_cast<std::uint32_t>(std::min<std::size_t>(kSlots, batch_ * 2U));
-  } else {
-    batch_ = static_cast<std::uint32_t>(count);
   }
   return {b.trains.data(), count};
 }

@@ -48,7 +48,8 @@ class UdpWire final : public Wire {
   SendStatus send_singly(const TxTrain& train);
 
   int fd_ = -1;
-  std::uint32_t batch_ = 1;  // messages per recvmmsg, adapted to their size
+  std::uint32_t batch_ = 1;   // messages per call, adapted to their size
+  std::uint32_t streak_ = 0;  // calls since one found nothing
   WireFacts facts_;
   std::unique_ptr<Buffers> buffers_;
 };

@@ -110,7 +110,6 @@ std::uint32_t Unpacker::unpack(const RxTrain& train, std::uint32_t from, RxBatch
     p.source = train.source;
     p.payload = decoded.payload;
     p.tos = train.tos;
-    p.ttl = train.ttl;
     out.payloads[out.size] = frame.data() + decoded.payload_offset;
     ++out.size;
   }

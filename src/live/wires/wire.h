@@ -26,7 +26,6 @@ struct RxTrain {
   wire::Address source;
   std::uint16_t source_port = 0;
   std::uint8_t tos = 0;
-  std::uint8_t ttl = 0;
 };
 
 struct TxTrain {
