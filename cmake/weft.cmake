@@ -60,8 +60,12 @@ function(weft_test)
   target_link_libraries(weft_${T_NAME}_test PRIVATE ${T_DEPS} GTest::gtest GTest::gmock GTest::gtest_main weft_flags)
   target_compile_definitions(weft_${T_NAME}_test PRIVATE WEFT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                              WEFT_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  set(serial)
+  if(T_NAME MATCHES "^live")
+    set(serial RUN_SERIAL TRUE)  # real sockets, real time: nothing beside them
+  endif()
   gtest_discover_tests(weft_${T_NAME}_test TEST_PREFIX ${T_NAME}. DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT ${T_TIMEOUT})
+                       PROPERTIES TIMEOUT ${T_TIMEOUT} ${serial})
 endfunction()
 
 function(weft_library)
