@@ -120,10 +120,11 @@ struct End {
     for (std::size_t i = 0; i < length; ++i) memory[offset + i] = static_cast<std::uint8_t>(prng.next());
   }
 
+  // Outlives the context: registered memory is the Nic's to read until it is deregistered.
+  std::vector<std::uint8_t> memory;
   std::shared_ptr<Nic> nic;
   std::unique_ptr<Context> context;
   PdId pd{};
-  std::vector<std::uint8_t> memory;
   Mr mr;
   Cq* cq = nullptr;
   Qp* qp = nullptr;
