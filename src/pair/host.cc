@@ -91,6 +91,7 @@ struct Host::Placer {
     std::copy(bytes.begin(), bytes.end(), it->second.bytes.begin() + static_cast<std::ptrdiff_t>(p.offset));
     return true;
   }
+  bool place_value(const ValuePlacement&) { return false; }
   AtomicResult execute(const AtomicRequest&) { return {}; }
 };
 

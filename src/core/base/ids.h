@@ -20,8 +20,10 @@ using RegionId =
     Id<struct RegionTag, std::uint32_t>;           // slot of the key table; only the world knows its address
 using PdId = Id<struct PdTag, std::uint32_t>;      // protection domain
 using CqId = Id<struct CqTag, std::uint32_t>;      // completion queue
+using SrqId = Id<struct SrqTag, std::uint32_t>;    // shared receive queue
 using PathId = Id<struct PathTag, std::uint32_t>;  // row of the path table
 
 inline constexpr Qpn kNoQpn{0xFFFF'FFFF};
+inline constexpr SrqId kNoSrq{0xFFFF'FFFF};
 
 }  // namespace weft

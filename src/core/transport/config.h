@@ -13,6 +13,7 @@ struct DeviceConfig {
   std::uint32_t max_cq = 1024;
   std::uint32_t max_mr = 4096;
   std::uint32_t max_pd = 256;
+  std::uint32_t max_srq = 256;
   std::uint32_t max_path = 1024;
   std::uint32_t max_ring = 16384;  // work requests per queue, entries per CQ ring are separate
   std::uint32_t max_cqe = 1U << 20U;

@@ -49,6 +49,14 @@ Outcome<MrInfo> Device::register_mr(PdId pd, std::uint64_t address, std::uint64_
 
 Outcome<void> Device::deregister_mr(Key key) { return engine_->keys.remove(key); }
 
+Outcome<Key> Device::alloc_window(PdId pd, WindowType type) {
+  Engine& e = *engine_;
+  if (pd.v >= e.pds.size() || !e.pds[pd.v]) return fail(Errc::kInvalid);
+  return e.keys.add_window(pd, type);
+}
+
+Outcome<void> Device::dealloc_window(Key key) { return engine_->keys.remove_window(key); }
+
 Outcome<CqId> Device::create_cq(std::uint32_t entries) {
   Engine& e = *engine_;
   if (entries == 0 || entries > e.config.max_cqe) return fail(Errc::kInvalid);
@@ -100,7 +108,16 @@ Outcome<Qpn> Device::create_qp(const QpInit& init) {
   if (init.pd.v >= e.pds.size() || !e.pds[init.pd.v] || !cq_known(init.send_cq) || !cq_known(init.recv_cq)) {
     return fail(Errc::kInvalid);
   }
-  const QpCaps& asked = init.caps;
+  const SharedReceiveQueue* srq = nullptr;
+  if (init.srq != kNoSrq) {
+    srq = e.find_srq(init.srq);
+    if (srq == nullptr || srq->pd != init.pd) return fail(Errc::kInvalid);
+  }
+  QpCaps asked = init.caps;
+  if (srq != nullptr) {
+    asked.max_recv_wr = kSharedHeld;
+    asked.max_recv_sge = srq->caps.max_sge;
+  }
   if (asked.max_send_wr > e.config.max_ring || asked.max_recv_wr > e.config.max_ring ||
       asked.max_send_sge > 32 || asked.max_recv_sge > 32 || asked.max_inline > 4096) {
     return fail(Errc::kInvalid);
@@ -118,6 +135,7 @@ Outcome<Qpn> Device::create_qp(const QpInit& init) {
   caps.max_send_sge = std::max(asked.max_send_sge, 1U);
   caps.max_recv_sge = std::max(asked.max_recv_sge, 1U);
   cold->sq = std::make_unique<SendWqe[]>(caps.max_send_wr);
+  cold->sq_operands = std::make_unique<SendOperands[]>(caps.max_send_wr);
   cold->rq = std::make_unique<RecvWqe[]>(caps.max_recv_wr);
   cold->sq_sges = std::make_unique<Sge[]>(std::size_t{caps.max_send_wr} * caps.max_send_sge);
   cold->rq_sges = std::make_unique<Sge[]>(std::size_t{caps.max_recv_wr} * caps.max_recv_sge);
@@ -133,6 +151,7 @@ Outcome<Qpn> Device::create_qp(const QpInit& init) {
   q.flags = static_cast<std::uint8_t>(kInUse | (still_queued ? kQueued : 0));
   ++e.cqs[init.send_cq.v]->users;
   ++e.cqs[init.recv_cq.v]->users;
+  if (srq != nullptr) ++e.srqs[init.srq.v]->users;
   return q.qpn;
 }
 
@@ -143,10 +162,11 @@ Outcome<void> Device::modify_qp(Qpn qpn, const QpAttr& attr, std::uint32_t mask,
 }
 
 Outcome<QpAttr> Device::query_qp(Qpn qpn) const {
-  const QueuePair* q = engine_->find(qpn);
+  QueuePair* q = engine_->find(qpn);
   if (q == nullptr) return fail(Errc::kNotFound);
   QpAttr a = engine_->cold(*q).attr;
   a.state = a.current_state = q->state;
+  a.sq_draining = q->state == QpState::kSqd && !rc_drained(*q);
   return a;
 }
 
@@ -164,6 +184,8 @@ Outcome<void> Device::destroy_qp(Qpn qpn) {
   const std::uint32_t index = e.index_of(*q);
   --e.cqs[e.colds[index]->init.send_cq.v]->users;
   --e.cqs[e.colds[index]->init.recv_cq.v]->users;
+  if (const SrqId srq = e.colds[index]->init.srq; srq != kNoSrq) --e.srqs[srq.v]->users;
+  e.keys.unbind_all(qpn);
   q->clear(kInUse);
   q->state = QpState::kReset;
   e.colds[index].reset();
@@ -183,7 +205,7 @@ Outcome<void> Device::post_recv(Qpn qpn, const RecvWr& wr) {
   QueuePair* q = e.find(qpn);
   if (q == nullptr) return fail(Errc::kNotFound);
   ColdQueuePair& c = e.cold(*q);
-  if (q->state == QpState::kReset) return fail(Errc::kInvalid);
+  if (q->state == QpState::kReset || c.init.srq != kNoSrq) return fail(Errc::kInvalid);
   if (wr.sges.size() > c.init.caps.max_recv_sge) return fail(Errc::kInvalid);
   if (q->state == QpState::kErr) {
     Completion done;
@@ -253,7 +275,7 @@ wire::Burst Device::transmit(Qpn qpn, Time now, Budget budget) {
   QueuePair& q = *found;
   q.clear(kQueued);
   wire::Burst burst;
-  if (q.state == QpState::kRtr || q.state == QpState::kRts) {
+  if (q.receives()) {
     budget.bytes = std::min(budget.bytes, e.config.burst_bytes);
     // Responses and requests of one queue pair take turns.
     q.rx_flags ^= kResponsesFirst;

@@ -50,9 +50,15 @@ class Device {
   // `address` is what work requests and remote keys will name; the world keeps region -> memory.
   Outcome<MrInfo> register_mr(PdId pd, std::uint64_t address, std::uint64_t length, std::uint8_t access);
   Outcome<void> deregister_mr(Key key);
+  Outcome<Key> alloc_window(PdId pd, WindowType type);
+  Outcome<void> dealloc_window(Key key);  // any tag the window ever had
   Outcome<CqId> create_cq(std::uint32_t entries);
   Outcome<void> resize_cq(CqId cq, std::uint32_t entries);
   Outcome<void> destroy_cq(CqId cq);
+  Outcome<SrqId> create_srq(PdId pd, const SrqCaps& caps);
+  Outcome<void> set_srq_limit(SrqId srq, std::uint32_t limit);
+  Outcome<SrqCaps> query_srq(SrqId srq) const;
+  Outcome<void> destroy_srq(SrqId srq);             // kBusy while a queue pair draws from it
   Outcome<PathId> open_path(const PathAttr& attr);  // the same attributes give the same path
   const PathAttr& path(PathId id) const;
   Outcome<Qpn> create_qp(const QpInit& init);  // rounds rings up to powers of two
@@ -65,6 +71,7 @@ class Device {
   // Returns the send queue slot: the world stores inline bytes at slot * max_inline of its inline area.
   Outcome<std::uint32_t> post_send(Qpn qpn, const SendWr& wr, Time now);
   Outcome<void> post_recv(Qpn qpn, const RecvWr& wr);
+  Outcome<void> post_srq_recv(SrqId srq, const RecvWr& wr);
   std::uint32_t poll_cq(CqId cq, std::span<Completion> out);
   Outcome<void> request_notify(CqId cq, bool solicited_only);
   bool poll_event(Event& out);

@@ -31,7 +31,7 @@ Engine::Engine(const DeviceConfig& c)
       ready_queue(std::bit_ceil(c.max_qp)),
       deadlines(c.max_qp),
       control(c.control_ring),
-      events(std::bit_ceil(c.max_cq * 2 + c.max_qp * 4)),
+      events(std::bit_ceil(c.max_cq * 2 + c.max_qp * 4 + c.max_srq)),
       burst_packets(c.burst_packets),
       burst_segments(static_cast<std::size_t>(c.burst_packets) * 4 + 64) {
   CHECK(c.validate().has_value());
@@ -68,7 +68,7 @@ void Engine::complete(CqId cq, const Completion& c, bool solicited) {
 }
 
 bool Engine::can_send(QueuePair& q) {
-  if (q.state != QpState::kRtr && q.state != QpState::kRts) return false;
+  if (!q.receives()) return false;
   return rc_responses_sendable(*this, q) || rc_requests_sendable(*this, q);
 }
 

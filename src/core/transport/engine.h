@@ -7,6 +7,7 @@
 //   rc/requester.cc       requests out
 //   rc/read_responder.cc  READ responses out
 //   rc/control.cc         ACKs and NAKs out
+//   rc/local.cc           requests that send nothing: memory windows
 //   rc/timers.cc          time-outs
 //   rc/failure.cc         error states and flushing
 #pragma once
@@ -25,6 +26,7 @@
 #include "core/transport/sched/deadlines.h"
 #include "core/transport/sched/paths.h"
 #include "core/transport/sched/ready_queue.h"
+#include "core/transport/shared_receive.h"
 #include "core/transport/terms.h"
 #include "core/wire/packet.h"
 
@@ -55,6 +57,7 @@ struct Engine {
   KeyTable keys;
   LossPool pool;
   std::vector<std::unique_ptr<CompletionQueue>> cqs;
+  std::vector<std::unique_ptr<SharedReceiveQueue>> srqs;
   std::vector<bool> pds;
   std::vector<Path> paths;
   static constexpr std::uint32_t kChunk = 64;  // queue pairs are allocated in chunks
@@ -94,6 +97,7 @@ struct Engine {
     if (index >= colds.size() || chunks[index / kChunk] == nullptr) return nullptr;
     return &qp(index);
   }
+  SharedReceiveQueue* find_srq(SrqId id) { return id.v < srqs.size() ? srqs[id.v].get() : nullptr; }
   const QueuePair* find(Qpn qpn) const { return const_cast<Engine*>(this)->find(qpn); }
   Path& path_of(const QueuePair& q) { return paths[q.path.v]; }
   LossContext loss() { return {pool, counters}; }
@@ -178,6 +182,13 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget);
 void rc_rewind(Engine& e, QueuePair& q);  // after nxt moved back to una: cursor and READs follow
 std::uint16_t rc_slot_of(Engine& e, QueuePair& q, Seq seq);
 
+// --- rc/local.cc ---
+void rc_run_local(Engine& e, QueuePair& q, Time now);
+
+// --- shared_receive.cc ---
+// Binds one more receive of the shared queue; false when there is none, or no room for it.
+bool rc_take_shared(Engine& e, QueuePair& q);
+
 // --- rc/read_responder.cc ---
 bool rc_responses_sendable(Engine& e, QueuePair& q);
 wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget);
@@ -197,6 +208,9 @@ void rc_stop_sending(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slo
 void rc_release(Engine& e, QueuePair& q);  // give back blocks, path credit, timers
 
 // --- rc/attributes.cc ---
+// SQD: every message that had begun is complete. Tells the user, if asked to.
+bool rc_drained(const QueuePair& q);
+void rc_check_drained(Engine& e, QueuePair& q);
 Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32_t mask, Time now);
 
 }  // namespace weft

@@ -41,6 +41,7 @@ enum : std::uint8_t {      // QueuePair::rx_flags
   kRttPending = 0x08,      // rtt_low is being timed
   kSendStopped = 0x10,     // a request failed locally; it is reported once all earlier ones are complete
   kResendRequest = 0x40,   // irn: the oldest unanswered READ's request goes out again
+  kDrainNotify = 0x80,     // SQ_DRAINED is owed
   kReceiveStopped = 0x20,  // a request failed here; the NAK waits for older READ responses
 };
 enum class Inbound : std::uint8_t { kNone, kSend, kWrite };  // roce: which message is being received
@@ -59,7 +60,7 @@ struct SendWqe {
   WrOpcode opcode{};
   std::uint8_t flags = 0;
   std::uint8_t sge_count = 0;
-  std::uint8_t reserved = 0;
+  bool executed = false;  // local requests: done, though not yet complete
 };
 static_assert(sizeof(SendWqe) == 64);
 
@@ -67,8 +68,15 @@ enum : std::uint8_t {
   kRecvEnded = 1,
   kRecvWithImm = 2,
   kRecvWriteImm = 4,
-  kRecvSolicited = 8
-};  // RecvWqe::flags
+  kRecvSolicited = 8,
+  kRecvInvalidate = 16  // imm is a key
+};                      // RecvWqe::flags
+
+// What only some requests need; a parallel array, so that SendWqe stays one cache line.
+struct SendOperands {
+  std::uint64_t compare_or_add = 0;
+  std::uint64_t swap = 0;
+};
 
 struct RecvWqe {
   std::uint64_t wr_id = 0;
@@ -82,7 +90,7 @@ struct RecvWqe {
 };
 static_assert(sizeof(RecvWqe) == 32);
 
-// A READ that we issued and whose responses are not all here.
+// A READ or atomic that we issued and whose responses are not all here.
 struct ReadIssued {
   Seq first{};               // first response sequence number of this request
   Seq end{};                 // one past the last
@@ -91,8 +99,10 @@ struct ReadIssued {
   std::uint16_t slot = 0;    // send queue slot
 };
 
-// A READ that the peer asked for: kept for replay until overwritten (roce) or acknowledged (irn).
+// A READ or atomic that the peer asked for: kept for replay until overwritten (roce) or acknowledged
+// (irn). An atomic is a READ of one packet that changes what it read, once: `value` is then its answer.
 enum class ReadState : std::uint8_t { kFree, kWaiting, kActive };
+enum class ReadKind : std::uint8_t { kRead, kCompareSwap, kFetchAdd };
 struct ReadServed {
   Seq request{};  // the request's sequence number
   Seq first{};    // first response sequence number; in roce the same
@@ -107,6 +117,11 @@ struct ReadServed {
   std::uint32_t next = 0;
   std::uint32_t end = 0;
   ReadState state = ReadState::kFree;
+  ReadKind kind = ReadKind::kRead;
+  bool executed = false;    // atomics
+  std::uint8_t fault = 0;   // atomics: the NAK to send instead of an answer
+  std::uint64_t value = 0;  // atomics: what to compare with; once executed, what was there before
+  std::uint64_t swap_or_add = 0;
 };
 
 struct ColdQueuePair {
@@ -114,6 +129,7 @@ struct ColdQueuePair {
   QpAttr attr;
   std::unique_ptr<SendWqe[]> sq;
   std::unique_ptr<Sge[]> sq_sges;
+  std::unique_ptr<SendOperands[]> sq_operands;
   std::unique_ptr<RecvWqe[]> rq;
   std::unique_ptr<Sge[]> rq_sges;
   std::unique_ptr<ReadIssued[]> issued;
@@ -140,6 +156,7 @@ struct ColdQueuePair {
   std::int64_t rttvar_ps = 0;
   std::uint8_t read_backoff = 0;
   WcStatus stop_status = WcStatus::kSuccess;  // with kSendStopped
+  std::uint16_t stop_slot = 0;
   // Responder.
   std::uint8_t held_syndrome = 0;      // a NAK that waits for older READ responses
   std::uint64_t response_charged = 0;  // path bytes of all responses recorded
@@ -201,6 +218,9 @@ struct alignas(64) QueuePair {
   std::uint8_t reads_outstanding = 0;
   std::uint8_t reserved[5] = {};
 
+  // States in which packets are received, and in which requests are sent.
+  bool receives() const { return state == QpState::kRtr || sends(); }
+  bool sends() const { return state == QpState::kRts || state == QpState::kSqd; }
   bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
   void set(std::uint8_t flag) { flags |= flag; }
   void clear(std::uint8_t flag) { flags &= static_cast<std::uint8_t>(~flag); }

@@ -15,7 +15,7 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
   QueuePair* found = e.find(h.dest_qp);
   if (found == nullptr) return e.counters.add(Counter::drop_no_qp);
   QueuePair& q = *found;
-  if (q.state != QpState::kRts && q.state != QpState::kRtr) return e.counters.add(Counter::drop_state);
+  if (!q.receives()) return e.counters.add(Counter::drop_state);
   if (e.path_of(q).attr.peer != p.source) return e.counters.add(Counter::drop_source);
   if ((h.pkey & 0x7FFFU) != 0x7FFFU) return e.counters.add(Counter::drop_pkey);
   const RcOpcode op = rc_opcode(h.opcode);
@@ -25,6 +25,7 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
     case RcKind::kSend:
     case RcKind::kWrite:
     case RcKind::kRead:
+    case RcKind::kAtomic:
       if (q.rx_mode != mode) {
         if (q.rx_mode != kUnpinned || !mode_known(h.mode)) return e.counters.add(Counter::drop_mode);
         // The requester's first packet fixes the half-connection's mode (DESIGN §4.3, "Modes").
@@ -40,7 +41,7 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
       rc_on_request(e, q, index, p, op, congestion, sink);
       break;
     case RcKind::kResponse:
-      if (mode != q.tx_mode || q.state != QpState::kRts) return e.counters.add(Counter::drop_mode);
+      if (mode != q.tx_mode || !q.sends()) return e.counters.add(Counter::drop_mode);
       rc_on_response(e, q, index, p, op, congestion, now, sink);
       break;
     case RcKind::kAck:

@@ -37,15 +37,29 @@ struct AtomicResult {
   std::uint64_t old_value = 0;
 };
 
+// An atomic's answer came: store bytes [value_offset, value_offset + length) of `value`, in the host's own
+// byte order, at `offset` bytes into `region`.
+struct ValuePlacement {
+  Qpn qpn;
+  std::uint32_t value_offset = 0;
+  std::uint32_t length = 0;
+  RegionId region;
+  std::uint64_t offset = 0;
+  std::uint64_t value = 0;
+};
+
 template <class S>
-concept Sink = requires(S& sink, const Placement& placement, const AtomicRequest& request) {
+concept Sink = requires(S& sink, const Placement& placement, const ValuePlacement& value,
+                        const AtomicRequest& request) {
   { sink.place(placement) } -> std::same_as<bool>;
+  { sink.place_value(value) } -> std::same_as<bool>;
   { sink.execute(request) } -> std::same_as<AtomicResult>;
 };
 
 // Accepts everything, does nothing: for benchmarks, the symbol gate, and worlds without bytes.
 struct NullSink {
   bool place(const Placement&) { return true; }
+  bool place_value(const ValuePlacement&) { return true; }
   AtomicResult execute(const AtomicRequest&) { return {true, 0}; }
 };
 static_assert(Sink<NullSink>);

@@ -37,6 +37,7 @@ enum : std::uint8_t {  // access rights of a region or a queue pair
   kRemoteWrite = 2,
   kRemoteRead = 4,
   kRemoteAtomic = 8,
+  kMwBind = 16,  // memory windows may be bound to the region
 };
 
 enum class WcStatus : std::uint8_t {
@@ -75,6 +76,17 @@ struct Sge {
   Key lkey{};
 };
 
+enum class WindowType : std::uint8_t { k1 = 1, k2 = 2 };
+
+// Opens part of a region to remote use under the window's key, whose low eight bits the poster chooses.
+struct WindowBind {
+  Key window{};
+  Key region{};
+  std::uint64_t address = 0;
+  std::uint64_t length = 0;  // 0: a type 1 window gives its rights up
+  std::uint8_t access = 0;
+};
+
 struct SendWr {
   std::uint64_t wr_id = 0;
   std::span<const Sge> sges;  // with kSendInline: lengths count, keys do not
@@ -85,6 +97,7 @@ struct SendWr {
   Key rkey{};
   std::uint64_t compare_or_add = 0;
   std::uint64_t swap = 0;
+  WindowBind bind;  // kBindWindow
 };
 
 struct RecvWr {
@@ -121,6 +134,13 @@ struct QpInit {
   CqId recv_cq{};
   QpCaps caps;
   bool signal_all = false;
+  SrqId srq = kNoSrq;  // then the queue pair has no receive queue of its own
+};
+
+struct SrqCaps {
+  std::uint32_t max_wr = 16;
+  std::uint32_t max_sge = 1;
+  std::uint32_t limit = 0;  // raise kSrqLimit once when fewer are left; 0 never
 };
 
 enum : std::uint32_t {  // attribute bits, wire-reference §2.5
@@ -164,6 +184,8 @@ struct QpAttr {
   std::uint8_t timeout = 14;        // 4.096 us x 2^timeout; 0 never
   std::uint8_t retry_count = 7;
   std::uint8_t rnr_retry = 7;  // 7 means for ever
+  bool sqd_notify = false;     // kAttrSqdNotify: raise kSqDrained
+  bool sq_draining = false;    // query only
 };
 
 enum class EventKind : std::uint8_t {
@@ -174,12 +196,15 @@ enum class EventKind : std::uint8_t {
   kQpAccessError,
   kCommEstablished,
   kSqDrained,
+  kSrqLimit,        // a shared receive queue fell below its limit
+  kLastWqeReached,  // a failed queue pair holds no more receives of its shared queue
 };
 
 struct Event {
   EventKind kind = EventKind::kCompletion;
   CqId cq{};
   Qpn qpn = kNoQpn;
+  SrqId srq = kNoSrq;
 };
 
 }  // namespace weft

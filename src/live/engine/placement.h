@@ -5,6 +5,7 @@
 // before its last eight, and those with one store (x86 keeps the order of stores; elsewhere the fence
 // does). memcpy alone promises no order and does write its tail early.
 #pragma once
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -38,6 +39,13 @@ struct MemorySink {
 
   bool place(const Placement& p) {
     copy_in_order(regions[p.region.v] + p.offset, payloads[p.packet] + p.payload_offset, p.length);
+    return true;
+  }
+
+  bool place_value(const ValuePlacement& v) {
+    std::array<std::uint8_t, sizeof v.value> bytes;
+    std::memcpy(bytes.data(), &v.value, sizeof v.value);
+    copy_in_order(regions[v.region.v] + v.offset, bytes.data() + v.value_offset, v.length);
     return true;
   }
 

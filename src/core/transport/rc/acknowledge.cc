@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/transport/engine.h"
+#include "core/transport/rc/opcodes.h"
 
 namespace weft {
 namespace {
@@ -32,7 +33,7 @@ void sample_rtt(Engine& e, QueuePair& q, Seq to, Time now) {
   }
 }
 
-bool is_read(const SendWqe& w) { return w.opcode == WrOpcode::kRead; }
+bool is_read(const SendWqe& w) { return has_response(w.opcode); }
 
 WcOpcode wc_opcode(WrOpcode op) {
   switch (op) {
@@ -41,6 +42,14 @@ WcOpcode wc_opcode(WrOpcode op) {
       return WcOpcode::kWrite;
     case WrOpcode::kRead:
       return WcOpcode::kRead;
+    case WrOpcode::kCompareSwap:
+      return WcOpcode::kCompareSwap;
+    case WrOpcode::kFetchAdd:
+      return WcOpcode::kFetchAdd;
+    case WrOpcode::kBindWindow:
+      return WcOpcode::kBindWindow;
+    case WrOpcode::kLocalInvalidate:
+      return WcOpcode::kLocalInvalidate;
     default:
       return WcOpcode::kSend;
   }
@@ -113,7 +122,7 @@ void rc_advance(Engine& e, QueuePair& q, Seq to, Time now) {
   std::uint64_t charged = c.post_charged;
   while (q.sq_acked != q.sq_tail) {
     const SendWqe& w = e.send_wqe(c, q.sq_acked);
-    if (w.first + w.packets > to) {
+    if (w.first + w.packets > to || (is_local(w.opcode) && !w.executed)) {
       charged =
           w.charged_before + (is_read(w) ? 0 : e.charge(w.length, q.mtu, to > w.first ? to - w.first : 0));
       break;
@@ -180,6 +189,7 @@ void rc_implied_nak(Engine& e, QueuePair& q, Time now) {
 
 void rc_complete_requests(Engine& e, QueuePair& q, Time now) {
   ColdQueuePair& c = e.cold(q);
+  if (q.sq_send != q.sq_tail && is_local(e.send_wqe(c, q.sq_send).opcode)) rc_run_local(e, q, now);
   while (q.sq_head != q.sq_acked) {
     const SendWqe& w = e.send_wqe(c, q.sq_head);
     if (is_read(w) && e.tx_selective(q) &&
@@ -196,8 +206,9 @@ void rc_complete_requests(Engine& e, QueuePair& q, Time now) {
     }
     ++q.sq_head;
   }
-  if ((q.rx_flags & kSendStopped) != 0 && q.sq_head == q.sq_send)
+  if ((q.rx_flags & kSendStopped) != 0 && q.sq_head == c.stop_slot)
     rc_fail(e, q, c.stop_status, q.sq_head, now);
+  if (q.state == QpState::kSqd) rc_check_drained(e, q);
 }
 
 void rc_reads_progress(Engine& e, QueuePair& q, Seq reached, Time now) {
@@ -221,7 +232,7 @@ void rc_reads_progress(Engine& e, QueuePair& q, Seq reached, Time now) {
 }
 
 void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
-  if (q.state != QpState::kRts) {
+  if (!q.sends()) {
     e.counters.add(Counter::drop_state);
     return;
   }
@@ -244,15 +255,15 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
   const bool moved = to > s.una;
   if (!rc_acknowledge(e, q, to, now)) {
     const bool ended = h.syndrome > wire::kSyndromeNakSequence;
-    if (q.state == QpState::kRts && ended && s.una == to) {
+    if (q.sends() && ended && s.una == to) {
       on_error_nak(e, q, h.syndrome, rc_slot_of(e, q, to), now);
-    } else if (q.state == QpState::kRts && !ended) {
+    } else if (q.sends() && !ended) {
       rc_implied_nak(e, q, now);
     }
-    if (q.state == QpState::kRts) e.make_ready(q);
+    if (q.sends()) e.make_ready(q);
     return;
   }
-  if (q.state != QpState::kRts) return;
+  if (!q.sends()) return;
   if (!positive) {
     if ((h.syndrome & 0xE0U) == wire::kSyndromeRnr) {
       if (q.requests_out.outstanding()) on_rnr(e, q, h, now);
@@ -294,7 +305,7 @@ void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time
     e.cold(q).response_base = now;
   }
   rc_reads_drained(e, q);
-  if (q.state == QpState::kRtr || q.state == QpState::kRts) e.make_ready(q);
+  if (q.receives()) e.make_ready(q);
 }
 
 }  // namespace weft

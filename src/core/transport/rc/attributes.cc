@@ -23,6 +23,13 @@ constexpr Transition kRcTransitions[] = {
      kAttrCurrentState | kAttrAltPath | kAttrAccess | kAttrMinRnrTimer | kAttrPathMigState},
     {QpState::kRts, QpState::kRts, 0,
      kAttrCurrentState | kAttrAccess | kAttrAltPath | kAttrPathMigState | kAttrMinRnrTimer},
+    {QpState::kRts, QpState::kSqd, 0, kAttrSqdNotify},
+    {QpState::kSqd, QpState::kSqd, 0,
+     kAttrPort | kAttrPath | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic |
+         kAttrMaxDestRdAtomic | kAttrAltPath | kAttrAccess | kAttrPkeyIndex | kAttrMinRnrTimer |
+         kAttrPathMigState},
+    {QpState::kSqd, QpState::kRts, 0,
+     kAttrCurrentState | kAttrAltPath | kAttrAccess | kAttrMinRnrTimer | kAttrPathMigState},
 };
 
 Outcome<void> check_mask(const QueuePair& q, const QpAttr& attr, std::uint32_t mask) {
@@ -40,7 +47,7 @@ Outcome<void> check_mask(const QueuePair& q, const QpAttr& attr, std::uint32_t m
       return fail(Errc::kInvalid);
     return {};
   }
-  return fail(to == QpState::kSqd ? Errc::kUnsupported : Errc::kInvalid);
+  return fail(Errc::kInvalid);
 }
 
 Outcome<void> check_values(const Engine& e, const QpAttr& a, std::uint32_t mask) {
@@ -79,11 +86,13 @@ void reset(Engine& e, QueuePair& q) {
   fresh.init = c.init;
   fresh.sq = std::move(c.sq);
   fresh.sq_sges = std::move(c.sq_sges);
+  fresh.sq_operands = std::move(c.sq_operands);
   fresh.rq = std::move(c.rq);
   fresh.rq_sges = std::move(c.rq_sges);
   fresh.sq_mask = c.sq_mask;
   fresh.rq_mask = c.rq_mask;
   c = std::move(fresh);
+  e.keys.unbind_all(qpn);
 }
 
 void to_rtr(Engine& e, QueuePair& q, const QpAttr& a) {
@@ -126,7 +135,41 @@ void store(QpAttr& to, const QpAttr& a, std::uint32_t mask) {
   if ((mask & kAttrAccess) != 0) to.access = a.access;
 }
 
+// Attributes that only SQD may change: nothing may be on its way that was counted under the old ones.
+Outcome<void> check_drained(QueuePair& q, std::uint32_t mask) {
+  if ((mask & (kAttrPath | kAttrMaxRdAtomic | kAttrMaxDestRdAtomic)) == 0) return {};
+  const bool responding = q.responses_owed > 0 || q.served.outstanding() || q.requests.held > 0;
+  if (!rc_drained(q) || responding) return fail(Errc::kBusy);
+  return {};
+}
+
+void apply_drained(Engine& e, QueuePair& q, const QpAttr& a, std::uint32_t mask) {
+  ColdQueuePair& c = e.cold(q);
+  if ((mask & kAttrPath) != 0) q.path = a.path;
+  if ((mask & kAttrMaxRdAtomic) != 0) {
+    c.issued_mask = ring_mask(a.max_rd_atomic);
+    c.issued = std::make_unique<ReadIssued[]>(static_cast<std::size_t>(c.issued_mask) + 1);
+    c.issued_head = c.issued_tail = 0;
+  }
+  if ((mask & kAttrMaxDestRdAtomic) != 0) {
+    c.served_mask = ring_mask(a.max_dest_rd_atomic);
+    c.served = std::make_unique<ReadServed[]>(static_cast<std::size_t>(c.served_mask) + 1);
+    c.served_head = c.served_tail;
+  }
+}
+
 }  // namespace
+
+bool rc_drained(const QueuePair& q) {
+  return q.sq_head == q.sq_send && q.send_offset == 0 && !q.requests_out.outstanding() &&
+         q.reads_outstanding == 0;
+}
+
+void rc_check_drained(Engine& e, QueuePair& q) {
+  if ((q.rx_flags & kDrainNotify) == 0 || !rc_drained(q)) return;
+  q.rx_flags &= static_cast<std::uint8_t>(~kDrainNotify);
+  e.raise({EventKind::kSqDrained, {}, q.qpn});
+}
 
 Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32_t mask, Time now) {
   if (auto ok = check_mask(q, attr, mask); !ok) return ok;
@@ -141,6 +184,11 @@ Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32
     rc_enter_error(e, q);
     return {};
   }
+  const bool draining = from == QpState::kSqd && to == QpState::kSqd;
+  if (draining) {
+    if (auto ok = check_drained(q, mask); !ok) return ok;
+    apply_drained(e, q, attr, mask);
+  }
   ColdQueuePair& c = e.cold(q);
   store(c.attr, attr, mask);
   q.access = c.attr.access;
@@ -151,6 +199,15 @@ Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32
   }
   q.state = to;
   c.attr.state = to;
+  if (from == QpState::kRts && to == QpState::kSqd) {
+    if ((mask & kAttrSqdNotify) != 0 && attr.sqd_notify) q.rx_flags |= kDrainNotify;
+    rc_check_drained(e, q);
+  }
+  if (from == QpState::kSqd && to == QpState::kRts) {
+    q.rx_flags &= static_cast<std::uint8_t>(~kDrainNotify);
+    rc_complete_requests(e, q, now);  // local requests that were posted meanwhile
+    e.make_ready(q);
+  }
   return {};
 }
 

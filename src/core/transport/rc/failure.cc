@@ -39,6 +39,7 @@ void enter(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot) {
   rc_release(e, q);
   flush_sends(e, q, status, slot);
   flush_receives(e, q);
+  if (e.cold(q).init.srq != kNoSrq) e.raise({EventKind::kLastWqeReached, {}, q.qpn, e.cold(q).init.srq});
 }
 
 }  // namespace
@@ -110,6 +111,7 @@ void rc_stop_sending(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slo
   }
   q.rx_flags |= kSendStopped;
   e.cold(q).stop_status = status;
+  e.cold(q).stop_slot = slot;
 }
 
 }  // namespace weft

@@ -3,17 +3,20 @@
 #include <array>
 #include <cstdint>
 
+#include "core/verbs/types.h"
 #include "core/wire/header.h"
 
 namespace weft {
 
-enum class RcKind : std::uint8_t { kUnknown, kSend, kWrite, kRead, kResponse, kAck, kReadAck };
+enum class RcKind : std::uint8_t { kUnknown, kSend, kWrite, kRead, kAtomic, kResponse, kAck, kReadAck };
 
 struct RcOpcode {
   RcKind kind = RcKind::kUnknown;
   bool first = false;  // First or Only
   bool last = false;   // Last or Only
   bool imm = false;
+  bool invalidate = false;
+  bool atomic = false;  // of responses: an atomic's
 };
 
 constexpr std::array<RcOpcode, 32> make_rc_opcodes() {
@@ -35,6 +38,11 @@ constexpr std::array<RcOpcode, 32> make_rc_opcodes() {
   t[wire::kReadResponseMiddle] = {RcKind::kResponse, false, false, false};
   t[wire::kReadResponseLast] = {RcKind::kResponse, false, true, false};
   t[wire::kReadResponseOnly] = {RcKind::kResponse, true, true, false};
+  t[wire::kSendLastInvalidate] = {RcKind::kSend, false, true, false, true};
+  t[wire::kSendOnlyInvalidate] = {RcKind::kSend, true, true, false, true};
+  t[wire::kCompareSwap] = {RcKind::kAtomic, true, true, false};
+  t[wire::kFetchAdd] = {RcKind::kAtomic, true, true, false};
+  t[wire::kAtomicAcknowledge] = {RcKind::kResponse, true, true, false, false, true};
   t[wire::kAcknowledge] = {RcKind::kAck, false, false, false};
   t[wire::kReadAcknowledge] = {RcKind::kReadAck, false, false, false};
   return t;
@@ -43,8 +51,16 @@ inline constexpr std::array<RcOpcode, 32> kRcOpcodes = make_rc_opcodes();
 
 constexpr RcOpcode rc_opcode(std::uint8_t opcode) { return opcode < 32 ? kRcOpcodes[opcode] : RcOpcode{}; }
 
+// What a WorkRequest's answer is: READs and atomics are answered by responses, in both modes.
+constexpr bool is_atomic(WrOpcode op) { return op == WrOpcode::kCompareSwap || op == WrOpcode::kFetchAdd; }
+constexpr bool is_local(WrOpcode op) {
+  return op == WrOpcode::kBindWindow || op == WrOpcode::kLocalInvalidate;
+}
+constexpr bool has_response(WrOpcode op) { return op == WrOpcode::kRead || is_atomic(op); }
+
 // Opcode of packet k of n of a SEND or WRITE.
-constexpr std::uint8_t send_opcode(bool first, bool last, bool imm) {
+constexpr std::uint8_t send_opcode(bool first, bool last, bool imm, bool invalidate) {
+  if (last && invalidate) return first ? wire::kSendOnlyInvalidate : wire::kSendLastInvalidate;
   if (first && last) return imm ? wire::kSendOnlyImm : wire::kSendOnly;
   if (first) return wire::kSendFirst;
   if (last) return imm ? wire::kSendLastImm : wire::kSendLast;

@@ -32,6 +32,10 @@ wire::Header response_header(const QueuePair& q, const ReadServed& r, Seq seq, b
   h.dest_qp = q.remote;
   h.psn = seq.wire();
   h.opcode = response_opcode(first, last);
+  if (r.kind != ReadKind::kRead) {
+    h.opcode = wire::kAtomicAcknowledge;
+    h.va = r.value;
+  }
   if (first || last) h.set_aeth(wire::kSyndromeAck, r.msn);
   return h;
 }
@@ -111,8 +115,13 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
     const auto k = static_cast<std::uint32_t>(seq - r->first);
     const bool first = k == (selective ? 0 : r->begin);
     const bool last = k + 1 == (selective ? r->packets : r->end);
+    if (r->fault != 0) {
+      rc_nak_read(e, q, r->fault, selective ? r->request : seq);
+      break;
+    }
     const std::uint32_t payload = std::min<std::uint32_t>(q.mtu, r->length - std::min(r->length, k * q.mtu));
-    const std::uint32_t bytes = 12 + (first || last ? 4 : 0) + payload + ((0U - payload) & 3U);
+    const std::uint32_t value = r->kind == ReadKind::kRead ? 0 : 8;
+    const std::uint32_t bytes = 12 + value + (first || last ? 4 : 0) + payload + ((0U - payload) & 3U);
     const bool fresh = selective ? seq == s.max : true;
     const std::uint64_t cost = payload + e.config.path_overhead.n;
     if (selective && fresh && !e.path_of(q).admits(cost)) {
@@ -125,8 +134,8 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
     if (payload > 0) {
       RegionId region;
       std::uint64_t offset = 0;
-      const auto denied =
-          e.keys.check(r->rkey, q.pd, kRemoteRead, r->va + std::uint64_t{k} * q.mtu, payload, region, offset);
+      const auto denied = e.keys.check_remote(r->rkey, q.pd, q.qpn, kRemoteRead,
+                                              r->va + std::uint64_t{k} * q.mtu, payload, region, offset);
       if (denied != KeyTable::Denied::kNo) {
         // What is already in this burst still goes; the NAK follows it and the connection ends.
         rc_nak_read(e, q, wire::kSyndromeNakAccess, selective ? r->request : seq);

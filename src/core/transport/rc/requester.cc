@@ -18,8 +18,12 @@ namespace {
 
 constexpr std::uint64_t kMaxOutstanding = (1U << 23U) - 1U;  // wire-reference §1.10
 
-bool is_read(const SendWqe& w) { return w.opcode == WrOpcode::kRead; }
-bool has_imm(const SendWqe& w) { return w.opcode == WrOpcode::kSendImm || w.opcode == WrOpcode::kWriteImm; }
+// A READ or an atomic: one request packet, answered by numbered responses.
+bool is_read(const SendWqe& w) { return has_response(w.opcode); }
+bool has_imm(const SendWqe& w) {
+  return w.opcode == WrOpcode::kSendImm || w.opcode == WrOpcode::kWriteImm ||
+         w.opcode == WrOpcode::kSendInvalidate;
+}
 
 std::uint64_t window(const Engine& e, const QueuePair& q) {
   const std::uint64_t granted = kNoController.permit(q.controller).window_packets;
@@ -43,7 +47,7 @@ struct Draft {
   std::uint32_t numbers = 1;  // sequence numbers it takes
 };
 
-Draft draft(Engine& e, const QueuePair& q, const SendWqe& w, std::uint32_t k, Seq seq) {
+Draft draft(Engine& e, const QueuePair& q, const SendWqe& w, std::uint16_t slot, std::uint32_t k, Seq seq) {
   Draft d;
   wire::Header& h = d.packet.header;
   const bool selective = e.tx_selective(q);
@@ -55,18 +59,28 @@ Draft draft(Engine& e, const QueuePair& q, const SendWqe& w, std::uint32_t k, Se
   h.psn = seq.wire();
   std::uint32_t ext = 0;
   if (is_read(w)) {
-    h.opcode = wire::kReadRequest;
     h.va = w.remote_address + done;
     h.rkey = w.rkey;
-    h.dma_len = read_piece(e, q, w, k);
     h.bits = wire::kAckReq;
-    h.sn = selective ? w.sn : 0;
-    d.numbers = selective ? 1 : Engine::packets_for(h.dma_len, q.mtu);
-    ext = 16 + (selective ? 4 : 0);
+    h.sn = selective ? w.sn & kPsnMask : 0;
+    if (is_atomic(w.opcode)) {
+      const SendOperands& o = e.cold(q).sq_operands[slot & e.cold(q).sq_mask];
+      const bool swap = w.opcode == WrOpcode::kCompareSwap;
+      h.opcode = swap ? wire::kCompareSwap : wire::kFetchAdd;
+      h.a = swap ? o.swap : o.compare_or_add;
+      h.b = swap ? o.compare_or_add : 0;
+      ext = 28 + (selective ? 4 : 0);
+    } else {
+      h.opcode = wire::kReadRequest;
+      h.dma_len = read_piece(e, q, w, k);
+      d.numbers = selective ? 1 : Engine::packets_for(h.dma_len, q.mtu);
+      ext = 16 + (selective ? 4 : 0);
+    }
   } else {
     const bool write = w.opcode == WrOpcode::kWrite || w.opcode == WrOpcode::kWriteImm;
     const bool imm = has_imm(w) && last;
-    h.opcode = write ? write_opcode(first, last, imm) : send_opcode(first, last, imm);
+    h.opcode = write ? write_opcode(first, last, imm)
+                     : send_opcode(first, last, imm, w.opcode == WrOpcode::kSendInvalidate);
     if (imm) {
       h.imm = w.imm;
       ext += 4;
@@ -108,7 +122,7 @@ bool gather(Engine& e, const ColdQueuePair& c, const SendWqe& w, std::uint16_t s
     const std::uint32_t take = std::min(length, sges[i].length - from);
     RegionId region;
     std::uint64_t offset = 0;
-    if (e.keys.check(sges[i].lkey, c.init.pd, 0, sges[i].address + from, take, region, offset) !=
+    if (e.keys.check_local(sges[i].lkey, c.init.pd, 0, sges[i].address + from, take, region, offset) !=
         KeyTable::Denied::kNo) {
       return false;
     }
@@ -123,7 +137,11 @@ bool gather(Engine& e, const ColdQueuePair& c, const SendWqe& w, std::uint16_t s
 enum class Gate : std::uint8_t { kOpen, kShut, kPath };
 
 Gate gate(Engine& e, QueuePair& q, const SendWqe& w, std::uint32_t k, bool fresh) {
+  if (is_local(w.opcode)) return Gate::kShut;  // behind a fence, or it would have run
   if (k == 0 && (w.flags & kSendFence) != 0 && q.reads_outstanding > 0) return Gate::kShut;
+  // What was sent before may always be sent again.
+  if (fresh && (q.rx_flags & kSendStopped) != 0) return Gate::kShut;
+  if (k == 0 && fresh && q.state == QpState::kSqd) return Gate::kShut;
   const Path& path = e.path_of(q);
   if (is_read(w)) {
     if (fresh || !e.tx_selective(q)) {
@@ -144,6 +162,7 @@ void advance_cursor(Engine& e, QueuePair& q, ColdQueuePair& c, std::uint32_t num
   q.requests_out.nxt += numbers;
   q.send_offset += numbers;
   while (q.sq_send != q.sq_tail && q.send_offset >= e.send_wqe(c, q.sq_send).packets) {
+    if (is_local(e.send_wqe(c, q.sq_send).opcode) && !e.send_wqe(c, q.sq_send).executed) break;
     q.send_offset -= e.send_wqe(c, q.sq_send).packets;
     ++q.sq_send;
   }
@@ -152,6 +171,12 @@ void advance_cursor(Engine& e, QueuePair& q, ColdQueuePair& c, std::uint32_t num
 void seek(Engine& e, QueuePair& q, ColdQueuePair& c, Seq to) {
   q.requests_out.nxt = to;
   q.sq_send = rc_slot_of(e, q, to);
+  // The search passes over requests that send nothing; those that have not run yet are still ahead.
+  while (q.sq_send != q.sq_acked) {
+    const SendWqe& before = e.send_wqe(c, static_cast<std::uint16_t>(q.sq_send - 1));
+    if (!is_local(before.opcode) || before.executed) break;
+    --q.sq_send;
+  }
   q.send_offset =
       q.sq_send == q.sq_tail ? 0 : static_cast<std::uint32_t>(to - e.send_wqe(c, q.sq_send).first);
 }
@@ -168,17 +193,22 @@ void record_read(Engine& e, QueuePair& q, ColdQueuePair& c, const SendWqe& w, st
 
 }  // namespace
 
-Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, Time) {
+Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, Time now) {
   ColdQueuePair& c = e.cold(q);
-  if (q.state != QpState::kRts && q.state != QpState::kErr) return fail(Errc::kInvalid);
+  if (!q.sends() && q.state != QpState::kErr) return fail(Errc::kInvalid);
   if (static_cast<std::uint16_t>(q.sq_tail - q.sq_head) > c.sq_mask) return fail(Errc::kNoMemory);
-  const bool read = wr.opcode == WrOpcode::kRead;
+  const bool read = has_response(wr.opcode);
   switch (wr.opcode) {
     case WrOpcode::kWrite:
     case WrOpcode::kWriteImm:
     case WrOpcode::kSend:
     case WrOpcode::kSendImm:
     case WrOpcode::kRead:
+    case WrOpcode::kCompareSwap:
+    case WrOpcode::kFetchAdd:
+    case WrOpcode::kSendInvalidate:
+    case WrOpcode::kLocalInvalidate:
+    case WrOpcode::kBindWindow:
       break;
     default:
       return fail(Errc::kUnsupported);
@@ -190,6 +220,13 @@ Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, T
   if (length > (1ULL << 31U) || (in_line && (length > c.init.caps.max_inline || read)))
     return fail(Errc::kInvalid);
 
+  const bool local = is_local(wr.opcode);
+  if (local && !wr.sges.empty()) return fail(Errc::kInvalid);
+  if (is_atomic(wr.opcode)) {
+    if (length != 8) return fail(Errc::kInvalid);
+    c.sq_operands[q.sq_tail & c.sq_mask] = {wr.compare_or_add, wr.swap};
+  }
+
   SendWqe& w = e.send_wqe(c, q.sq_tail);
   w = {};
   w.wr_id = wr.wr_id;
@@ -200,6 +237,12 @@ Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, T
   w.opcode = wr.opcode;
   w.flags = wr.flags;
   w.sge_count = static_cast<std::uint8_t>(wr.sges.size());
+  if (wr.opcode == WrOpcode::kBindWindow) {
+    w.rkey = wr.bind.window;
+    w.imm = wr.bind.region.v;
+    w.remote_address = wr.bind.address;
+    c.sq_operands[q.sq_tail & c.sq_mask] = {wr.bind.length, wr.bind.access};
+  }
   if (!in_line) {
     std::copy(wr.sges.begin(), wr.sges.end(),
               &c.sq_sges[static_cast<std::size_t>(q.sq_tail & c.sq_mask) * c.init.caps.max_send_sge]);
@@ -214,7 +257,7 @@ Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, T
   }
   const std::uint32_t packets = Engine::packets_for(w.length, q.mtu);
   const bool selective = e.tx_selective(q);
-  w.packets = read && selective ? 1 : packets;
+  w.packets = local ? 0 : read && selective ? 1 : packets;
   w.first = c.post_seq;
   w.charged_before = c.post_charged;
   c.post_seq += w.packets;
@@ -222,12 +265,13 @@ Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, T
     w.sn = c.post_read_sn++;
     w.first_response = c.post_response;
     c.post_response += packets;
-  } else {
+  } else if (!local) {
     c.post_charged += e.charge(w.length, q.mtu, w.packets);
     if (wr.opcode != WrOpcode::kWrite) w.sn = c.post_recv_sn++;
   }
   const std::uint32_t slot = q.sq_tail & c.sq_mask;
   ++q.sq_tail;
+  if (local) rc_complete_requests(e, q, now);
   e.make_ready(q);
   return slot;
 }
@@ -270,7 +314,7 @@ void rc_rewind(Engine& e, QueuePair& q) {
 }
 
 bool rc_requests_sendable(Engine& e, QueuePair& q) {
-  if (q.state != QpState::kRts || q.has(kRnrWaiting) || (q.rx_flags & kSendStopped) != 0) return false;
+  if (!q.sends() || q.has(kRnrWaiting)) return false;
   SendStream& s = q.requests_out;
   if ((q.rx_flags & kResendRequest) != 0) return true;
   if ((s.flags & kInRecovery) != 0) {
@@ -294,7 +338,7 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
     q.rx_flags &= static_cast<std::uint8_t>(~kResendRequest);
     if (c.issued_head != c.issued_tail) {
       const ReadIssued& r = c.issued[c.issued_head & c.issued_mask];
-      const Draft d = draft(e, q, e.send_wqe(c, r.slot), r.packet, r.request);
+      const Draft d = draft(e, q, e.send_wqe(c, r.slot), r.slot, r.packet, r.request);
       e.burst_packets[0] = d.packet;
       e.burst_packets[0].retransmission = true;
       e.counters.add(Counter::tx_packets);
@@ -335,7 +379,7 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       if (g == Gate::kPath && n == 0) e.wait_for_path(q);
       if (g != Gate::kOpen) break;
     }
-    Draft d = draft(e, q, w, k, seq);
+    Draft d = draft(e, q, w, slot, k, seq);
     if (n > 0 && d.bytes > frame) break;  // one frame size; only the last may be shorter
     if (n > 0 && total + d.bytes > budget.bytes) break;
     if (segments + w.sge_count > e.burst_segments.size()) break;
@@ -356,7 +400,7 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
     } else {
       if (is_read(w) && (fresh || !e.tx_selective(q)))
-        record_read(e, q, c, w, slot, k, seq, d.packet.header.dma_len, now);
+        record_read(e, q, c, w, slot, k, seq, is_atomic(w.opcode) ? 8 : d.packet.header.dma_len, now);
       if (fresh) {
         if (!is_read(w)) {
           const std::uint64_t cost = d.packet.payload + e.config.path_overhead.n;
@@ -371,6 +415,7 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       }
       advance_cursor(e, q, c, d.numbers);
       if (s.nxt > s.max) s.max = s.nxt;
+      if (q.sq_send != q.sq_tail && is_local(e.send_wqe(c, q.sq_send).opcode)) rc_run_local(e, q, now);
     }
     e.counters.add(Counter::tx_packets);
     if (!fresh) e.counters.add(Counter::tx_retransmitted);

@@ -6,22 +6,38 @@ namespace {
 
 ReadServed& row(ColdQueuePair& c, std::uint32_t serial) { return c.served[serial & c.served_mask]; }
 
-void fill(Engine& e, QueuePair& q, ReadServed& r, const wire::Header& h, Seq seq) {
+void fill(const QueuePair& q, ReadServed& r, const wire::Header& h, Seq seq) {
   r.request = seq;
   r.va = h.va;
   r.rkey = h.rkey;
   r.length = h.dma_len;
   r.packets = Engine::packets_for(h.dma_len, q.mtu);
-  static_cast<void>(e);
+  r.executed = false;
+  r.fault = 0;
+  r.kind = ReadKind::kRead;
+  if (h.opcode == wire::kReadRequest) return;
+  r.kind = h.opcode == wire::kCompareSwap ? ReadKind::kCompareSwap : ReadKind::kFetchAdd;
+  r.swap_or_add = h.a;
+  r.value = h.b;
 }
 
 Verdict check_read(Engine& e, const QueuePair& q, const wire::Header& h) {
+  if (h.opcode != wire::kReadRequest) {
+    if ((q.access & kRemoteAtomic) == 0) return Verdict::kInvalid;
+    RegionId region;
+    std::uint64_t offset = 0;
+    if (e.keys.check_remote(h.rkey, q.pd, q.qpn, kRemoteAtomic, h.va, 8, region, offset) !=
+        KeyTable::Denied::kNo)
+      return Verdict::kAccess;
+    return h.va % 8 == 0 ? Verdict::kDone : Verdict::kInvalid;
+  }
   if ((q.access & kRemoteRead) == 0) return Verdict::kInvalid;
   if (h.dma_len == 0) return Verdict::kDone;
   if (h.dma_len > (1U << 31U)) return Verdict::kInvalid;
   RegionId region;
   std::uint64_t offset = 0;
-  return e.keys.check(h.rkey, q.pd, kRemoteRead, h.va, h.dma_len, region, offset) == KeyTable::Denied::kNo
+  return e.keys.check_remote(h.rkey, q.pd, q.qpn, kRemoteRead, h.va, h.dma_len, region, offset) ==
+                 KeyTable::Denied::kNo
              ? Verdict::kDone
              : Verdict::kAccess;
 }
@@ -41,7 +57,8 @@ void activate(QueuePair& q, ColdQueuePair& c, Engine& e, ReadServed& r) {
 
 Verdict rc_check_write(Engine& e, const QueuePair& q, std::uint64_t va, Key key, std::uint32_t length,
                        RegionId& region, std::uint64_t& offset) {
-  return e.keys.check(key, q.pd, kRemoteWrite, va, length, region, offset) == KeyTable::Denied::kNo
+  return e.keys.check_remote(key, q.pd, q.qpn, kRemoteWrite, va, length, region, offset) ==
+                 KeyTable::Denied::kNo
              ? Verdict::kDone
              : Verdict::kAccess;
 }
@@ -59,7 +76,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
       ++c.served_head;
     }
     ReadServed& r = row(c, c.served_tail++);
-    fill(e, q, r, h, seq);
+    fill(q, r, h, seq);
     r.first = seq;
     r.begin = r.next = 0;
     r.end = r.packets;
@@ -90,7 +107,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
     rc_release_served(e, q);
   }
   ReadServed& r = row(c, serial);
-  fill(e, q, r, h, seq);
+  fill(q, r, h, seq);
   r.state = ReadState::kWaiting;
   return Verdict::kDone;
 }
@@ -98,12 +115,15 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
 RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn, std::uint16_t& slot) {
   const auto ahead = static_cast<std::int32_t>((sn - q.recv_sn) << 8U) >> 8;
   const auto posted = static_cast<std::uint16_t>(q.rq_tail - q.rq_head);
-  if (ahead < 0 || ahead >= posted) return nullptr;
+  if (ahead < 0) return nullptr;
+  for (auto bound = posted; ahead >= bound; ++bound) {
+    if (!rc_take_shared(e, q)) return nullptr;
+  }
   slot = static_cast<std::uint16_t>(q.rq_head + ahead);
   return &e.recv_wqe(e.cold(q), slot);
 }
 
-void rc_settle(Engine& e, QueuePair& q) {
+bool rc_settle(Engine& e, QueuePair& q) {
   ColdQueuePair& c = e.cold(q);
   while (q.rq_head != q.rq_tail) {
     const RecvWqe& r = e.recv_wqe(c, q.rq_head);
@@ -112,6 +132,10 @@ void rc_settle(Engine& e, QueuePair& q) {
     done.wr_id = r.wr_id;
     done.opcode = (r.flags & kRecvWriteImm) != 0 ? WcOpcode::kReceiveWriteImm : WcOpcode::kReceive;
     done.flags = (r.flags & kRecvWithImm) != 0 ? kWcWithImm : 0;
+    if ((r.flags & kRecvInvalidate) != 0) {
+      done.flags = kWcWithInvalidate;
+      if (!e.keys.invalidate({r.imm}, q.qpn)) done.status = WcStatus::kRemoteInvalidRequest;
+    }
     done.byte_len = r.byte_len;
     done.imm = r.imm;
     done.qpn = q.qpn;
@@ -119,21 +143,28 @@ void rc_settle(Engine& e, QueuePair& q) {
     e.complete(c.init.recv_cq, done, (r.flags & kRecvSolicited) != 0);
     ++q.rq_head;
     ++q.recv_sn;
+    if (done.status != WcStatus::kSuccess) {
+      rc_enter_error(e, q);
+      return false;
+    }
   }
-  if (!e.rx_selective(q)) return;
+  if (!e.rx_selective(q)) return false;
   bool more = false;
+  bool atomics = false;
   while (c.served_tail - c.served_head <= c.served_mask) {
     ReadServed& r = row(c, c.served_tail);
     if (r.state != ReadState::kWaiting || r.request >= q.requests.expected) break;
     activate(q, c, e, r);
     more = true;
+    atomics = atomics || r.kind != ReadKind::kRead;
   }
   if (more) e.make_ready(q);
+  return atomics;
 }
 
 void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, Seq seq, bool congestion) {
   ColdQueuePair& c = e.cold(q);
-  if (kind != RcKind::kRead) {
+  if (kind != RcKind::kRead && kind != RcKind::kAtomic) {
     if (e.rx_selective(q) || (h.bits & wire::kAckReq) != 0 || seq + 1 == q.requests.expected) {
       rc_schedule_ack(e, q, congestion);
     }
@@ -154,6 +185,7 @@ void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, S
   for (std::uint32_t i = c.served_head; i != c.served_tail; ++i) {
     ReadServed& r = row(c, i);
     if (seq < r.first || seq >= r.first + r.packets) continue;
+    if ((r.kind != ReadKind::kRead) != (kind == RcKind::kAtomic)) break;
     const auto k = static_cast<std::uint32_t>(seq - r.first);
     const std::uint64_t skip = std::uint64_t{k} * q.mtu;
     if (h.va != r.va + skip || h.rkey != r.rkey ||

@@ -39,15 +39,16 @@ Verdict rc_check_write(Engine& e, const QueuePair& q, std::uint64_t va, Key key,
 Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h,
                        Seq seq);  // irn: row by serial number; roce: next row
 void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, Seq seq, bool congestion);
-void rc_settle(Engine& e, QueuePair& q);  // complete receives and activate READs that expected has passed
+// Completes receives and activates READs and atomics that `expected` has passed. True: atomics among them.
+bool rc_settle(Engine& e, QueuePair& q);
 void rc_refuse(Engine& e, QueuePair& q, Verdict v);  // answer a failure at the expected number
 RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn,
                         std::uint16_t& slot);  // irn: by receive number
 
-// Scatters `length` bytes of packet `index` at `at` bytes into a list of local pieces.
-template <Sink S>
+// Walks `length` bytes at `at` bytes into a list of local pieces: put(region, offset, bytes done, bytes).
+template <class Put>
 Verdict rc_scatter(Engine& e, const QueuePair& q, const Sge* sges, std::uint32_t count, std::uint64_t at,
-                   std::uint32_t length, std::uint32_t index, S& sink) {
+                   std::uint32_t length, Put put) {
   std::uint32_t from = 0;
   for (std::uint32_t i = 0; i < count && length > 0; ++i) {
     if (at >= sges[i].length) {
@@ -55,21 +56,47 @@ Verdict rc_scatter(Engine& e, const QueuePair& q, const Sge* sges, std::uint32_t
       continue;
     }
     const auto take = static_cast<std::uint32_t>(std::min<std::uint64_t>(length, sges[i].length - at));
-    Placement p;
-    p.qpn = q.qpn;
-    p.packet = index;
-    p.payload_offset = from;
-    p.length = take;
-    if (e.keys.check(sges[i].lkey, q.pd, kLocalWrite, sges[i].address + at, take, p.region, p.offset) !=
+    RegionId region;
+    std::uint64_t offset = 0;
+    if (e.keys.check_local(sges[i].lkey, q.pd, kLocalWrite, sges[i].address + at, take, region, offset) !=
         KeyTable::Denied::kNo) {
       return Verdict::kLocalFault;
     }
-    if (!sink.place(p)) return Verdict::kLocalFault;
+    if (!put(region, offset, from, take)) return Verdict::kLocalFault;
     from += take;
     length -= take;
     at = 0;
   }
   return length == 0 ? Verdict::kDone : Verdict::kLocalLength;
+}
+
+// Payload bytes of packet `index` into local pieces.
+template <Sink S>
+Verdict rc_scatter_payload(Engine& e, const QueuePair& q, const Sge* sges, std::uint32_t count,
+                           std::uint64_t at, std::uint32_t length, std::uint32_t index, S& sink) {
+  return rc_scatter(e, q, sges, count, at, length,
+                    [&](RegionId region, std::uint64_t offset, std::uint32_t from, std::uint32_t take) {
+                      return sink.place({q.qpn, index, from, take, region, offset});
+                    });
+}
+
+// Executes the atomics that have become active since `from`; what they found goes into their rows.
+template <Sink S>
+void rc_execute_atomics(Engine& e, QueuePair& q, S& sink) {
+  ColdQueuePair& c = e.cold(q);
+  for (std::uint32_t i = c.served_head; i != c.served_tail; ++i) {
+    ReadServed& r = c.served[i & c.served_mask];
+    if (r.kind == ReadKind::kRead || r.executed || r.state != ReadState::kActive) continue;
+    AtomicRequest a{q.qpn, {}, 0, r.kind == ReadKind::kCompareSwap, r.value, r.swap_or_add};
+    const bool allowed = e.keys.check_remote(r.rkey, q.pd, q.qpn, kRemoteAtomic, r.va, 8, a.region,
+                                             a.offset) == KeyTable::Denied::kNo;
+    const AtomicResult result = allowed ? sink.execute(a) : AtomicResult{};
+    if (!result.ok) {
+      r.fault = allowed ? wire::kSyndromeNakOperation : wire::kSyndromeNakAccess;
+    }
+    r.value = result.old_value;
+    r.executed = true;
+  }
 }
 
 template <Sink S>
@@ -95,12 +122,13 @@ Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode
   if (op.last ? p.payload > q.mtu || (!op.first && p.payload == 0) : p.payload != q.mtu)
     return Verdict::kInvalid;
   const bool needs_receive = kind == Inbound::kSend ? op.first : op.imm;
-  if (needs_receive && q.rq_head == q.rq_tail) return Verdict::kNoReceive;
+  if (needs_receive && q.rq_head == q.rq_tail && !rc_take_shared(e, q)) return Verdict::kNoReceive;
   ColdQueuePair& c = e.cold(q);
   if (kind == Inbound::kSend) {
     const std::uint32_t at = op.first ? 0 : q.inbound_left;
     const RecvWqe& r = e.recv_wqe(c, q.rq_head);
-    const Verdict v = rc_scatter(e, q, e.recv_sges(c, q.rq_head), r.sge_count, at, p.payload, index, sink);
+    const Verdict v =
+        rc_scatter_payload(e, q, e.recv_sges(c, q.rq_head), r.sge_count, at, p.payload, index, sink);
     if (v != Verdict::kDone) return v;
     q.inbound_left = at + p.payload;
     if (op.last) e.recv_wqe(c, q.rq_head).byte_len = q.inbound_left;
@@ -129,6 +157,7 @@ Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode
     RecvWqe& r = e.recv_wqe(c, q.rq_head);
     r.end = q.requests.expected;
     r.flags = static_cast<std::uint8_t>(kRecvEnded | (op.imm ? kRecvWithImm : 0) |
+                                        (op.invalidate ? kRecvInvalidate : 0) |
                                         (kind == Inbound::kWrite ? kRecvWriteImm : 0) |
                                         ((h.bits & wire::kSolicited) != 0 ? kRecvSolicited : 0));
     r.imm = h.imm;
@@ -160,7 +189,8 @@ Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode 
   } else {
     const ColdQueuePair& c = e.cold(q);
     const std::uint64_t at = std::uint64_t{h.psn_offset} * q.mtu;
-    const Verdict v = rc_scatter(e, q, e.recv_sges(c, slot), r->sge_count, at, p.payload, index, sink);
+    const Verdict v =
+        rc_scatter_payload(e, q, e.recv_sges(c, slot), r->sge_count, at, p.payload, index, sink);
     if (v != Verdict::kDone) return v;
   }
   if (op.last && consumes) {
@@ -168,9 +198,9 @@ Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode 
     r->byte_len = h.psn_offset * q.mtu + p.payload;
     r->imm = h.imm;
     r->end = seq;
-    r->flags =
-        static_cast<std::uint8_t>(kRecvEnded | (op.imm ? kRecvWithImm : 0) | (write ? kRecvWriteImm : 0) |
-                                  ((h.bits & wire::kSolicited) != 0 ? kRecvSolicited : 0));
+    r->flags = static_cast<std::uint8_t>(kRecvEnded | (op.imm ? kRecvWithImm : 0) |
+                                         (write ? kRecvWriteImm : 0) | (op.invalidate ? kRecvInvalidate : 0) |
+                                         ((h.bits & wire::kSolicited) != 0 ? kRecvSolicited : 0));
   }
   return Verdict::kDone;
 }
@@ -178,7 +208,7 @@ Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode 
 template <Sink S>
 Verdict rc_accept(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode op, Seq seq, std::uint32_t index,
                   S& sink) {
-  if (op.kind == RcKind::kRead) return rc_record_read(e, q, p.header, seq);
+  if (op.kind == RcKind::kRead || op.kind == RcKind::kAtomic) return rc_record_read(e, q, p.header, seq);
   return e.rx_selective(q) ? rc_place_irn(e, q, p, op, seq, index, sink)
                            : rc_place_roce(e, q, p, op, index, sink);
 }
@@ -194,8 +224,10 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
     if (v != Verdict::kDone) return rc_refuse(e, q, v);
     e.counters.add(Counter::rx_in_order);
     q.rx_flags &= static_cast<std::uint8_t>(~kNakSent);
-    if (op.kind == RcKind::kRead && !selective) {
+    const bool answered = op.kind == RcKind::kRead || op.kind == RcKind::kAtomic;
+    if (answered && !selective) {
       // Its responses use up numbers too, and acknowledge everything before them.
+      if (op.kind == RcKind::kAtomic) rc_execute_atomics(e, q, sink);
       q.requests.expected += Engine::packets_for(h.dma_len, q.mtu);
       q.rx_msn = (q.rx_msn + 1) & kPsnMask;
       q.clear(kAckQueued);
@@ -204,7 +236,8 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
     }
     const Advance moved = receive_in_order(e.pool, q.requests, op.last);
     q.rx_msn = (q.rx_msn + moved.messages) & kPsnMask;
-    if (moved.messages > 0) rc_settle(e, q);
+    if (moved.messages > 0 && rc_settle(e, q)) rc_execute_atomics(e, q, sink);
+    if (q.state == QpState::kErr) return;  // an invalidation was refused
     if (selective || (h.bits & wire::kAckReq) != 0) rc_schedule_ack(e, q, congestion);
     return;
   }

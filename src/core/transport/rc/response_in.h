@@ -23,46 +23,58 @@ inline const ReadIssued* rc_find_issued(const ColdQueuePair& c, Seq seq) {
 // Places one response of READ `r`; false and the queue pair is in error when the sink list refuses it.
 template <Sink S>
 bool rc_place_response(Engine& e, QueuePair& q, const ReadIssued& r, Seq seq, const wire::RxPacket& p,
-                       std::uint32_t index, Time now, S& sink, bool& fits) {
+                       RcOpcode op, std::uint32_t index, Time now, S& sink, bool& fits) {
   ColdQueuePair& c = e.cold(q);
   const SendWqe& w = e.send_wqe(c, r.slot);
+  if (op.atomic != is_atomic(w.opcode)) {
+    rc_fail(e, q, WcStatus::kBadResponse, r.slot, now);
+    return false;
+  }
+  if (op.atomic) {
+    const auto put = [&](RegionId region, std::uint64_t offset, std::uint32_t from, std::uint32_t take) {
+      return sink.place_value({q.qpn, from, take, region, offset, p.header.va});
+    };
+    if (rc_scatter(e, q, e.send_sges(c, r.slot), w.sge_count, 0, 8, put) == Verdict::kDone) return true;
+    rc_fail(e, q, WcStatus::kLocalProtection, r.slot, now);
+    return false;
+  }
   const std::uint64_t at = (std::uint64_t{r.packet} + (seq - r.first)) * q.mtu;
   fits = p.payload == std::min<std::uint64_t>(q.mtu, w.length - std::min<std::uint64_t>(at, w.length));
   if (!fits) return false;
-  const Verdict v = rc_scatter(e, q, e.send_sges(c, r.slot), w.sge_count, at, p.payload, index, sink);
+  const Verdict v = rc_scatter_payload(e, q, e.send_sges(c, r.slot), w.sge_count, at, p.payload, index, sink);
   if (v == Verdict::kDone) return true;
   rc_fail(e, q, WcStatus::kLocalProtection, r.slot, now);
   return false;
 }
 
 template <Sink S>
-void rc_response_roce(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, Time now,
-                      S& sink) {
+void rc_response_roce(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, RcOpcode op,
+                      Time now, S& sink) {
   SendStream& s = q.requests_out;
   const Seq seq = expand(p.header.psn, s.una);
   if (seq < s.una || seq >= s.max) return e.counters.add(Counter::drop_stale);
   if (!rc_acknowledge(e, q, seq, now)) {
     if ((s.flags & kRewound) != 0) e.counters.add(Counter::drop_stale);
     rc_implied_nak(e, q, now);
-    if (q.state == QpState::kRts) e.make_ready(q);
+    if (q.sends()) e.make_ready(q);
     return;
   }
   const ReadIssued* r = rc_find_issued(e.cold(q), seq);
   if (r == nullptr) return e.counters.add(Counter::drop_malformed);
   bool fits = true;
-  if (!rc_place_response(e, q, *r, seq, p, index, now, sink, fits)) {
+  if (!rc_place_response(e, q, *r, seq, p, op, index, now, sink, fits)) {
     if (!fits) e.counters.add(Counter::drop_malformed);
     return;
   }
   rc_advance(e, q, seq + 1, now);
   rc_reads_progress(e, q, seq + 1, now);
   rc_complete_requests(e, q, now);
-  if (q.state == QpState::kRts) e.make_ready(q);
+  if (q.sends()) e.make_ready(q);
 }
 
 template <Sink S>
-void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, bool congestion,
-                     Time now, S& sink) {
+void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, RcOpcode op,
+                     bool congestion, Time now, S& sink) {
   ColdQueuePair& c = e.cold(q);
   RecvStream& in = c.responses;
   const Seq seq = expand(p.header.psn, in.expected);
@@ -85,7 +97,7 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
   }
   const ReadIssued* r = rc_find_issued(c, seq);
   bool fits = true;
-  if (r == nullptr || !rc_place_response(e, q, *r, seq, p, index, now, sink, fits)) {
+  if (r == nullptr || !rc_place_response(e, q, *r, seq, p, op, index, now, sink, fits)) {
     if (r == nullptr || !fits) e.counters.add(Counter::drop_malformed);
     if (in.held == 0) release_block(e.pool, in.block);
     return;
@@ -103,16 +115,16 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
   rc_reads_progress(e, q, in.expected, now);
   if (implied > q.requests_out.una) rc_advance(e, q, implied, now);
   rc_complete_requests(e, q, now);
-  if (q.state == QpState::kRts) e.make_ready(q);
+  if (q.sends()) e.make_ready(q);
 }
 
 template <Sink S>
-void rc_on_response(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, RcOpcode,
+void rc_on_response(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, RcOpcode op,
                     bool congestion, Time now, S& sink) {
   if (e.tx_selective(q)) {
-    rc_response_irn(e, q, index, p, congestion, now, sink);
+    rc_response_irn(e, q, index, p, op, congestion, now, sink);
   } else {
-    rc_response_roce(e, q, index, p, now, sink);
+    rc_response_roce(e, q, index, p, op, now, sink);
   }
 }
 

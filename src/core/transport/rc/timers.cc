@@ -64,7 +64,7 @@ void request_timeout(Engine& e, QueuePair& q, Time now) {
 }  // namespace
 
 Time rc_deadline(Engine& e, QueuePair& q) {
-  if (q.state != QpState::kRtr && q.state != QpState::kRts) return kNever;
+  if (!q.receives()) return kNever;
   Time at = kNever;
   ColdQueuePair& c = e.cold(q);
   if (q.has(kRnrWaiting)) {
@@ -86,7 +86,7 @@ Time rc_deadline(Engine& e, QueuePair& q) {
 }
 
 void rc_on_timer(Engine& e, QueuePair& q, Time now) {
-  if (q.state != QpState::kRtr && q.state != QpState::kRts) return;
+  if (!q.receives()) return;
   ColdQueuePair& c = e.cold(q);
   if (q.has(kRnrWaiting)) {
     if (now >= c.rnr_until) {
@@ -134,7 +134,7 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
 }
 
 void rc_forgive(Engine& e, QueuePair& q, Time now) {
-  if (q.state != QpState::kRtr && q.state != QpState::kRts) return;
+  if (!q.receives()) return;
   ColdQueuePair& c = e.cold(q);
   q.progress = now;
   q.rto_base = now;

@@ -1,0 +1,409 @@
+// The verbs beyond SEND, WRITE and READ, in every mode: atomics, invalidation and windows, shared receive
+// queues, draining. Where a packet may be lost, each one is, in turn.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/transport/two_devices.h"
+
+namespace weft {
+namespace {
+
+class VerbsTest : public ::testing::TestWithParam<wire::Mode> {
+ protected:
+  // Runs `play` losing no packet, then once for each packet of that run, losing this one.
+  template <class Play>
+  void with_every_loss(Play play) {
+    int sent = 0;
+    {
+      TwoDevices w(GetParam());
+      w.lose = [&](const wire::Header&, bool) { return ++sent < 0; };
+      play(w);
+    }
+    ASSERT_GT(sent, 0);
+    for (int lost = 1; lost <= sent; ++lost) {
+      SCOPED_TRACE("lost packet " + std::to_string(lost));
+      TwoDevices w(GetParam());
+      int n = 0;
+      w.lose = [&n, lost](const wire::Header&, bool) { return ++n == lost; };
+      play(w);
+    }
+  }
+};
+
+SendWr atomic(TwoDevices& w, WrOpcode opcode, std::uint64_t result, std::uint64_t target, std::uint64_t x,
+              std::uint64_t y = 0) {
+  SendWr r = w.request(opcode, result, 8, target);
+  r.compare_or_add = x;
+  r.swap = y;
+  return r;
+}
+
+void expect_success(Side& s, std::vector<std::uint64_t> ids) {
+  const std::vector<Completion> got = s.completions();
+  ASSERT_EQ(got.size(), ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    EXPECT_EQ(got[i].wr_id, ids[i]);
+    EXPECT_EQ(got[i].status, WcStatus::kSuccess);
+  }
+}
+
+void expect_failure(Side& s, WcStatus status) {
+  const std::vector<Completion> got = s.completions();
+  ASSERT_FALSE(got.empty());
+  EXPECT_EQ(got[0].status, status);
+}
+
+TEST_P(VerbsTest, AtomicsHappenOnceWhateverIsLost) {
+  with_every_loss([](TwoDevices& w) {
+    w.b.set_word(w.b.mr.region, 64, 100);
+    w.post(atomic(w, WrOpcode::kFetchAdd, 0, 64, 5));          // 100 -> 105
+    w.post(atomic(w, WrOpcode::kCompareSwap, 8, 64, 105, 7));  // 105 -> 7
+    w.post(atomic(w, WrOpcode::kCompareSwap, 16, 64, 1, 9));   // stays 7
+    w.post(w.request(WrOpcode::kRead, 24, 8, 64));
+    w.post(atomic(w, WrOpcode::kFetchAdd, 32, 64, 1));  // 7 -> 8
+    w.run();
+    expect_success(w.a, {0, 1, 2, 3, 4});
+    EXPECT_EQ(w.a.word(w.a.mr.region, 0), 100U);
+    EXPECT_EQ(w.a.word(w.a.mr.region, 8), 105U);
+    EXPECT_EQ(w.a.word(w.a.mr.region, 16), 7U);
+    EXPECT_EQ(w.a.word(w.a.mr.region, 32), 7U);
+    EXPECT_EQ(w.b.word(w.b.mr.region, 64), 8U);
+    EXPECT_EQ(w.b.atomics_executed, 4);
+    EXPECT_EQ(w.a.device.loss_blocks_in_use(), 0U);
+    EXPECT_EQ(w.b.device.loss_blocks_in_use(), 0U);
+  });
+}
+
+TEST_P(VerbsTest, AnAtomicNeedsItsRightAndItsAlignment) {
+  {
+    TwoDevices w(GetParam());
+    w.post(atomic(w, WrOpcode::kFetchAdd, 0, 12, 1));
+    w.run();
+    expect_failure(w.a, WcStatus::kRemoteInvalidRequest);
+  }
+  TwoDevices w(GetParam());
+  const MrInfo other = w.b.region(4096, kLocalWrite | kRemoteWrite);
+  SendWr r = atomic(w, WrOpcode::kFetchAdd, 0, 0, 1);
+  r.rkey = other.rkey;
+  w.post(r);
+  w.run();
+  expect_failure(w.a, WcStatus::kRemoteAccess);
+  EXPECT_EQ(w.b.atomics_executed, 0);
+}
+
+TEST_P(VerbsTest, AnAtomicsAnswerMayBeScattered) {
+  TwoDevices w(GetParam());
+  w.b.set_word(w.b.mr.region, 0, 0x0102030405060708);
+  const Sge pieces[2] = {{Side::kBase, 3, w.a.mr.lkey}, {Side::kBase + 100, 5, w.a.mr.lkey}};
+  SendWr r = atomic(w, WrOpcode::kFetchAdd, 0, 0, 0);
+  r.sges = pieces;
+  w.post(r);
+  w.run();
+  expect_success(w.a, {0});
+  EXPECT_THAT(std::vector<int>(w.a.bytes().begin(), w.a.bytes().begin() + 4),
+              ::testing::ElementsAre(8, 7, 6, 0));
+  EXPECT_THAT(std::vector<int>(w.a.bytes().begin() + 100, w.a.bytes().begin() + 105),
+              ::testing::ElementsAre(5, 4, 3, 2, 1));
+}
+
+TEST_P(VerbsTest, AFenceWaitsForAtomics) {
+  with_every_loss([](TwoDevices& w) {
+    w.b.set_word(w.b.mr.region, 0, 1);
+    w.post(atomic(w, WrOpcode::kFetchAdd, 0, 0, 41));
+    // Sends what the atomic brought, so it must not be gathered before.
+    w.post(w.request(WrOpcode::kWrite, 0, 8, 512, kSendSignaled | kSendFence));
+    w.run();
+    expect_success(w.a, {0, 1});
+    EXPECT_EQ(w.b.word(w.b.mr.region, 512), 1U);
+  });
+}
+
+// --- windows and invalidation ---
+
+Key other_tag(Key k, std::uint8_t tag) { return {(k.v & 0xFFFFFF00U) | tag}; }
+
+SendWr bind(TwoDevices& w, Key window, std::uint64_t offset, std::uint64_t length, std::uint8_t access) {
+  SendWr r;
+  r.wr_id = w.next_id++;
+  r.opcode = WrOpcode::kBindWindow;
+  r.flags = kSendSignaled;
+  r.bind = {window, w.b.mr.lkey, Side::kBase + offset, length, access};
+  return r;
+}
+void post_at_b(TwoDevices& w, const SendWr& r) { ASSERT_TRUE(w.b.device.post_send(w.qb, r, w.now)); }
+
+TEST_P(VerbsTest, AWindowOpensItsRangeAndNoMore) {
+  for (const WindowType type : {WindowType::k1, WindowType::k2}) {
+    TwoDevices w(GetParam());
+    const Key key = other_tag(*w.b.device.alloc_window(w.b.pd, type), 77);
+    post_at_b(w, bind(w, key, 256, 64, kRemoteWrite));
+    expect_success(w.b, {0});
+    EXPECT_EQ(w.b.device.deregister_mr(w.b.mr.lkey).error(), Errc::kBusy);
+    w.a.bytes()[0] = 0xAB;
+    SendWr inside = w.request(WrOpcode::kWrite, 0, 8, 256);
+    inside.rkey = key;
+    w.post(inside);
+    w.run();
+    expect_success(w.a, {1});
+    EXPECT_EQ(w.b.bytes()[256], 0xAB);
+    SendWr beyond = w.request(WrOpcode::kWrite, 0, 8, 256 + 60);
+    beyond.rkey = key;
+    w.post(beyond);
+    w.run();
+    expect_failure(w.a, WcStatus::kRemoteAccess);
+  }
+}
+
+TEST_P(VerbsTest, AWindowGrantsOnlyItsRights) {
+  TwoDevices w(GetParam());
+  const Key key = *w.b.device.alloc_window(w.b.pd, WindowType::k2);
+  post_at_b(w, bind(w, key, 0, 64, kRemoteRead));
+  SendWr r = w.request(WrOpcode::kWrite, 0, 8, 0);
+  r.rkey = key;
+  w.post(r);
+  w.run();
+  expect_failure(w.a, WcStatus::kRemoteAccess);
+}
+
+TEST_P(VerbsTest, AWindowOfAnotherQueuePairIsClosed) {
+  TwoDevices w(GetParam());
+  const Key key = *w.b.device.alloc_window(w.b.pd, WindowType::k2);
+  const Qpn xa = w.a.create();
+  const Qpn xb = w.b.create();
+  w.connect(xa, xb);
+  ASSERT_TRUE(w.b.device.post_send(xb, bind(w, key, 0, 64, kRemoteWrite), w.now));
+  SendWr r = w.request(WrOpcode::kWrite, 0, 8, 0);
+  r.rkey = key;
+  w.post(r);
+  w.run();
+  expect_failure(w.a, WcStatus::kRemoteAccess);
+}
+
+TEST_P(VerbsTest, LocalInvalidateClosesAWindowInTheQueuesOrder) {
+  TwoDevices w(GetParam());
+  const Key key = *w.b.device.alloc_window(w.b.pd, WindowType::k2);
+  post_at_b(w, bind(w, key, 0, 64, kRemoteWrite));
+  SendWr close;
+  close.wr_id = 50;
+  close.opcode = WrOpcode::kLocalInvalidate;
+  close.flags = kSendSignaled;
+  close.imm = key.v;
+  post_at_b(w, close);
+  expect_success(w.b, {0, 50});
+  EXPECT_TRUE(w.b.device.deregister_mr(w.b.mr.lkey));
+}
+
+TEST_P(VerbsTest, ABindThatIsNotAllowedEndsTheConnectionAfterEarlierRequests) {
+  with_every_loss([](TwoDevices& w) {
+    const Key key = *w.a.device.alloc_window(w.a.pd, WindowType::k2);
+    w.post(w.request(WrOpcode::kWrite, 0, 1000, 0));
+    SendWr r = bind(w, key, 0, 1U << 30U, kRemoteWrite);  // larger than the region
+    r.bind.region = w.a.mr.lkey;
+    w.post(r);
+    w.post(w.request(WrOpcode::kWrite, 0, 8, 0));
+    w.run();
+    const std::vector<Completion> got = w.a.completions();
+    ASSERT_EQ(got.size(), 3U);
+    EXPECT_EQ(got[0].status, WcStatus::kSuccess);
+    EXPECT_EQ(got[1].status, WcStatus::kBindError);
+    EXPECT_EQ(got[2].status, WcStatus::kFlushed);
+  });
+}
+
+TEST_P(VerbsTest, LocalRequestsBetweenOthersKeepTheOrderWhateverIsLost) {
+  with_every_loss([](TwoDevices& w) {
+    const Key key = *w.a.device.alloc_window(w.a.pd, WindowType::k1);
+    w.post(w.request(WrOpcode::kWrite, 0, 700, 0));
+    SendWr r = bind(w, key, 0, 64, kRemoteWrite);
+    r.bind.region = w.a.mr.lkey;
+    w.post(r);
+    w.post(w.request(WrOpcode::kRead, 0, 600, 0));
+    SendWr fenced = bind(w, key, 64, 64, kRemoteWrite);
+    fenced.bind.region = w.a.mr.lkey;
+    fenced.flags |= kSendFence;
+    w.post(fenced);
+    w.post(w.request(WrOpcode::kWrite, 0, 300, 0));
+    w.run();
+    expect_success(w.a, {0, 1, 2, 3, 4});
+  });
+}
+
+TEST_P(VerbsTest, SendWithInvalidateClosesThePeersWindow) {
+  with_every_loss([](TwoDevices& w) {
+    const Key key = *w.b.device.alloc_window(w.b.pd, WindowType::k2);
+    post_at_b(w, bind(w, key, 0, 64, kRemoteWrite));
+    w.b.completions();
+    ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 4096, 1024, 9)));
+    SendWr r = w.request(WrOpcode::kSendInvalidate, 0, 600, 0);
+    r.imm = key.v;
+    w.post(r);
+    w.run();
+    expect_success(w.a, {1});
+    const std::vector<Completion> got = w.b.completions();
+    ASSERT_EQ(got.size(), 1U);
+    EXPECT_EQ(got[0].status, WcStatus::kSuccess);
+    EXPECT_EQ(got[0].flags, kWcWithInvalidate);
+    EXPECT_EQ(got[0].imm, key.v);
+    EXPECT_TRUE(w.b.device.deregister_mr(w.b.mr.lkey));  // nothing is bound to it any more
+  });
+}
+
+TEST_P(VerbsTest, AnInvalidationThatIsNotAllowedFailsTheReceive) {
+  TwoDevices w(GetParam());
+  ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 4096, 1024, 9)));
+  SendWr r = w.request(WrOpcode::kSendInvalidate, 0, 8, 0);
+  r.imm = w.b.mr.rkey.v;  // a region of the program's is not the peer's to invalidate
+  w.post(r);
+  w.run();
+  expect_failure(w.b, WcStatus::kRemoteInvalidRequest);
+  EXPECT_EQ(w.b.device.query_qp(w.qb)->state, QpState::kErr);
+}
+
+// --- shared receive queues ---
+
+struct Shared : TwoDevices {
+  explicit Shared(wire::Mode m) : TwoDevices(m) {
+    srq = *b.device.create_srq(b.pd, {16, 1, 0});
+    for (int i = 0; i < 2; ++i) {
+      mine[i] = a.create();
+      theirs[i] = b.create(srq);
+      connect(mine[i], theirs[i]);
+    }
+  }
+  void send(int queue, std::uint32_t length, std::uint8_t fill) {
+    std::fill_n(a.bytes().begin() + fill * 512, length, fill);
+    ASSERT_TRUE(a.device.post_send(mine[queue], request(WrOpcode::kSend, fill * 512U, length, 0), now));
+  }
+  SrqId srq{};
+  Qpn mine[2];
+  Qpn theirs[2];
+};
+
+TEST_P(VerbsTest, QueuePairsShareReceives) {
+  int sent = 0;
+  for (int lost = 0; lost <= sent; ++lost) {
+    SCOPED_TRACE("lost packet " + std::to_string(lost));
+    Shared w(GetParam());
+    int n = 0;
+    w.lose = [&n, lost](const wire::Header&, bool) { return ++n == lost; };
+    for (std::uint64_t i = 0; i < 8; ++i)
+      ASSERT_TRUE(w.b.device.post_srq_recv(w.srq, w.receive(w.b, 8192 + i * 512, 512, i)));
+    for (int i = 0; i < 8; ++i) w.send(i % 2, 300, static_cast<std::uint8_t>(1 + i));
+    w.run();
+    EXPECT_EQ(w.a.completions().size(), 8U);
+    std::vector<std::uint8_t> seen[2];
+    for (const Completion& c : w.b.completions()) {
+      ASSERT_EQ(c.status, WcStatus::kSuccess);
+      ASSERT_EQ(c.byte_len, 300U);
+      const std::uint8_t* at = w.b.bytes().data() + 8192 + c.wr_id * 512;
+      EXPECT_TRUE(std::all_of(at, at + 300, [&](std::uint8_t v) { return v == at[0]; }));
+      seen[c.qpn == w.theirs[0] ? 0 : 1].push_back(at[0]);
+    }
+    EXPECT_THAT(seen[0], ::testing::ElementsAre(1, 3, 5, 7));
+    EXPECT_THAT(seen[1], ::testing::ElementsAre(2, 4, 6, 8));
+    if (lost == 0) sent = n;
+  }
+  EXPECT_GT(sent, 16);
+}
+
+TEST_P(VerbsTest, AnEmptySharedQueueMakesTheSenderWait) {
+  Shared w(GetParam());
+  w.send(0, 300, 1);
+  w.run(milliseconds(1));
+  EXPECT_TRUE(w.a.completions().empty());
+  ASSERT_TRUE(w.b.device.post_srq_recv(w.srq, w.receive(w.b, 8192, 512, 0)));
+  w.run();
+  expect_success(w.a, {0});
+  EXPECT_GT(w.a.device.counters().get(Counter::nak_rnr), 0U);
+}
+
+TEST_P(VerbsTest, TheLimitIsToldOnce) {
+  Shared w(GetParam());
+  for (std::uint64_t i = 0; i < 6; ++i)
+    ASSERT_TRUE(w.b.device.post_srq_recv(w.srq, w.receive(w.b, 8192 + i * 512, 512, i)));
+  ASSERT_TRUE(w.b.device.set_srq_limit(w.srq, 4));
+  for (int i = 0; i < 5; ++i) w.send(0, 8, static_cast<std::uint8_t>(1 + i));
+  w.run();
+  const std::vector<Event> events = w.b.events();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].kind, EventKind::kSrqLimit);
+  EXPECT_EQ(events[0].srq, w.srq);
+  EXPECT_EQ(w.b.device.query_srq(w.srq)->limit, 0U);
+}
+
+TEST_P(VerbsTest, AFailedQueuePairLeavesTheSharedQueueAlone) {
+  Shared w(GetParam());
+  for (std::uint64_t i = 0; i < 3; ++i)
+    ASSERT_TRUE(w.b.device.post_srq_recv(w.srq, w.receive(w.b, 8192 + i * 512, 512, i)));
+  QpAttr broken;
+  broken.state = QpState::kErr;
+  ASSERT_TRUE(w.b.device.modify_qp(w.theirs[0], broken, kAttrState, w.now));
+  EXPECT_TRUE(w.b.completions().empty());
+  const std::vector<Event> events = w.b.events();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].kind, EventKind::kLastWqeReached);
+  for (int i = 0; i < 3; ++i) w.send(1, 8, static_cast<std::uint8_t>(1 + i));
+  w.run();
+  EXPECT_EQ(w.b.completions().size(), 3U);
+  EXPECT_EQ(w.b.device.destroy_srq(w.srq).error(), Errc::kBusy);
+  ASSERT_TRUE(w.b.device.destroy_qp(w.theirs[0]));
+  ASSERT_TRUE(w.b.device.destroy_qp(w.theirs[1]));
+  EXPECT_TRUE(w.b.device.destroy_srq(w.srq));
+}
+
+TEST_P(VerbsTest, AQueuePairOnASharedQueueHasNoReceivesOfItsOwn) {
+  Shared w(GetParam());
+  EXPECT_FALSE(w.b.device.post_recv(w.theirs[0], w.receive(w.b, 0, 8, 1)));
+}
+
+// --- draining ---
+
+QpAttr to(QpState state, bool notify = false) {
+  QpAttr t;
+  t.state = state;
+  t.sqd_notify = notify;
+  return t;
+}
+
+TEST_P(VerbsTest, DrainingFinishesWhatHadBegunAndHoldsTheRest) {
+  with_every_loss([](TwoDevices& w) {
+    w.post(w.request(WrOpcode::kWrite, 0, 256 * 100, 0));  // takes several turns
+    w.post(w.request(WrOpcode::kWrite, 0, 8, 0));
+    w.turn();
+    ASSERT_TRUE(w.a.device.modify_qp(w.qa, to(QpState::kSqd, true), kAttrState | kAttrSqdNotify, w.now));
+    EXPECT_TRUE(w.a.device.query_qp(w.qa)->sq_draining);
+    EXPECT_TRUE(w.a.events().empty());
+    w.post(w.request(WrOpcode::kRead, 0, 8, 0));
+    w.run();
+    expect_success(w.a, {0});
+    EXPECT_FALSE(w.a.device.query_qp(w.qa)->sq_draining);
+    const std::vector<Event> events = w.a.events();
+    ASSERT_EQ(events.size(), 1U);
+    EXPECT_EQ(events[0].kind, EventKind::kSqDrained);
+    ASSERT_TRUE(w.a.device.modify_qp(w.qa, to(QpState::kRts), kAttrState, w.now));
+    w.run();
+    expect_success(w.a, {1, 2});
+    EXPECT_TRUE(w.a.events().empty());
+  });
+}
+
+TEST_P(VerbsTest, AnIdleQueueIsDrainedAtOnce) {
+  TwoDevices w(GetParam());
+  ASSERT_TRUE(w.a.device.modify_qp(w.qa, to(QpState::kSqd, true), kAttrState | kAttrSqdNotify, w.now));
+  ASSERT_EQ(w.a.events().size(), 1U);
+  QpAttr more;
+  more.max_rd_atomic = 1;
+  more.timeout = 10;
+  ASSERT_TRUE(w.a.device.modify_qp(w.qa, more, kAttrMaxRdAtomic | kAttrTimeout, w.now));
+  ASSERT_TRUE(w.a.device.modify_qp(w.qa, to(QpState::kRts), kAttrState, w.now));
+  w.post(w.request(WrOpcode::kRead, 0, 600, 0));
+  w.post(w.request(WrOpcode::kRead, 0, 600, 0));
+  w.run();
+  expect_success(w.a, {0, 1});
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, VerbsTest, ::testing::Values(wire::Mode::kRoce, wire::Mode::kIrn),
+                         [](const auto& m) { return m.param == wire::Mode::kRoce ? "roce" : "irn"; });
+
+}  // namespace
+}  // namespace weft

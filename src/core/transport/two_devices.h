@@ -1,0 +1,215 @@
+// For tests: two Devices side by side, a wire between them that the test can cut, and memory that really
+// holds bytes. Time moves only when nothing is left to carry, to the next deadline.
+//
+// Smaller than pair/: no referee, no random worlds. One connected queue pair each side to begin with.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "core/transport/device.h"
+
+namespace weft {
+
+struct Side {
+  struct Frame {
+    wire::RxPacket packet;
+    std::vector<std::uint8_t> payload;
+  };
+  struct Copier {
+    Side& side;
+    const std::vector<std::uint8_t>* payload;
+    bool place(const Placement& p) {
+      std::copy_n(payload->begin() + p.payload_offset, p.length,
+                  side.memory.at(p.region.v).begin() + static_cast<std::ptrdiff_t>(p.offset));
+      return true;
+    }
+    bool place_value(const ValuePlacement& v) {
+      const auto* bytes = reinterpret_cast<const std::uint8_t*>(&v.value) + v.value_offset;
+      std::copy_n(bytes, v.length,
+                  side.memory.at(v.region.v).begin() + static_cast<std::ptrdiff_t>(v.offset));
+      return true;
+    }
+    AtomicResult execute(const AtomicRequest& a) {
+      ++side.atomics_executed;
+      const std::uint64_t old = side.word(a.region, a.offset);
+      if (!a.compare_swap) side.set_word(a.region, a.offset, old + a.swap_or_add);
+      if (a.compare_swap && old == a.compare) side.set_word(a.region, a.offset, a.swap_or_add);
+      return {true, old};
+    }
+  };
+
+  explicit Side(std::uint8_t n, const DeviceConfig& config)
+      : device(config), address(wire::Address::v4(10, 0, 0, n)) {
+    pd = *device.alloc_pd();
+    cq = *device.create_cq(1024);
+    mr = region(4096 * 16, kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic | kMwBind);
+  }
+
+  static constexpr std::uint64_t kBase = 0x10000;
+  MrInfo region(std::uint32_t bytes, std::uint8_t access) {
+    const MrInfo info = *device.register_mr(pd, kBase, bytes, access);
+    memory[info.region.v].resize(bytes);
+    return info;
+  }
+  std::uint64_t word(RegionId r, std::uint64_t offset) {
+    std::uint64_t v = 0;
+    std::memcpy(&v, memory.at(r.v).data() + offset, sizeof v);
+    return v;
+  }
+  void set_word(RegionId r, std::uint64_t offset, std::uint64_t v) {
+    std::memcpy(memory.at(r.v).data() + offset, &v, sizeof v);
+  }
+  std::vector<std::uint8_t>& bytes() { return memory.at(mr.region.v); }
+  std::vector<Completion> completions() {
+    std::vector<Completion> got(64);
+    got.resize(device.poll_cq(cq, got));
+    return got;
+  }
+  std::vector<Event> events() {
+    std::vector<Event> got;
+    for (Event e; device.poll_event(e);) {
+      if (e.kind != EventKind::kCommEstablished) got.push_back(e);
+    }
+    return got;
+  }
+  Qpn create(SrqId srq = kNoSrq) {
+    QpInit init;
+    init.pd = pd;
+    init.send_cq = init.recv_cq = cq;
+    init.caps = {64, 64, 4, 4, 0};
+    init.srq = srq;
+    return *device.create_qp(init);
+  }
+  void collect(const wire::Burst& burst, std::vector<Frame>& out) {
+    for (const wire::TxPacket& p : burst.packets) {
+      Frame f;
+      f.packet.header = p.header;
+      f.packet.source = address;
+      f.packet.payload = p.payload;
+      for (std::uint32_t i = 0; i < p.segment_count; ++i) {
+        const wire::Segment& s = burst.segments[p.first_segment + i];
+        const auto from = memory.at(s.region.v).begin() + static_cast<std::ptrdiff_t>(s.offset);
+        f.payload.insert(f.payload.end(), from, from + s.length);
+      }
+      out.push_back(std::move(f));
+    }
+  }
+
+  Device device;
+  wire::Address address;
+  PdId pd{};
+  CqId cq{};
+  MrInfo mr;
+  std::map<std::uint32_t, std::vector<std::uint8_t>> memory;
+  int atomics_executed = 0;
+};
+
+class TwoDevices {
+ public:
+  explicit TwoDevices(wire::Mode m, const DeviceConfig& config = DeviceConfig{})
+      : a(1, config), b(2, config), mode(m) {
+    qa = a.create();
+    qb = b.create();
+    connect(qa, qb);
+  }
+
+  void connect(Qpn x, Qpn y) {
+    connect_one(a, x, b, y);
+    connect_one(b, y, a, x);
+  }
+
+  SendWr request(WrOpcode opcode, std::uint64_t offset, std::uint32_t length, std::uint64_t remote,
+                 std::uint8_t flags = kSendSignaled) {
+    sges_.push_back({Side::kBase + offset, length, a.mr.lkey});
+    SendWr w;
+    w.wr_id = next_id++;
+    w.opcode = opcode;
+    w.flags = flags;
+    w.sges = {&sges_.back(), 1};
+    w.remote_address = Side::kBase + remote;
+    w.rkey = b.mr.rkey;
+    return w;
+  }
+  void post(const SendWr& w) { ASSERT_TRUE(a.device.post_send(qa, w, now)); }
+  RecvWr receive(Side& s, std::uint64_t offset, std::uint32_t length, std::uint64_t id) {
+    sges_.push_back({Side::kBase + offset, length, s.mr.lkey});
+    return {id, {&sges_.back(), 1}};
+  }
+
+  // Carries packets until neither side has any, then fires timers; until nothing is due before `limit`.
+  void run(Duration limit = milliseconds(2000)) {
+    const Time end = now.after(limit);
+    for (int turns = 0; turns < 100'000; ++turns) {
+      if (turn()) continue;
+      const Time next = std::min(a.device.next_deadline(), b.device.next_deadline());
+      if (next > end) break;
+      now = std::max(now, next);
+      a.device.on_timer(now);
+      b.device.on_timer(now);
+    }
+    a.device.check_invariants();
+    b.device.check_invariants();
+  }
+  // One burst from each side.
+  bool turn() {
+    now = now.after(microseconds(1));
+    const bool x = carry(a, b);
+    const bool y = carry(b, a);
+    return x || y;
+  }
+
+  Side a;
+  Side b;
+  wire::Mode mode;
+  Qpn qa{};
+  Qpn qb{};
+  Time now{};
+  std::uint64_t next_id = 0;
+  // Asked for every packet, in order of sending: true loses it.
+  std::function<bool(const wire::Header&, bool from_a)> lose;
+
+ private:
+  void connect_one(Side& s, Qpn q, Side& peer, Qpn remote) {
+    QpAttr t;
+    t.state = QpState::kInit;
+    t.access = kRemoteWrite | kRemoteRead | kRemoteAtomic;
+    ASSERT_TRUE(s.device.modify_qp(q, t, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, now));
+    t.state = QpState::kRtr;
+    t.path = *s.device.open_path({peer.address});
+    t.mtu = 256;
+    t.dest_qpn = remote;
+    t.rq_psn = t.sq_psn = {0xFFFFFE};  // wraps at once
+    t.max_rd_atomic = t.max_dest_rd_atomic = 4;
+    ASSERT_TRUE(s.device.modify_qp(q, t,
+                                   kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn |
+                                       kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
+                                   now));
+    t.state = QpState::kRts;
+    t.mode = mode;
+    t.timeout = 8;
+    ASSERT_TRUE(s.device.modify_qp(
+        q, t, kAttrState | kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic,
+        now));
+  }
+  bool carry(Side& from, Side& to) {
+    std::vector<Side::Frame> frames;
+    from.collect(from.device.poll_transmit(now, {}), frames);
+    from.collect(from.device.poll_control(now), frames);
+    for (const Side::Frame& f : frames) {
+      if (lose && lose(f.packet.header, &from == &a)) continue;
+      Side::Copier sink{to, &f.payload};
+      to.device.on_packets(now, {&f.packet, 1}, sink);
+    }
+    return !frames.empty();
+  }
+
+  std::deque<Sge> sges_;
+};
+
+}  // namespace weft
