@@ -3,15 +3,13 @@
 //
 // Smaller than pair/: no referee, no random worlds. One connected queue pair each side to begin with.
 #pragma once
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <functional>
 #include <map>
 #include <vector>
 
+#include "core/base/check.h"
 #include "core/transport/device.h"
 
 namespace weft {
@@ -136,7 +134,7 @@ class TwoDevices {
     w.rkey = b.mr.rkey;
     return w;
   }
-  void post(const SendWr& w) { ASSERT_TRUE(a.device.post_send(qa, w, now)); }
+  void post(const SendWr& w) { CHECK(a.device.post_send(qa, w, now)); }
   RecvWr receive(Side& s, std::uint64_t offset, std::uint32_t length, std::uint64_t id) {
     sges_.push_back({Side::kBase + offset, length, s.mr.lkey});
     return {id, {&sges_.back(), 1}};
@@ -171,29 +169,29 @@ class TwoDevices {
   Qpn qb{};
   Time now{};
   std::uint64_t next_id = 0;
-  // Asked for every packet, in order of sending: true loses it.
-  std::function<bool(const wire::Header&, bool from_a)> lose;
+  int sent = 0;         // packets, by both sides
+  int lose_packet = 0;  // this one, counted from 1; 0 loses none
 
  private:
   void connect_one(Side& s, Qpn q, Side& peer, Qpn remote) {
     QpAttr t;
     t.state = QpState::kInit;
     t.access = kRemoteWrite | kRemoteRead | kRemoteAtomic;
-    ASSERT_TRUE(s.device.modify_qp(q, t, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, now));
+    CHECK(s.device.modify_qp(q, t, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, now));
     t.state = QpState::kRtr;
     t.path = *s.device.open_path({peer.address});
     t.mtu = 256;
     t.dest_qpn = remote;
     t.rq_psn = t.sq_psn = {0xFFFFFE};  // wraps at once
     t.max_rd_atomic = t.max_dest_rd_atomic = 4;
-    ASSERT_TRUE(s.device.modify_qp(q, t,
-                                   kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn |
-                                       kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
-                                   now));
+    CHECK(s.device.modify_qp(q, t,
+                             kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn |
+                                 kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
+                             now));
     t.state = QpState::kRts;
     t.mode = mode;
     t.timeout = 8;
-    ASSERT_TRUE(s.device.modify_qp(
+    CHECK(s.device.modify_qp(
         q, t, kAttrState | kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic,
         now));
   }
@@ -202,7 +200,7 @@ class TwoDevices {
     from.collect(from.device.poll_transmit(now, {}), frames);
     from.collect(from.device.poll_control(now), frames);
     for (const Side::Frame& f : frames) {
-      if (lose && lose(f.packet.header, &from == &a)) continue;
+      if (++sent == lose_packet) continue;
       Side::Copier sink{to, &f.payload};
       to.device.on_packets(now, {&f.packet, 1}, sink);
     }

@@ -16,15 +16,14 @@ class VerbsTest : public ::testing::TestWithParam<wire::Mode> {
     int sent = 0;
     {
       TwoDevices w(GetParam());
-      w.lose = [&](const wire::Header&, bool) { return ++sent < 0; };
       play(w);
+      sent = w.sent;
     }
     ASSERT_GT(sent, 0);
     for (int lost = 1; lost <= sent; ++lost) {
       SCOPED_TRACE("lost packet " + std::to_string(lost));
       TwoDevices w(GetParam());
-      int n = 0;
-      w.lose = [&n, lost](const wire::Header&, bool) { return ++n == lost; };
+      w.lose_packet = lost;
       play(w);
     }
   }
@@ -284,8 +283,7 @@ TEST_P(VerbsTest, QueuePairsShareReceives) {
   for (int lost = 0; lost <= sent; ++lost) {
     SCOPED_TRACE("lost packet " + std::to_string(lost));
     Shared w(GetParam());
-    int n = 0;
-    w.lose = [&n, lost](const wire::Header&, bool) { return ++n == lost; };
+    w.lose_packet = lost;
     for (std::uint64_t i = 0; i < 8; ++i)
       ASSERT_TRUE(w.b.device.post_srq_recv(w.srq, w.receive(w.b, 8192 + i * 512, 512, i)));
     for (int i = 0; i < 8; ++i) w.send(i % 2, 300, static_cast<std::uint8_t>(1 + i));
@@ -301,7 +299,7 @@ TEST_P(VerbsTest, QueuePairsShareReceives) {
     }
     EXPECT_THAT(seen[0], ::testing::ElementsAre(1, 3, 5, 7));
     EXPECT_THAT(seen[1], ::testing::ElementsAre(2, 4, 6, 8));
-    if (lost == 0) sent = n;
+    if (lost == 0) sent = w.sent;
   }
   EXPECT_GT(sent, 16);
 }
