@@ -39,6 +39,11 @@ Context::~Context() {
     events_->acknowledge(qp->async_taken, UINT32_MAX);
     destroy_qp(qp.get());
   }
+  for (auto& srq : nic_->srqs) {
+    if (srq == nullptr || srq->owner != this) continue;
+    events_->acknowledge(srq->async_taken, UINT32_MAX);
+    destroy_srq(srq.get());
+  }
   for (auto& cq : nic_->cqs) {
     if (cq == nullptr || cq->owner != this) continue;
     ack_cq_events(cq.get(), UINT32_MAX);
@@ -49,6 +54,10 @@ Context::~Context() {
     if (owner == this) destroy_channel(channel.get());
   }
   const Owned owned(nic_->ownership());
+  for (auto& [key, owner] : nic_->windows) {
+    if (owner == this && nic_->device().dealloc_window(key)) owner = nullptr;
+  }
+  std::erase_if(nic_->windows, [](const auto& w) { return w.second == nullptr; });
   for (auto& [key, owner] : nic_->mrs) {
     if (owner == this && nic_->device().deregister_mr(key)) owner = nullptr;
   }
@@ -94,6 +103,21 @@ Outcome<void> Context::deregister_mr(Key lkey) {
       if (key == lkey) owner = nullptr;
     }
   }
+  return done;
+}
+
+Outcome<Key> Context::alloc_window(PdId pd, WindowType type) {
+  const Owned owned(nic_->ownership());
+  const auto key = nic_->device().alloc_window(pd, type);
+  if (key) nic_->windows.emplace_back(*key, this);
+  return key;
+}
+
+Outcome<void> Context::dealloc_window(Key key) {
+  const Owned owned(nic_->ownership());
+  const auto done = nic_->device().dealloc_window(key);
+  // A window's tag changes with every binding; its index stays.
+  if (done) std::erase_if(nic_->windows, [&](const auto& w) { return (w.first.v ^ key.v) < 256; });
   return done;
 }
 
@@ -161,8 +185,8 @@ Outcome<void> Context::destroy_cq(Cq* cq) {
     gone = std::move(nic_->cqs[cq->id.v]);
     if (r.channel != nullptr) --r.channel->users;
   }
-  if (r.channel != nullptr) r.channel->queue->retire(cq, nullptr, r.taken);
-  r.async->retire(cq, nullptr, r.async_taken);
+  if (r.channel != nullptr) r.channel->queue->retire(cq, r.taken);
+  r.async->retire(cq, r.async_taken);
   return {};
 }
 
@@ -235,8 +259,54 @@ Outcome<void> Context::destroy_qp(Qp* qp) {
     nic_->shard().set_inline_area(qp->qpn, nullptr);
     gone = std::move(nic_->qp_slot(qp->qpn));
   }
-  r.async->retire(nullptr, qp, r.async_taken);
+  r.async->retire(qp, r.async_taken);
   return {};
+}
+
+// --- shared receive queues ---
+
+Outcome<Srq*> Context::create_srq(PdId pd, const SrqCaps& caps, void* cookie) {
+  const Owned owned(nic_->ownership());
+  const auto id = nic_->device().create_srq(pd, caps);
+  if (!id) return fail(id.error());
+  auto srq = std::make_unique<SrqRecord>();
+  srq->id = *id;
+  srq->granted = *nic_->device().query_srq(*id);
+  srq->cookie = cookie;
+  srq->owner = this;
+  srq->async = events_.get();
+  auto& slot = nic_->srqs[id->v];
+  slot = std::move(srq);
+  return slot.get();
+}
+
+Outcome<void> Context::set_srq_limit(Srq* srq, std::uint32_t limit) {
+  const Owned owned(nic_->ownership());
+  return nic_->device().set_srq_limit(srq->id, limit);
+}
+
+Outcome<SrqCaps> Context::query_srq(const Srq* srq) {
+  const Owned owned(nic_->ownership());
+  return nic_->device().query_srq(srq->id);
+}
+
+Outcome<void> Context::destroy_srq(Srq* srq) {
+  SrqRecord& r = record(srq);
+  std::unique_ptr<SrqRecord> gone;
+  {
+    const Owned owned(nic_->ownership());
+    nic_->dispatch_events_owned();
+    const auto done = nic_->device().destroy_srq(srq->id);
+    if (!done) return done;
+    gone = std::move(nic_->srqs[srq->id.v]);
+  }
+  r.async->retire(srq, r.async_taken);
+  return {};
+}
+
+Outcome<void> Context::post_srq_receive(Srq* srq, const RecvWr& wr) {
+  const Owned owned(nic_->ownership());
+  return nic_->device().post_srq_recv(srq->id, wr);
 }
 
 // --- asynchronous events ---

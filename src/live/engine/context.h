@@ -45,6 +45,7 @@ struct Attributes {
   std::uint32_t max_pd = 0;
   std::uint32_t max_qp_rd_atomic = 0;
   std::uint32_t max_qp_init_rd_atomic = 0;
+  std::uint32_t max_srq = 0;
 };
 
 // An eventfd and the completion queues that report to it.
@@ -73,6 +74,16 @@ struct Qp {
   ~Qp() = default;
 };
 
+struct Srq {
+  SrqId id{};
+  SrqCaps granted{};       // rings are rounded up
+  void* cookie = nullptr;  // the caller's; comes back with events
+
+ protected:
+  Srq() = default;
+  ~Srq() = default;
+};
+
 struct Mr {
   Key lkey{};
   Key rkey{};
@@ -80,8 +91,9 @@ struct Mr {
 
 struct AsyncEvent {
   EventKind kind = EventKind::kQpFatal;
-  Cq* cq = nullptr;  // kCqError
-  Qp* qp = nullptr;  // all others
+  Cq* cq = nullptr;    // kCompletion, kCqError
+  Srq* srq = nullptr;  // kSrqLimit
+  Qp* qp = nullptr;    // all others
 };
 
 class Context {
@@ -102,6 +114,10 @@ class Context {
                           std::uint8_t access);
   // When it returns, nothing touches the memory any more.
   Outcome<void> deregister_mr(Key lkey);
+
+  // Memory windows: rights to a part of a region, bound by a work request (kBindWindow).
+  Outcome<Key> alloc_window(PdId pd, WindowType type);
+  Outcome<void> dealloc_window(Key key);  // any tag the window ever had
 
   // --- completion channels and queues ---
   Outcome<CompletionChannel*> create_channel();
@@ -126,6 +142,13 @@ class Context {
   Outcome<void> modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask);
   Outcome<QpAttr> query_qp(const Qp* qp);
   Outcome<void> destroy_qp(Qp* qp);  // waits until its events were acknowledged
+
+  // --- shared receive queues (QpInit::srq) ---
+  Outcome<Srq*> create_srq(PdId pd, const SrqCaps& caps, void* cookie);
+  Outcome<void> set_srq_limit(Srq* srq, std::uint32_t limit);
+  Outcome<SrqCaps> query_srq(const Srq* srq);
+  Outcome<void> destroy_srq(Srq* srq);  // waits until its events were acknowledged
+  Outcome<void> post_srq_receive(Srq* srq, const RecvWr& wr);
 
   // --- asynchronous events ---
   int async_fd() const;

@@ -32,7 +32,7 @@ bool EventQueue::take(AsyncEvent& out) {
     if (events_.empty()) continue;
     out = events_.front();
     events_.pop_front();
-    if (out.cq == nullptr && out.qp == nullptr) continue;  // its resource is gone
+    if (out.cq == nullptr && out.srq == nullptr && out.qp == nullptr) continue;  // its resource is gone
     ++taken_of(out);
     return true;
   }
@@ -46,10 +46,10 @@ void EventQueue::acknowledge(std::uint32_t& taken, std::uint32_t count) {
   acknowledged_.notify_all();
 }
 
-void EventQueue::retire(const Cq* cq, const Qp* qp, const std::uint32_t& taken) {
+void EventQueue::retire(const void* resource, const std::uint32_t& taken) {
   std::unique_lock lock(mutex_);
   for (AsyncEvent& e : events_) {
-    if ((cq != nullptr && e.cq == cq) || (qp != nullptr && e.qp == qp)) e = {};
+    if (e.cq == resource || e.srq == resource || e.qp == resource) e = {};
   }
   acknowledged_.wait(lock, [&] { return taken == 0; });
 }

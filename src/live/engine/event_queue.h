@@ -30,7 +30,7 @@ class EventQueue {
   // `taken` events about a resource were acknowledged: wakes retire().
   void acknowledge(std::uint32_t& taken, std::uint32_t count);
   // Blanks the events about this resource, then waits until none that was taken is unacknowledged.
-  void retire(const Cq* cq, const Qp* qp, const std::uint32_t& taken);
+  void retire(const void* resource, const std::uint32_t& taken);
 
  private:
   explicit EventQueue(int fd) : fd_(fd) {}

@@ -41,8 +41,7 @@ std::uint64_t fold(const wire::Address& a) {
 Attributes describe(const Options& options, const WireFacts& facts, const DeviceConfig& config) {
   Attributes a;
   a.address = facts.address;
-  // An EUI-64 with the local bit set, from the address.
-  a.guid = (fold(facts.address) & ~0x0300'0000'0000'0000ULL) | 0x0200'0000'0000'0000ULL;
+  a.guid = guid_of(facts.address);
   a.mode = options.mode;
   a.active_mtu = verbs_mtu(facts.mtu);
   a.max_qp = config.max_qp;
@@ -56,10 +55,15 @@ Attributes describe(const Options& options, const WireFacts& facts, const Device
   a.max_pd = config.max_pd;
   a.max_qp_rd_atomic = kMostReads;
   a.max_qp_init_rd_atomic = kMostReads;
+  a.max_srq = config.max_srq;
   return a;
 }
 
 }  // namespace
+
+std::uint64_t guid_of(const wire::Address& address) {
+  return (fold(address) & ~0x0300'0000'0000'0000ULL) | 0x0200'0000'0000'0000ULL;
+}
 
 Result<std::shared_ptr<Nic>> open_nic(const Options& options) {
   auto udp = UdpWire::open(options.address, kRocePort);
@@ -79,6 +83,7 @@ Result<std::shared_ptr<Nic>> open_nic(const Options& options) {
 
 Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig& config)
     : cqs(config.max_cq),
+      srqs(config.max_srq),
       qps(std::size_t{1} << config.qpn_bits),
       mrs(config.max_mr),
       pd_owners(config.max_pd),
@@ -107,15 +112,18 @@ void Nic::dispatch_events_owned() {
     switch (e.kind) {
       case EventKind::kCompletion:
         if (CqRecord* cq = cqs[e.cq.v].get(); cq != nullptr && cq->channel != nullptr) {
-          cq->channel->queue->push({e.kind, cq, nullptr});
+          cq->channel->queue->push({e.kind, cq});
         }
         break;
       case EventKind::kCqError:
-        if (CqRecord* cq = cqs[e.cq.v].get(); cq != nullptr) cq->async->push({e.kind, cq, nullptr});
+        if (CqRecord* cq = cqs[e.cq.v].get(); cq != nullptr) cq->async->push({e.kind, cq});
+        break;
+      case EventKind::kSrqLimit:
+        if (SrqRecord* srq = srqs[e.srq.v].get(); srq != nullptr) srq->async->push({e.kind, nullptr, srq});
         break;
       default:
         if (QpRecord* qp = qp_slot(e.qpn).get(); qp != nullptr && qp->qpn == e.qpn) {
-          qp->async->push({e.kind, nullptr, qp});
+          qp->async->push({e.kind, nullptr, nullptr, qp});
         }
         break;
     }

@@ -14,6 +14,9 @@ namespace weft::live {
 
 class Nic;
 
+// An EUI-64 with the local bit set, from the address: equal addresses give equal guids.
+std::uint64_t guid_of(const wire::Address& address);
+
 // Binds UDP 4791 on the address and starts the background thread.
 Result<std::shared_ptr<Nic>> open_nic(const Options& options);
 

@@ -43,10 +43,12 @@ class Nic {
   // Tells programs what happened (completion channels, asynchronous events).
   void dispatch_events_owned();
 
-  // Records by CqId, by queue pair number (low bits) and by key (index); empty where there is none.
+  // Records by CqId, by SrqId, by queue pair number (low bits) and by key (index); empty where there is none.
   std::vector<std::unique_ptr<CqRecord>> cqs;
+  std::vector<std::unique_ptr<SrqRecord>> srqs;
   std::vector<std::unique_ptr<QpRecord>> qps;
   std::vector<std::pair<Key, const Context*>> mrs;
+  std::vector<std::pair<Key, const Context*>> windows;  // in no order
   std::vector<const Context*> pd_owners;
   std::vector<std::pair<std::unique_ptr<CompletionChannel>, const Context*>> channels;
   std::unique_ptr<QpRecord>& qp_slot(Qpn qpn) { return qps[qpn.v & qpn_mask_]; }

@@ -23,13 +23,21 @@ struct QpRecord : Qp {
   std::unique_ptr<std::uint8_t[]> inline_area;  // max_send_wr slots of max_inline bytes
 };
 
+struct SrqRecord : Srq {
+  const Context* owner = nullptr;
+  EventQueue* async = nullptr;
+  std::uint32_t async_taken = 0;
+};
+
+inline SrqRecord& record(Srq* srq) { return *static_cast<SrqRecord*>(srq); }
 inline CqRecord& record(Cq* cq) { return *static_cast<CqRecord*>(cq); }
 inline QpRecord& record(Qp* qp) { return *static_cast<QpRecord*>(qp); }
 
 // The count of taken events that this one adds to.
 inline std::uint32_t& taken_of(const AsyncEvent& e) {
   if (e.kind == EventKind::kCompletion) return record(e.cq).taken;
-  return e.cq != nullptr ? record(e.cq).async_taken : record(e.qp).async_taken;
+  if (e.cq != nullptr) return record(e.cq).async_taken;
+  return e.srq != nullptr ? record(e.srq).async_taken : record(e.qp).async_taken;
 }
 
 }  // namespace weft::live

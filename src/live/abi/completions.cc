@@ -1,0 +1,224 @@
+// Completion queues, their channels, and asynchronous events.
+#include <poll.h>
+
+#include <cerrno>
+
+#include "live/abi/handles.h"
+
+namespace weft::live::abi {
+namespace {
+
+CqHandle& extended(ibv_cq_ex* cq) { return *reinterpret_cast<CqHandle*>(cq); }
+
+// --- the polling functions of ibv_cq_ex ---
+
+int next_poll(ibv_cq_ex* cq) {
+  CqHandle& h = extended(cq);
+  if (engine_of(cq->context).poll_cq(h.engine, {&h.current, 1}) == 0) return ENOENT;
+  cq->status = static_cast<ibv_wc_status>(h.current.status);
+  cq->wr_id = h.current.wr_id;
+  return 0;
+}
+int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
+  if (attr != nullptr && attr->comp_mask != 0) return EINVAL;
+  return next_poll(cq);
+}
+void end_poll(ibv_cq_ex*) {}
+ibv_wc_opcode read_opcode(ibv_cq_ex* cq) { return static_cast<ibv_wc_opcode>(extended(cq).current.opcode); }
+std::uint32_t read_vendor_err(ibv_cq_ex*) { return 0; }
+std::uint32_t read_byte_len(ibv_cq_ex* cq) { return extended(cq).current.byte_len; }
+__be32 read_imm_data(ibv_cq_ex* cq) { return extended(cq).current.imm; }
+std::uint32_t read_qp_num(ibv_cq_ex* cq) { return extended(cq).current.qpn.v; }
+std::uint32_t read_src_qp(ibv_cq_ex* cq) { return extended(cq).current.src_qp.v; }
+unsigned read_wc_flags(ibv_cq_ex* cq) { return extended(cq).current.flags; }
+std::uint32_t read_slid(ibv_cq_ex*) { return 0; }
+std::uint8_t read_sl(ibv_cq_ex*) { return 0; }
+std::uint8_t read_dlid_path_bits(ibv_cq_ex*) { return 0; }
+
+CqHandle* create(ibv_context* context, int entries, void* cookie, ibv_comp_channel* channel) {
+  if (entries <= 0) return refuse(EINVAL);
+  auto h = std::make_unique<CqHandle>();
+  CompletionChannel* const engine = channel != nullptr ? handle_of<ChannelHandle>(channel).engine : nullptr;
+  const auto cq = engine_of(context).create_cq(static_cast<std::uint32_t>(entries), engine, h.get());
+  if (!cq) return refuse(errno_of(cq.error()));
+  h->engine = *cq;
+  h->base.context = context;
+  h->base.channel = channel;
+  h->base.cq_context = cookie;
+  h->base.handle = h->engine->id.v;
+  h->base.cqe = static_cast<int>(h->engine->entries);
+  pthread_mutex_init(&h->base.mutex, nullptr);
+  pthread_cond_init(&h->base.cond, nullptr);
+  if (channel != nullptr) ++channel->refcnt;
+  return h.release();
+}
+
+// --- events ---
+
+ibv_event_type type_of(EventKind kind) {
+  switch (kind) {
+    case EventKind::kCqError:
+      return IBV_EVENT_CQ_ERR;
+    case EventKind::kQpFatal:
+      return IBV_EVENT_QP_FATAL;
+    case EventKind::kQpRequestError:
+      return IBV_EVENT_QP_REQ_ERR;
+    case EventKind::kQpAccessError:
+      return IBV_EVENT_QP_ACCESS_ERR;
+    case EventKind::kCommEstablished:
+      return IBV_EVENT_COMM_EST;
+    case EventKind::kSqDrained:
+      return IBV_EVENT_SQ_DRAINED;
+    case EventKind::kSrqLimit:
+      return IBV_EVENT_SRQ_LIMIT_REACHED;
+    case EventKind::kLastWqeReached:
+      return IBV_EVENT_QP_LAST_WQE_REACHED;
+    case EventKind::kCompletion:
+      break;
+  }
+  return IBV_EVENT_DEVICE_FATAL;
+}
+
+}  // namespace
+
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* init) {
+  constexpr std::uint64_t kReadable = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | IBV_WC_EX_WITH_QP_NUM |
+                                      IBV_WC_EX_WITH_SRC_QP | IBV_WC_EX_WITH_SLID | IBV_WC_EX_WITH_SL |
+                                      IBV_WC_EX_WITH_DLID_PATH_BITS;
+  constexpr std::uint32_t kMasks = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+  // "Single threaded" and "ignore overrun" promise less work, not more; both may be ignored.
+  constexpr std::uint32_t kFlags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+  if ((init->wc_flags & ~kReadable) != 0 || (init->comp_mask & ~kMasks) != 0 ||
+      ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 && (init->flags & ~kFlags) != 0))
+    return refuse(EOPNOTSUPP);
+  if (init->comp_vector != 0) return refuse(EINVAL);
+  CqHandle* const h = create(context, static_cast<int>(init->cqe), init->cq_context, init->channel);
+  if (h == nullptr) return nullptr;
+  ibv_cq_ex& c = h->base;
+  c.start_poll = start_poll;
+  c.next_poll = next_poll;
+  c.end_poll = end_poll;
+  c.read_opcode = read_opcode;
+  c.read_vendor_err = read_vendor_err;
+  c.read_byte_len = read_byte_len;
+  c.read_imm_data = read_imm_data;
+  c.read_qp_num = read_qp_num;
+  c.read_src_qp = read_src_qp;
+  c.read_wc_flags = read_wc_flags;
+  c.read_slid = read_slid;
+  c.read_sl = read_sl;
+  c.read_dlid_path_bits = read_dlid_path_bits;
+  return &c;
+}
+
+}  // namespace weft::live::abi
+
+using namespace weft;
+using namespace weft::live;
+using namespace weft::live::abi;
+
+// --- channels ---
+
+WEFT_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  const auto channel = engine_of(context).create_channel();
+  if (!channel) return refuse(errno_of(channel.error()));
+  auto h = std::make_unique<ChannelHandle>();
+  h->engine = *channel;
+  h->base.context = context;
+  h->base.fd = engine_of(context).channel_fd(*channel);
+  return &h.release()->base;
+}
+
+WEFT_EXPORT int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
+  ChannelHandle& h = handle_of<ChannelHandle>(channel);
+  const int failed = answer(engine_of(channel->context).destroy_channel(h.engine));
+  if (failed == 0) delete &h;
+  return failed;
+}
+
+WEFT_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cookie) {
+  const Cq* const got = engine_of(channel->context).get_cq_event(handle_of<ChannelHandle>(channel).engine);
+  if (got == nullptr) return -1;
+  auto* const h = static_cast<CqHandle*>(got->cookie);
+  *cq = ibv_cq_ex_to_cq(&h->base);
+  *cookie = h->base.cq_context;
+  return 0;
+}
+
+WEFT_EXPORT void ibv_ack_cq_events(ibv_cq* cq, unsigned count) {
+  engine_of(cq->context).ack_cq_events(handle_of<CqHandle>(cq).engine, count);
+}
+
+// --- queues ---
+
+WEFT_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cookie, ibv_comp_channel* channel,
+                                  int vector) {
+  if (vector < 0 || vector >= context->num_comp_vectors) return refuse(EINVAL);
+  CqHandle* const h = create(context, entries, cookie, channel);
+  return h != nullptr ? ibv_cq_ex_to_cq(&h->base) : nullptr;
+}
+
+WEFT_EXPORT int ibv_resize_cq(ibv_cq* cq, int entries) {
+  if (entries <= 0) return EINVAL;
+  CqHandle& h = handle_of<CqHandle>(cq);
+  const int failed = answer(engine_of(cq->context).resize_cq(h.engine, static_cast<std::uint32_t>(entries)));
+  if (failed == 0) cq->cqe = static_cast<int>(h.engine->entries);
+  return failed;
+}
+
+WEFT_EXPORT int ibv_destroy_cq(ibv_cq* cq) {
+  CqHandle& h = handle_of<CqHandle>(cq);
+  const int failed = answer(engine_of(cq->context).destroy_cq(h.engine));
+  if (failed != 0) return failed;
+  if (cq->channel != nullptr) --cq->channel->refcnt;
+  delete &h;
+  return 0;
+}
+
+// --- asynchronous events ---
+
+WEFT_EXPORT int ibv_get_async_event(ibv_context* context, ibv_async_event* out) {
+  AsyncEvent e;
+  if (!engine_of(context).get_async_event(e)) return -1;
+  *out = {};
+  out->event_type = type_of(e.kind);
+  if (e.cq != nullptr) {
+    out->element.cq = reinterpret_cast<ibv_cq*>(e.cq->cookie);
+  } else if (e.srq != nullptr) {
+    out->element.srq = static_cast<ibv_srq*>(e.srq->cookie);
+  } else {
+    out->element.qp = static_cast<ibv_qp*>(e.qp->cookie);
+  }
+  return 0;
+}
+
+WEFT_EXPORT void ibv_ack_async_event(ibv_async_event* event) {
+  AsyncEvent e;
+  ibv_context* context = nullptr;
+  switch (event->event_type) {
+    case IBV_EVENT_CQ_ERR:
+      context = event->element.cq->context;
+      e.kind = EventKind::kCqError;
+      e.cq = handle_of<CqHandle>(event->element.cq).engine;
+      break;
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+    case IBV_EVENT_SRQ_ERR:
+      context = event->element.srq->context;
+      e.kind = EventKind::kSrqLimit;
+      e.srq = handle_of<SrqHandle>(event->element.srq).engine;
+      break;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      context = event->element.qp->context;
+      e.kind = EventKind::kQpFatal;
+      e.qp = handle_of<QpHandle>(event->element.qp).engine;
+      break;
+    default:
+      return;  // not one of ours
+  }
+  engine_of(context).ack_async_event(e);
+}

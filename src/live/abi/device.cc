@@ -1,0 +1,322 @@
+// The one device, weft0: found, opened, described. One Nic per process, shared by all contexts; its
+// settings come from WEFT_* variables, which `weft run` writes.
+#include <endian.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "live/abi/handles.h"
+
+namespace weft::live::abi {
+namespace {
+
+constexpr std::uint32_t kVendor = 0x025253;  // of the extensions' MADs too (wire-reference §5)
+constexpr char kFirmware[] = "weft 0.1";
+constexpr std::uint8_t kEthernet = IBV_LINK_LAYER_ETHERNET;
+
+// Programs that cannot open their device print errno's text at best; ours comes first.
+void complain(const std::string& sentence) { std::fprintf(stderr, "weft: %s\n", sentence.c_str()); }
+
+std::mutex process_lock;
+std::weak_ptr<Nic> process_nic;
+
+std::shared_ptr<Nic> nic_of_process(const Options& options) {
+  const std::lock_guard lock(process_lock);
+  std::shared_ptr<Nic> nic = process_nic.lock();
+  if (nic != nullptr) return nic;
+  auto opened = open_nic(options);
+  if (!opened) {
+    complain(opened.error().message);
+    return nullptr;
+  }
+  process_nic = *opened;
+  return *opened;
+}
+
+ibv_mtu mtu_code(std::uint32_t bytes) {
+  std::uint32_t code = IBV_MTU_256;
+  for (std::uint32_t size = 256; size < bytes && code < IBV_MTU_4096; size *= 2) ++code;
+  return static_cast<ibv_mtu>(code);
+}
+
+void fill(verbs_context& v) {
+  v.sz = sizeof v;
+  v.query_port = query_port;
+  v.query_device_ex = query_device_ex;
+  v.create_cq_ex = create_cq_ex;
+  v.create_qp_ex = create_qp_ex;
+  v.create_srq_ex = create_srq_ex;
+  ibv_context_ops& ops = v.context.ops;
+  ops.alloc_mw = alloc_window;
+  ops.bind_mw = bind_window;
+  ops.dealloc_mw = dealloc_window;
+  ops.poll_cq = poll;
+  ops.req_notify_cq = request_notify;
+  ops.post_send = post_send;
+  ops.post_recv = post_receive;
+  ops.post_srq_recv = post_shared_receive;
+  v.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+}
+
+bool only_port(std::uint32_t port) { return port == 1; }
+
+ibv_gid gid_of(const Context& c) {
+  ibv_gid gid;
+  std::copy(c.attributes().address.bytes.begin(), c.attributes().address.bytes.end(), gid.raw);
+  return gid;
+}
+
+int clamp_int(std::uint64_t v) { return static_cast<int>(std::min<std::uint64_t>(v, INT32_MAX)); }
+
+}  // namespace
+
+int errno_of(Errc e) {
+  switch (e) {
+    case Errc::kInvalid:
+    case Errc::kNotFound:
+      return EINVAL;
+    case Errc::kNoMemory:
+      return ENOMEM;
+    case Errc::kBusy:
+      return EBUSY;
+    case Errc::kUnsupported:
+      return EOPNOTSUPP;
+  }
+  return EINVAL;
+}
+
+int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
+  if (!only_port(port)) return EINVAL;
+  const Attributes& a = engine_of(context).attributes();
+  ibv_port_attr p{};
+  p.state = IBV_PORT_ACTIVE;
+  p.max_mtu = mtu_code(a.max_mtu);
+  p.active_mtu = mtu_code(a.active_mtu);
+  p.gid_tbl_len = 1;
+  p.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+  p.max_msg_sz = 1U << 31U;
+  p.pkey_tbl_len = 1;
+  p.max_vl_num = 1;
+  p.active_width = 2;   // 4X
+  p.active_speed = 32;  // EDR: a number programs can print; there is no line rate here
+  p.phys_state = 5;     // link up
+  p.link_layer = kEthernet;
+  std::memset(out, 0, size);
+  std::memcpy(out, &p, std::min(size, sizeof p));
+  return 0;
+}
+
+int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* out,
+                    std::size_t size) {
+  if (size < sizeof out->orig_attr || (input != nullptr && input->comp_mask != 0)) return EINVAL;
+  ibv_device_attr_ex a{};
+  if (const int failed = ibv_query_device(context, &a.orig_attr); failed != 0) return failed;
+  a.phys_port_cnt_ex = a.orig_attr.phys_port_cnt;
+  std::memset(out, 0, size);
+  std::memcpy(out, &a, std::min(size, sizeof a));
+  return 0;
+}
+
+}  // namespace weft::live::abi
+
+using namespace weft;
+using namespace weft::live;
+using namespace weft::live::abi;
+
+// --- the list ---
+
+WEFT_EXPORT ibv_device** ibv_get_device_list(int* count) {
+  if (count != nullptr) *count = 0;
+  const auto options = options_from_environment(std::getenv);
+  if (!options) {
+    complain(options.error().message);
+    return refuse(EINVAL);
+  }
+  // The device lives in the allocation of its list, as libibverbs's does until it is opened; an open
+  // context keeps a copy of it.
+  struct List {
+    ibv_device* entries[2];
+    Device device;
+  };
+  auto list = std::make_unique<List>();
+  list->entries[0] = &list->device.base;
+  list->entries[1] = nullptr;
+  list->device.options = *options;
+  ibv_device& d = list->device.base;
+  d.node_type = IBV_NODE_CA;
+  d.transport_type = IBV_TRANSPORT_IB;
+  std::strcpy(d.name, "weft0");
+  std::strcpy(d.dev_name, "uverbs0");
+  std::strcpy(d.dev_path, "/sys/class/infiniband_verbs/uverbs0");
+  std::strcpy(d.ibdev_path, "/sys/class/infiniband/weft0");
+  if (count != nullptr) *count = 1;
+  return list.release()->entries;
+}
+
+// Programs may open a device of a list that they have freed (perftest does), so a list stays.
+WEFT_EXPORT void ibv_free_device_list(ibv_device** list) { static_cast<void>(list); }
+
+WEFT_EXPORT const char* ibv_get_device_name(ibv_device* device) { return device->name; }
+WEFT_EXPORT int ibv_get_device_index(ibv_device* device) {
+  static_cast<void>(device);
+  return 0;
+}
+WEFT_EXPORT __be64 ibv_get_device_guid(ibv_device* device) {
+  return htobe64(guid_of(handle_of<Device>(device).options.address));
+}
+
+// --- open and close ---
+
+WEFT_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
+  auto nic = nic_of_process(handle_of<Device>(device).options);
+  if (nic == nullptr) return refuse(EADDRINUSE);
+  auto engine = Context::open(std::move(nic));
+  if (!engine) {
+    complain(engine.error().message);
+    return refuse(EMFILE);
+  }
+  auto handle = std::make_unique<ContextHandle>();
+  handle->engine = std::move(*engine);
+  // Nothing is ever sent to it, but programs look at it and set its flags.
+  handle->command_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  fill(handle->vctx);
+  ibv_context& c = handle->vctx.context;
+  c.device = device;
+  c.cmd_fd = handle->command_fd;
+  c.async_fd = handle->engine->async_fd();
+  c.num_comp_vectors = 1;
+  pthread_mutex_init(&c.mutex, nullptr);
+  return &handle.release()->vctx.context;
+}
+
+WEFT_EXPORT int ibv_close_device(ibv_context* context) {
+  const std::unique_ptr<ContextHandle> handle(&handle_of_context(context));
+  if (handle->command_fd >= 0) close(handle->command_fd);
+  pthread_mutex_destroy(&context->mutex);
+  return 0;
+}
+
+// --- what it is ---
+
+WEFT_EXPORT int ibv_query_device(ibv_context* context, ibv_device_attr* out) {
+  const Attributes& a = engine_of(context).attributes();
+  *out = {};
+  std::strcpy(out->fw_ver, kFirmware);
+  out->node_guid = out->sys_image_guid = htobe64(a.guid);
+  out->max_mr_size = a.max_mr_size;
+  out->page_size_cap = 0xFFFFF000;
+  out->vendor_id = kVendor;
+  out->vendor_part_id = 1;
+  out->hw_ver = 1;
+  out->max_qp = clamp_int(a.max_qp);
+  out->max_qp_wr = clamp_int(a.max_qp_wr);
+  out->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
+                          IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_SYS_IMAGE_GUID;
+  out->max_sge = out->max_sge_rd = clamp_int(a.max_sge);
+  out->max_cq = clamp_int(a.max_cq);
+  out->max_cqe = clamp_int(a.max_cqe);
+  out->max_mr = out->max_mw = clamp_int(a.max_mr);
+  out->max_pd = clamp_int(a.max_pd);
+  out->max_qp_rd_atom = clamp_int(a.max_qp_rd_atomic);
+  out->max_qp_init_rd_atom = clamp_int(a.max_qp_init_rd_atomic);
+  out->max_res_rd_atom = clamp_int(std::uint64_t{a.max_qp} * a.max_qp_rd_atomic);
+  out->atomic_cap = IBV_ATOMIC_HCA;
+  out->max_srq = clamp_int(a.max_srq);
+  out->max_srq_wr = clamp_int(a.max_qp_wr);
+  out->max_srq_sge = clamp_int(a.max_sge);
+  out->max_pkeys = 1;
+  out->phys_port_cnt = 1;
+  return 0;
+}
+
+// The plain symbol is for binaries older than the extended context; its struct is a prefix.
+WEFT_EXPORT int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_attr* out) {
+  constexpr std::size_t kCompatSize = offsetof(ibv_port_attr, port_cap_flags2);
+  return query_port(context, port, reinterpret_cast<ibv_port_attr*>(out), kCompatSize);
+}
+
+WEFT_EXPORT int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* out) {
+  if (!only_port(port) || index != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  *out = gid_of(engine_of(context));
+  return 0;
+}
+
+WEFT_EXPORT int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
+                                  ibv_gid_entry* out, std::uint32_t flags, std::size_t size) {
+  if (!only_port(port) || flags != 0 || size < sizeof *out) return EINVAL;
+  if (index != 0) return ENODATA;
+  std::memset(out, 0, size);
+  out->gid = gid_of(engine_of(context));
+  out->port_num = 1;
+  out->gid_type = IBV_GID_TYPE_ROCE_V2;
+  return 0;
+}
+
+WEFT_EXPORT ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t count,
+                                         std::uint32_t flags, std::size_t size) {
+  if (flags != 0 || size < sizeof *entries) return -EINVAL;
+  if (count == 0) return 0;
+  const int failed = _ibv_query_gid_ex(context, 1, 0, entries, 0, size);
+  return failed != 0 ? -failed : 1;
+}
+
+// As sysfs names types: 0 for InfiniBand and RoCE v1, 1 for RoCE v2.
+WEFT_EXPORT int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type) {
+  static_cast<void>(context);
+  if (!only_port(port) || index != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  *type = 1;
+  return 0;
+}
+
+WEFT_EXPORT int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* out) {
+  static_cast<void>(context);
+  if (!only_port(port) || index != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  *out = 0xFFFF;
+  return 0;
+}
+
+WEFT_EXPORT int ibv_get_pkey_index(ibv_context* context, std::uint8_t port, __be16 pkey) {
+  static_cast<void>(context);
+  if (only_port(port) && pkey == 0xFFFF) return 0;
+  errno = EINVAL;
+  return -1;
+}
+
+// --- sysfs, which knows nothing of us ---
+
+WEFT_EXPORT const char* ibv_get_sysfs_path() { return "/sys"; }
+
+WEFT_EXPORT int ibv_read_sysfs_file(const char* directory, const char* file, char* out, std::size_t size) {
+  const int fd = open((std::string(directory) + "/" + file).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  const ssize_t n = read(fd, out, size);
+  close(fd);
+  if (n <= 0) return -1;
+  if (out[n - 1] == '\n') out[n - 1] = '\0';
+  return static_cast<int>(n);
+}
+
+// --- fork: registered memory is the process's own, nothing needs protecting ---
+
+WEFT_EXPORT int ibv_fork_init() { return 0; }
+WEFT_EXPORT ibv_fork_status ibv_is_fork_initialized() { return IBV_FORK_UNNEEDED; }
+WEFT_EXPORT int ibv_dontfork_range(void* base, std::size_t size) {
+  static_cast<void>(base);
+  static_cast<void>(size);
+  return 0;
+}
+WEFT_EXPORT int ibv_dofork_range(void* base, std::size_t size) { return ibv_dontfork_range(base, size); }

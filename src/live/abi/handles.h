@@ -1,0 +1,129 @@
+// The drop-in libibverbs.so.1: the handles that programs hold, and how they lead to ours.
+//
+// Each struct begins with the public one of <infiniband/verbs.h> (or, for the context, ends with it:
+// `verbs_get_ctx` looks in front of ibv_context), so that a pointer to one is a pointer to the other.
+// Inline functions of that header read and call through these structs, which makes them the ABI; their
+// offsets are tested in abi_test.cc.
+//
+// What a file here does is translation and nothing else: errno in, Outcome out. State is the engine's.
+#pragma once
+#include <infiniband/verbs.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+
+#include "live/engine/context.h"
+
+// The header's macros would rename what we define.
+#undef ibv_get_device_list
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#define WEFT_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace weft::live::abi {
+
+struct Device {
+  ibv_device base{};
+  Options options;
+};
+
+struct ContextHandle {
+  verbs_context vctx{};  // its last member is the ibv_context that programs hold
+  std::unique_ptr<Context> engine;
+  int command_fd = -1;
+};
+
+struct PdHandle {
+  ibv_pd base{};
+  PdId id{};
+};
+
+struct MrHandle {
+  ibv_mr base{};
+};
+
+struct MwHandle {
+  ibv_mw base{};
+};
+
+struct ChannelHandle {
+  ibv_comp_channel base{};
+  CompletionChannel* engine = nullptr;
+};
+
+struct CqHandle {
+  ibv_cq_ex base{};
+  Cq* engine = nullptr;
+  Completion current;  // between start_poll and end_poll
+};
+
+struct SrqHandle {
+  ibv_srq base{};
+  Srq* engine = nullptr;
+};
+
+struct QpHandle {
+  QpHandle();
+  ~QpHandle();
+  ibv_qp_ex base{};
+  Qp* engine = nullptr;
+  ibv_qp_init_attr init{};  // as asked, capabilities as granted
+  ibv_ah_attr address{};
+  struct Sends;                  // requests between wr_start and wr_complete (send_builder.cc)
+  std::unique_ptr<Sends> sends;  // only with ibv_create_qp_ex and send operations
+};
+
+template <class Handle, class Base>
+Handle& handle_of(Base* base) {
+  return *reinterpret_cast<Handle*>(base);
+}
+inline ContextHandle& handle_of_context(ibv_context* context) {
+  return *reinterpret_cast<ContextHandle*>(reinterpret_cast<char*>(context) -
+                                           offsetof(verbs_context, context));
+}
+inline Context& engine_of(ibv_context* context) { return *handle_of_context(context).engine; }
+
+int errno_of(Errc e);
+// For calls that answer with an errno.
+template <class T>
+int answer(const Outcome<T>& outcome) {
+  return outcome ? 0 : errno_of(outcome.error());
+}
+// For calls that answer with a pointer: sets errno.
+inline std::nullptr_t refuse(int error) {
+  errno = error;
+  return nullptr;
+}
+
+// --- data_path.cc ---
+int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad);
+int post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad);
+int post_shared_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad);
+int poll(ibv_cq* cq, int count, ibv_wc* out);
+int request_notify(ibv_cq* cq, int solicited_only);
+
+// --- resources.cc ---
+ibv_mw* alloc_window(ibv_pd* pd, ibv_mw_type type);
+int bind_window(ibv_qp* qp, ibv_mw* window, ibv_mw_bind* bind);
+int dealloc_window(ibv_mw* window);
+ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* init);
+
+// --- completions.cc ---
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* init);
+
+// --- queue_pairs.cc ---
+ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init);
+
+// --- send_builder.cc ---
+void add_send_operations(QpHandle& qp);
+
+// --- device.cc ---
+int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size);
+int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* out,
+                    std::size_t size);
+
+}  // namespace weft::live::abi

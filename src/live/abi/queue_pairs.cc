@@ -1,0 +1,192 @@
+// Queue pairs: creation, attributes, states. The bits of the attribute mask are those of
+// core/verbs/types.h; which of them a transition takes is core's to say.
+#include <algorithm>
+#include <cerrno>
+
+#include "live/abi/handles.h"
+
+namespace weft::live::abi {
+namespace {
+
+static_assert(IBV_QP_STATE == int{kAttrState} && IBV_QP_EN_SQD_ASYNC_NOTIFY == int{kAttrSqdNotify} &&
+              IBV_QP_AV == int{kAttrPath} && IBV_QP_PATH_MTU == int{kAttrMtu} &&
+              IBV_QP_MAX_DEST_RD_ATOMIC == int{kAttrMaxDestRdAtomic} && IBV_QP_DEST_QPN == int{kAttrDestQpn});
+static_assert(IBV_QPT_RC == static_cast<int>(QpType::kRc) && IBV_QPS_ERR == static_cast<int>(QpState::kErr) &&
+              IBV_QPS_SQD == static_cast<int>(QpState::kSqd));
+
+QpCaps caps_of(const ibv_qp_cap& c) {
+  return {c.max_send_wr, c.max_recv_wr, c.max_send_sge, c.max_recv_sge, c.max_inline_data};
+}
+
+ibv_qp* create(ibv_context* context, ibv_pd* pd, ibv_qp_init_attr& init, std::uint64_t send_operations) {
+  if (init.qp_type != IBV_QPT_RC) return refuse(EOPNOTSUPP);
+  if (init.send_cq == nullptr || init.recv_cq == nullptr) return refuse(EINVAL);
+  QpInit q;
+  q.pd = handle_of<PdHandle>(pd).id;
+  q.send_cq = handle_of<CqHandle>(init.send_cq).engine->id;
+  q.recv_cq = handle_of<CqHandle>(init.recv_cq).engine->id;
+  q.caps = caps_of(init.cap);
+  q.signal_all = init.sq_sig_all != 0;
+  if (init.srq != nullptr) q.srq = handle_of<SrqHandle>(init.srq).engine->id;
+  auto h = std::make_unique<QpHandle>();
+  const auto qp = engine_of(context).create_qp(q, h.get());
+  if (!qp) return refuse(errno_of(qp.error()));
+  h->engine = *qp;
+  const QpCaps& granted = h->engine->granted.caps;
+  init.cap = {granted.max_send_wr, granted.max_recv_wr, granted.max_send_sge, granted.max_recv_sge,
+              granted.max_inline};
+  if (init.srq != nullptr) init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
+  h->init = init;
+  ibv_qp& b = h->base.qp_base;
+  b.context = context;
+  b.qp_context = init.qp_context;
+  b.pd = pd;
+  b.send_cq = init.send_cq;
+  b.recv_cq = init.recv_cq;
+  b.srq = init.srq;
+  b.handle = b.qp_num = h->engine->qpn.v;
+  b.state = IBV_QPS_RESET;
+  b.qp_type = init.qp_type;
+  pthread_mutex_init(&b.mutex, nullptr);
+  pthread_cond_init(&b.cond, nullptr);
+  if (send_operations != 0) add_send_operations(*h);
+  return &h.release()->base.qp_base;
+}
+
+// The peer of an address vector; RoCE has no other addressing than the global one.
+bool peer_of(const ibv_ah_attr& a, wire::Address& out) {
+  if (a.is_global == 0 || a.grh.sgid_index != 0 || a.port_num != 1) return false;
+  std::copy_n(a.grh.dgid.raw, out.bytes.size(), out.bytes.begin());
+  constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+  return std::equal(kMapped.begin(), kMapped.end(), out.bytes.begin());
+}
+
+}  // namespace
+
+ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
+  constexpr std::uint32_t kMasks = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  constexpr std::uint64_t kOperations =
+      IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
+      IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+      IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
+      IBV_QP_EX_WITH_SEND_WITH_INV;
+  if ((init->comp_mask & ~kMasks) != 0) return refuse(EOPNOTSUPP);
+  if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0) return refuse(EINVAL);
+  const std::uint64_t operations =
+      (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 ? init->send_ops_flags : 0;
+  if ((operations & ~kOperations) != 0) return refuse(EOPNOTSUPP);
+  ibv_qp_init_attr plain{init->qp_context, init->send_cq, init->recv_cq, init->srq,
+                         init->cap,        init->qp_type, init->sq_sig_all};
+  ibv_qp* const qp = create(context, init->pd, plain, operations);
+  if (qp != nullptr) init->cap = plain.cap;
+  return qp;
+}
+
+}  // namespace weft::live::abi
+
+using namespace weft;
+using namespace weft::live;
+using namespace weft::live::abi;
+
+WEFT_EXPORT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
+  return create(pd->context, pd, *init, 0);
+}
+
+WEFT_EXPORT ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
+  QpHandle& h = handle_of<QpHandle>(qp);
+  return h.sends != nullptr ? &h.base : nullptr;
+}
+
+WEFT_EXPORT int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* from, int mask) {
+  QpHandle& h = handle_of<QpHandle>(qp);
+  Context& engine = engine_of(qp->context);
+  QpAttr to;
+  to.state = static_cast<QpState>(from->qp_state);
+  to.current_state = static_cast<QpState>(from->cur_qp_state);
+  if ((mask & IBV_QP_PATH_MTU) != 0) {
+    if (from->path_mtu < IBV_MTU_256 || from->path_mtu > IBV_MTU_4096) return EINVAL;
+    to.mtu = 128U << static_cast<unsigned>(from->path_mtu);
+    if (to.mtu > engine.attributes().active_mtu) return EINVAL;
+  }
+  if ((mask & IBV_QP_PKEY_INDEX) != 0 && from->pkey_index != 0) return EINVAL;
+  if ((mask & IBV_QP_PORT) != 0 && from->port_num != 1) return EINVAL;
+  to.qkey = from->qkey;
+  to.rq_psn = {from->rq_psn & kPsnMask};
+  to.sq_psn = {from->sq_psn & kPsnMask};
+  to.dest_qpn = {from->dest_qp_num};
+  constexpr unsigned kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                               IBV_ACCESS_REMOTE_ATOMIC;
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) to.access = static_cast<std::uint8_t>(from->qp_access_flags & kAccess);
+  to.max_rd_atomic = from->max_rd_atomic;
+  to.max_dest_rd_atomic = from->max_dest_rd_atomic;
+  to.min_rnr_timer = from->min_rnr_timer;
+  to.timeout = from->timeout;
+  to.retry_count = from->retry_cnt;
+  to.rnr_retry = from->rnr_retry;
+  to.sqd_notify = from->en_sqd_async_notify != 0;
+  if ((mask & IBV_QP_AV) != 0) {
+    wire::Address peer;
+    if (!peer_of(from->ah_attr, peer)) return EINVAL;
+    const auto path = engine.open_path(peer);
+    if (!path) return errno_of(path.error());
+    to.path = *path;
+  }
+  const int failed = answer(engine.modify_qp(h.engine, to, static_cast<std::uint32_t>(mask)));
+  if (failed != 0) return failed;
+  if ((mask & IBV_QP_AV) != 0) h.address = from->ah_attr;
+  if ((mask & IBV_QP_STATE) != 0) qp->state = from->qp_state;
+  return 0;
+}
+
+WEFT_EXPORT int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* out, int mask, ibv_qp_init_attr* init) {
+  static_cast<void>(mask);  // a hint at what the caller needs; everything is cheap
+  QpHandle& h = handle_of<QpHandle>(qp);
+  const auto a = engine_of(qp->context).query_qp(h.engine);
+  if (!a) return errno_of(a.error());
+  *out = {};
+  out->qp_state = out->cur_qp_state = static_cast<ibv_qp_state>(a->state);
+  std::uint32_t code = IBV_MTU_256;
+  while (code < IBV_MTU_4096 && (128U << code) < a->mtu) ++code;
+  out->path_mtu = static_cast<ibv_mtu>(code);
+  out->path_mig_state = IBV_MIG_MIGRATED;
+  out->qkey = a->qkey;
+  out->rq_psn = a->rq_psn.v;
+  out->sq_psn = a->sq_psn.v;
+  out->dest_qp_num = a->dest_qpn.v;
+  out->qp_access_flags = a->access;
+  out->cap = h.init.cap;
+  out->ah_attr = h.address;
+  out->sq_draining = a->sq_draining ? 1 : 0;
+  out->max_rd_atomic = a->max_rd_atomic;
+  out->max_dest_rd_atomic = a->max_dest_rd_atomic;
+  out->min_rnr_timer = a->min_rnr_timer;
+  out->port_num = 1;
+  out->timeout = a->timeout;
+  out->retry_cnt = a->retry_count;
+  out->rnr_retry = a->rnr_retry;
+  *init = h.init;
+  qp->state = out->qp_state;
+  return 0;
+}
+
+WEFT_EXPORT int ibv_destroy_qp(ibv_qp* qp) {
+  QpHandle& h = handle_of<QpHandle>(qp);
+  const int failed = answer(engine_of(qp->context).destroy_qp(h.engine));
+  if (failed == 0) delete &h;
+  return failed;
+}
+
+// In roce a WRITE's bytes become visible in order, and the last eight at once (placement.h). In irn they
+// land as they arrive.
+WEFT_EXPORT int ibv_query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode op, std::uint32_t flags) {
+  static_cast<void>(op);
+  static_cast<void>(flags);
+  return engine_of(qp->context).attributes().mode == wire::Mode::kRoce ? 1 : 0;
+}
+
+// Options that peers agree on through a connection manager: none yet.
+WEFT_EXPORT int ibv_query_ece(ibv_qp*, ibv_ece* out) {
+  *out = {};
+  return 0;
+}
+WEFT_EXPORT int ibv_set_ece(ibv_qp*, ibv_ece* ece) { return ece->vendor_id == 0 ? 0 : EOPNOTSUPP; }

@@ -1,0 +1,143 @@
+// The work request API of ibv_qp_ex (ibv_wr_start, ibv_wr_send, ibv_wr_set_sge, …, ibv_wr_complete):
+// requests are built up as ibv_send_wr and posted together at the end, so that both APIs are one path.
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "live/abi/handles.h"
+
+namespace weft::live::abi {
+
+struct QpHandle::Sends {
+  std::mutex lock;  // from wr_start to wr_complete or wr_abort
+  std::vector<ibv_send_wr> requests;
+  // One list per request; a deque, so that a list stays where its request points.
+  std::deque<std::vector<ibv_sge>> pieces;
+  std::vector<std::unique_ptr<std::uint8_t[]>> inline_bytes;
+
+  void clear() {
+    requests.clear();
+    pieces.clear();
+    inline_bytes.clear();
+  }
+};
+
+QpHandle::QpHandle() = default;
+QpHandle::~QpHandle() = default;
+
+namespace {
+
+QpHandle& owner(ibv_qp_ex* qp) { return *reinterpret_cast<QpHandle*>(qp); }
+
+ibv_send_wr& begin(ibv_qp_ex* qp, ibv_wr_opcode opcode) {
+  QpHandle::Sends& s = *owner(qp).sends;
+  s.pieces.emplace_back();
+  ibv_send_wr& wr = s.requests.emplace_back();
+  wr = {};
+  wr.wr_id = qp->wr_id;
+  wr.opcode = opcode;
+  wr.send_flags = qp->wr_flags;
+  return wr;
+}
+ibv_send_wr& begin_rdma(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t rkey, std::uint64_t address) {
+  ibv_send_wr& wr = begin(qp, opcode);
+  wr.wr.rdma = {address, rkey};
+  return wr;
+}
+ibv_send_wr& begin_atomic(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t rkey, std::uint64_t address,
+                          std::uint64_t compare_or_add, std::uint64_t swap) {
+  ibv_send_wr& wr = begin(qp, opcode);
+  wr.wr.atomic = {address, compare_or_add, swap, rkey};
+  return wr;
+}
+
+void start(ibv_qp_ex* qp) { owner(qp).sends->lock.lock(); }
+
+int complete(ibv_qp_ex* qp) {
+  QpHandle::Sends& s = *owner(qp).sends;
+  for (std::size_t i = 0; i < s.requests.size(); ++i) {
+    s.requests[i].sg_list = s.pieces[i].data();
+    s.requests[i].num_sge = static_cast<int>(s.pieces[i].size());
+    s.requests[i].next = i + 1 < s.requests.size() ? &s.requests[i + 1] : nullptr;
+  }
+  ibv_send_wr* bad = nullptr;
+  const int failed = s.requests.empty() ? 0 : post_send(&qp->qp_base, s.requests.data(), &bad);
+  s.clear();
+  s.lock.unlock();
+  return failed;
+}
+void abort(ibv_qp_ex* qp) {
+  owner(qp).sends->clear();
+  owner(qp).sends->lock.unlock();
+}
+
+void set_sge_list(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
+  owner(qp).sends->pieces.back().assign(list, list + count);
+}
+void set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address, std::uint32_t length) {
+  const ibv_sge one{address, length, lkey};
+  set_sge_list(qp, 1, &one);
+}
+// The bytes may change as soon as this returns, and posting is yet to come.
+void set_inline_data_list(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* list) {
+  QpHandle::Sends& s = *owner(qp).sends;
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < count; ++i) length += list[i].length;
+  auto bytes = std::make_unique<std::uint8_t[]>(length);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::memcpy(bytes.get() + at, list[i].addr, list[i].length);
+    at += list[i].length;
+  }
+  s.requests.back().send_flags |= IBV_SEND_INLINE;
+  set_sge(qp, 0, reinterpret_cast<std::uint64_t>(bytes.get()), static_cast<std::uint32_t>(length));
+  s.inline_bytes.push_back(std::move(bytes));
+}
+void set_inline_data(ibv_qp_ex* qp, void* address, std::size_t length) {
+  const ibv_data_buf one{address, length};
+  set_inline_data_list(qp, 1, &one);
+}
+
+}  // namespace
+
+void add_send_operations(QpHandle& h) {
+  h.sends = std::make_unique<QpHandle::Sends>();
+  ibv_qp_ex& q = h.base;
+  q.wr_start = start;
+  q.wr_complete = complete;
+  q.wr_abort = abort;
+  q.wr_send = [](ibv_qp_ex* qp) { begin(qp, IBV_WR_SEND); };
+  q.wr_send_imm = [](ibv_qp_ex* qp, __be32 imm) { begin(qp, IBV_WR_SEND_WITH_IMM).imm_data = imm; };
+  q.wr_send_inv = [](ibv_qp_ex* qp, std::uint32_t key) {
+    begin(qp, IBV_WR_SEND_WITH_INV).invalidate_rkey = key;
+  };
+  q.wr_rdma_write = [](ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) {
+    begin_rdma(qp, IBV_WR_RDMA_WRITE, rkey, address);
+  };
+  q.wr_rdma_write_imm = [](ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, __be32 imm) {
+    begin_rdma(qp, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, address).imm_data = imm;
+  };
+  q.wr_rdma_read = [](ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) {
+    begin_rdma(qp, IBV_WR_RDMA_READ, rkey, address);
+  };
+  q.wr_atomic_cmp_swp = [](ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, std::uint64_t compare,
+                           std::uint64_t swap) {
+    begin_atomic(qp, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, address, compare, swap);
+  };
+  q.wr_atomic_fetch_add = [](ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, std::uint64_t add) {
+    begin_atomic(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, address, add, 0);
+  };
+  q.wr_local_inv = [](ibv_qp_ex* qp, std::uint32_t key) { begin(qp, IBV_WR_LOCAL_INV).invalidate_rkey = key; };
+  q.wr_bind_mw = [](ibv_qp_ex* qp, ibv_mw* window, std::uint32_t rkey, const ibv_mw_bind_info* info) {
+    ibv_send_wr& wr = begin(qp, IBV_WR_BIND_MW);
+    wr.bind_mw.mw = window;
+    wr.bind_mw.rkey = rkey;
+    wr.bind_mw.bind_info = *info;
+  };
+  q.wr_set_sge = set_sge;
+  q.wr_set_sge_list = set_sge_list;
+  q.wr_set_inline_data = set_inline_data;
+  q.wr_set_inline_data_list = set_inline_data_list;
+}
+
+}  // namespace weft::live::abi
