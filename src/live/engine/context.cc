@@ -232,6 +232,7 @@ wire::Address Context::path_peer(PathId path) const {
 
 Outcome<void> Context::modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask) {
   const Owned owned(nic_->ownership());
+  nic_->settle_owned();
   QpAttr moded = attr;
   moded.mode = nic_->mode();
   const auto done = nic_->device().modify_qp(qp->qpn, moded, mask, nic_->clock().now());
@@ -253,6 +254,7 @@ Outcome<void> Context::destroy_qp(Qp* qp) {
   std::unique_ptr<QpRecord> gone;
   {
     const Owned owned(nic_->ownership());
+    nic_->settle_owned();
     nic_->dispatch_events_owned();
     const auto done = nic_->device().destroy_qp(qp->qpn);
     if (!done) return done;

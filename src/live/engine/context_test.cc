@@ -381,6 +381,24 @@ TEST(Live, ReportsAPeerThatIsGone) {
   EXPECT_EQ(got[0].status, WcStatus::kRetryExceeded);
 }
 
+// A receiver that leaves as soon as it has its message has acknowledged it all the same: a program's last
+// poll owes no ACK to a call that never comes.
+TEST(Live, AcknowledgesBeforeItLeaves) {
+  for (int i = 0; i < 20; ++i) {
+    End a(1);
+    End b(2);
+    a.connect(b);
+    b.connect(a);
+    b.post_receive(0, 0, 100);
+    a.post(WrOpcode::kSend, 0, 0, 100, b, 0);
+    ASSERT_EQ(b.wait(1).size(), 1U);
+    ASSERT_TRUE(b.context->destroy_qp(b.qp).has_value());
+    const auto got = a.wait(1);
+    ASSERT_EQ(got.size(), 1U);
+    ASSERT_EQ(got[0].status, WcStatus::kSuccess);
+  }
+}
+
 // Everything is refused while in use, and goes in the order verbs asks for.
 TEST(Live, DestroysInOrderAndRefusesOtherwise) {
   CompletionChannel* channel = nullptr;

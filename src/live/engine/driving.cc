@@ -96,6 +96,10 @@ void Nic::arm_owned() {
   if (parked_.load()) wake();
 }
 
+void Nic::settle_owned() {
+  if (owed_ || posts_ != 0) transmit_owned(clock_.now());
+}
+
 void Nic::hand_over() {
   const Owned owned(ownership_);
   if (owed_ || posts_ != 0) transmit_owned(clock_.now());

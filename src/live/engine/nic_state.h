@@ -29,6 +29,8 @@ class Nic {
   void begin_posting() { ownership_.acquire(); }
   void count_post_owned() { ++posts_; }
   void end_posting(const QpRecord& qp);
+  // ACKs that a poll left for the next call leave now: there may be no next call.
+  void settle_owned();
   // The calling program is about to sleep: from here on the background thread drives.
   void hand_over();
   void arm_owned();  // a completion queue was armed: empty polls no longer mean that a program drives
