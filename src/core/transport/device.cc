@@ -326,6 +326,11 @@ void Device::gather_failed(const wire::Burst& burst, std::size_t index, Time now
   rc_fail(e, *q, WcStatus::kLocalProtection, rc_slot_of(e, *q, expand(h.psn, q->requests_out.una)), now);
 }
 
+void Device::acknowledge_again(Qpn qpn) {
+  QueuePair* q = engine_->find(qpn);
+  if (q != nullptr && q->receives() && q->rx_mode != kUnpinned) rc_repeat_ack(*engine_, *q);
+}
+
 Time Device::next_deadline() const { return engine_->deadlines.next(); }
 
 Qpn Device::peek_timer(Time now) const {

@@ -77,6 +77,9 @@ class Device {
   bool poll_event(Event& out);
 
   // --- data path of the world ---
+  // Puts the last ACK into the control ring again: for a program that is about to leave, whose peer would
+  // otherwise ask for a lost one in vain.
+  void acknowledge_again(Qpn qpn);
   template <Sink S>
   void on_packets(Time now, std::span<const wire::RxPacket> packets, S& sink);
   // The next queue pair with work and credit, removed from the ready queue; kNoQpn when none.

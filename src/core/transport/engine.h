@@ -159,6 +159,7 @@ void rc_nak(Engine& e, QueuePair& q,
             std::uint8_t syndrome);  // RNR, sequence and error NAKs at the expected number
 void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome,
                  Seq request);  // a READ being answered failed
+void rc_repeat_ack(Engine& e, QueuePair& q);
 void rc_reads_drained(Engine& e, QueuePair& q);
 wire::Burst rc_poll_control(Engine& e, Time now);
 

@@ -34,14 +34,16 @@ static_assert(IBV_WC_RDMA_READ == static_cast<int>(WcOpcode::kRead) &&
 static_assert(IBV_WC_WITH_IMM == int{kWcWithImm} && IBV_WC_WITH_INV == int{kWcWithInvalidate} &&
               IBV_WC_GRH == int{kWcGrh});
 static_assert(sizeof(ibv_sge) == sizeof(Sge) && offsetof(ibv_sge, addr) == offsetof(Sge, address) &&
-              offsetof(ibv_sge, length) == offsetof(Sge, length) && offsetof(ibv_sge, lkey) == offsetof(Sge, lkey));
+              offsetof(ibv_sge, length) == offsetof(Sge, length) &&
+              offsetof(ibv_sge, lkey) == offsetof(Sge, lkey));
 
 constexpr std::size_t kMostSges = 32;  // Attributes::max_sge
 using Pieces = std::array<Sge, kMostSges>;
 
 bool copy_pieces(const ibv_sge* from, int count, Pieces& to) {
   if (count < 0 || static_cast<std::size_t>(count) > kMostSges) return false;
-  if (count != 0) std::memcpy(static_cast<void*>(to.data()), from, static_cast<std::size_t>(count) * sizeof *from);
+  if (count != 0)
+    std::memcpy(static_cast<void*>(to.data()), from, static_cast<std::size_t>(count) * sizeof *from);
   return true;
 }
 
@@ -124,9 +126,10 @@ int post_shared_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
     Pieces pieces;
     int failed = EINVAL;
     if (copy_pieces(wr->sg_list, wr->num_sge, pieces)) {
-      failed = answer(engine_of(srq->context)
-                          .post_srq_receive(handle_of<SrqHandle>(srq).engine,
-                                            {wr->wr_id, {pieces.data(), static_cast<std::size_t>(wr->num_sge)}}));
+      failed =
+          answer(engine_of(srq->context)
+                     .post_srq_receive(handle_of<SrqHandle>(srq).engine,
+                                       {wr->wr_id, {pieces.data(), static_cast<std::size_t>(wr->num_sge)}}));
     }
     if (failed != 0) {
       *bad = wr;

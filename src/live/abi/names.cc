@@ -75,10 +75,14 @@ constexpr std::array<const char*, 20> kEvents{"CQ error",
                                               "WQ fatal"};
 constexpr std::array<const char*, 6> kPortStates{"no state change (NOP)", "down", "init", "armed", "active",
                                                  "active defer"};
-constexpr std::array<const char*, 8> kNodeTypes{nullptr,           "InfiniBand channel adapter",
-                                                "InfiniBand switch", "InfiniBand router",
-                                                "iWARP NIC",       "usNIC",
-                                                "usNIC UDP",       "unspecified"};
+constexpr std::array<const char*, 8> kNodeTypes{nullptr,
+                                                "InfiniBand channel adapter",
+                                                "InfiniBand switch",
+                                                "InfiniBand router",
+                                                "iWARP NIC",
+                                                "usNIC",
+                                                "usNIC UDP",
+                                                "unspecified"};
 
 }  // namespace
 

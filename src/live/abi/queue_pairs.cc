@@ -65,17 +65,17 @@ bool peer_of(const ibv_ah_attr& a, wire::Address& out) {
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
   constexpr std::uint32_t kMasks = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-  constexpr std::uint64_t kOperations =
-      IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
-      IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-      IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
-      IBV_QP_EX_WITH_SEND_WITH_INV;
+  constexpr std::uint64_t kOperations = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                                        IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+                                        IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                        IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
+                                        IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
   if ((init->comp_mask & ~kMasks) != 0) return refuse(EOPNOTSUPP);
   if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0) return refuse(EINVAL);
   const std::uint64_t operations =
       (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 ? init->send_ops_flags : 0;
   if ((operations & ~kOperations) != 0) return refuse(EOPNOTSUPP);
-  ibv_qp_init_attr plain{init->qp_context, init->send_cq, init->recv_cq, init->srq,
+  ibv_qp_init_attr plain{init->qp_context, init->send_cq, init->recv_cq,   init->srq,
                          init->cap,        init->qp_type, init->sq_sig_all};
   ibv_qp* const qp = create(context, init->pd, plain, operations);
   if (qp != nullptr) init->cap = plain.cap;
@@ -114,9 +114,10 @@ WEFT_EXPORT int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* from, int mask) {
   to.rq_psn = {from->rq_psn & kPsnMask};
   to.sq_psn = {from->sq_psn & kPsnMask};
   to.dest_qpn = {from->dest_qp_num};
-  constexpr unsigned kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                               IBV_ACCESS_REMOTE_ATOMIC;
-  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) to.access = static_cast<std::uint8_t>(from->qp_access_flags & kAccess);
+  constexpr unsigned kAccess =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0)
+    to.access = static_cast<std::uint8_t>(from->qp_access_flags & kAccess);
   to.max_rd_atomic = from->max_rd_atomic;
   to.max_dest_rd_atomic = from->max_dest_rd_atomic;
   to.min_rnr_timer = from->min_rnr_timer;

@@ -23,9 +23,9 @@ ibv_mr* register_memory(ibv_pd* pd, void* memory, std::size_t length, std::uint6
   }
   access &= ~kIgnored;
   if ((access & ~kKnown) != 0) return refuse(EOPNOTSUPP);
-  const auto mr = engine_of(pd->context)
-                      .register_mr(handle_of<PdHandle>(pd).id, memory, length, iova,
-                                   static_cast<std::uint8_t>(access));
+  const auto mr =
+      engine_of(pd->context)
+          .register_mr(handle_of<PdHandle>(pd).id, memory, length, iova, static_cast<std::uint8_t>(access));
   if (!mr) return refuse(errno_of(mr.error()));
   auto h = std::make_unique<MrHandle>();
   h->base.context = pd->context;
@@ -60,9 +60,9 @@ ibv_srq* create_srq(ibv_context* context, ibv_pd* pd, void* cookie, ibv_srq_attr
 
 ibv_mw* alloc_window(ibv_pd* pd, ibv_mw_type type) {
   if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) return refuse(EINVAL);
-  const auto key = engine_of(pd->context)
-                       .alloc_window(handle_of<PdHandle>(pd).id,
-                                     type == IBV_MW_TYPE_1 ? WindowType::k1 : WindowType::k2);
+  const auto key =
+      engine_of(pd->context)
+          .alloc_window(handle_of<PdHandle>(pd).id, type == IBV_MW_TYPE_1 ? WindowType::k1 : WindowType::k2);
   if (!key) return refuse(errno_of(key.error()));
   auto h = std::make_unique<MwHandle>();
   h->base.context = pd->context;

@@ -127,7 +127,9 @@ void add_send_operations(QpHandle& h) {
   q.wr_atomic_fetch_add = [](ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, std::uint64_t add) {
     begin_atomic(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, address, add, 0);
   };
-  q.wr_local_inv = [](ibv_qp_ex* qp, std::uint32_t key) { begin(qp, IBV_WR_LOCAL_INV).invalidate_rkey = key; };
+  q.wr_local_inv = [](ibv_qp_ex* qp, std::uint32_t key) {
+    begin(qp, IBV_WR_LOCAL_INV).invalidate_rkey = key;
+  };
   q.wr_bind_mw = [](ibv_qp_ex* qp, ibv_mw* window, std::uint32_t rkey, const ibv_mw_bind_info* info) {
     ibv_send_wr& wr = begin(qp, IBV_WR_BIND_MW);
     wr.bind_mw.mw = window;

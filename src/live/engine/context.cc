@@ -255,6 +255,7 @@ Outcome<void> Context::destroy_qp(Qp* qp) {
   {
     const Owned owned(nic_->ownership());
     nic_->settle_owned();
+    nic_->farewell_owned(qp->qpn);
     nic_->dispatch_events_owned();
     const auto done = nic_->device().destroy_qp(qp->qpn);
     if (!done) return done;

@@ -5,8 +5,8 @@
 // asynchronous events. Every resource is created through a Context and belongs to it.
 //
 // Threads: every method may be called from any thread. A call takes the shard for as long as it
-// lasts (nanoseconds; a long burst at most). poll_cq never waits for the shard: if another thread is
-// driving it returns 0, which a polling program cannot tell from "nothing yet".
+// lasts (nanoseconds; a long burst at most). poll_cq too: what is in the queue is returned, whoever is
+// driving, for a program that was woken by an event polls once and then sleeps again.
 //
 // Who drives (DESIGN §4.6): poll_cq moves packets on the calling thread. When nobody polls, the
 // background thread does, so one-sided operations progress while the program sleeps or watches

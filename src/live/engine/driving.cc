@@ -51,7 +51,8 @@ void Nic::transmit_owned(Time now) {
 }
 
 std::uint32_t Nic::poll(CqId cq, std::span<Completion> out) {
-  if (!ownership_.try_acquire()) return 0;
+  // Waits if it must: a program that was woken by an event polls once, and must find what woke it.
+  ownership_.acquire();
   std::uint32_t n = device().poll_cq(cq, out);
   if (n == 0 || owed_) {
     const Time now = clock_.now();
@@ -98,6 +99,12 @@ void Nic::arm_owned() {
 
 void Nic::settle_owned() {
   if (owed_ || posts_ != 0) transmit_owned(clock_.now());
+}
+
+void Nic::farewell_owned(Qpn qpn) {
+  constexpr int kRepeats = 3;
+  for (int i = 0; i < kRepeats; ++i) device().acknowledge_again(qpn);
+  shard_.transmit(clock_.now(), *wire_);
 }
 
 void Nic::hand_over() {

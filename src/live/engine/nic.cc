@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <string>
 
@@ -87,6 +88,7 @@ Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig&
       qps(std::size_t{1} << config.qpn_bits),
       mrs(config.max_mr),
       pd_owners(config.max_pd),
+      stats_(options.stats),
       wire_(std::move(wire)),
       shard_(config, wire_->facts(), options.icrc),
       qpn_mask_((1U << config.qpn_bits) - 1U),
@@ -103,7 +105,28 @@ Nic::~Nic() {
   stopping_ = true;
   if (wake_fd_ >= 0) wake();
   if (thread_.joinable()) thread_.join();
+  if (stats_) report();
   if (wake_fd_ >= 0) close(wake_fd_);
+}
+
+// Everything that is not zero, a line each, with what it means.
+void Nic::report() const {
+  const auto line = [](const char* name, const char* text, std::uint64_t v) {
+    if (v != 0)
+      std::fprintf(stderr, "weft: %-22s %12llu  %s\n", name, static_cast<unsigned long long>(v), text);
+  };
+  const Counters& c = shard_.device().counters();
+  for (std::size_t i = 0; i < kCounterCount; ++i) line(kCounterInfo[i].name, kCounterInfo[i].text, c.get(i));
+  const WireCounters& w = shard_.wire_counters();
+#define WEFT_X(name, text) line(#name, text, w.name);
+  WEFT_WIRE_COUNTERS(WEFT_X)
+#undef WEFT_X
+  const ShardCounters& s = shard_.counters();
+  line("trains_sent", "calls that sent frames", s.trains_sent);
+  line("frames_sent", "frames in them", s.frames_sent);
+  line("wire_full", "sends that had to be repeated", s.wire_full);
+  line("send_failed", "trains that the network refused", s.send_failed);
+  line("stalls", "times we were late ourselves and restarted timers", s.stalls);
 }
 
 void Nic::dispatch_events_owned() {

@@ -31,6 +31,8 @@ class Nic {
   void end_posting(const QpRecord& qp);
   // ACKs that a poll left for the next call leave now: there may be no next call.
   void settle_owned();
+  // The queue pair is about to go. Its last ACK may be lost, and nobody will be here to send it again.
+  void farewell_owned(Qpn qpn);
   // The calling program is about to sleep: from here on the background thread drives.
   void hand_over();
   void arm_owned();  // a completion queue was armed: empty polls no longer mean that a program drives
@@ -65,6 +67,9 @@ class Nic {
   bool watched(Time now) const;
   void transmit_owned(Time now);
 
+  void report() const;
+
+  const bool stats_;
   Clock clock_;
   std::unique_ptr<Wire> wire_;
   Shard shard_;

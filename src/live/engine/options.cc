@@ -40,9 +40,10 @@ Result<void> parse_mode(const char* field, std::string_view text, Options& o) {
   return {};
 }
 
-Result<void> parse_icrc(const char* field, std::string_view text, Options& o) {
+template <bool Options::*kMember>
+Result<void> parse_switch(const char* field, std::string_view text, Options& o) {
   if (text != "on" && text != "off") return not_one_of(field, text, "on or off");
-  o.icrc = text == "on";
+  o.*kMember = text == "on";
   return {};
 }
 
@@ -88,7 +89,10 @@ constexpr std::array kSettings{
     Setting{"WEFT_DELAY", "delay", "delay every received packet, such as 50us", parse_span<&Config::delay>},
     Setting{"WEFT_JITTER", "jitter", "... by up to this much more", parse_span<&Config::jitter>},
     Setting{"WEFT_SEED", "seed", "seed of all these [random]", parse_seed},
-    Setting{"WEFT_ICRC", "icrc", "on or off; off must be agreed by both ends [on]", parse_icrc},
+    Setting{"WEFT_ICRC", "icrc", "on or off; off must be agreed by both ends [on]",
+            parse_switch<&Options::icrc>},
+    Setting{"WEFT_STATS", "stats", "on: print what happened, in numbers, when the device closes [off]",
+            parse_switch<&Options::stats>},
 };
 
 }  // namespace

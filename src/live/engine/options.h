@@ -13,6 +13,7 @@
 //   WEFT_DELAY       0           every received packet waits this long, such as 50us
 //   WEFT_JITTER      0           ... and up to this much longer, drawn per packet
 //   WEFT_SEED        random      seed of the impairments
+//   WEFT_STATS       off         on: what happened, in numbers, on standard error when the device closes
 //   WEFT_ICRC        on          on or off; off neither computes nor checks, so both ends must agree
 //
 // Impairments act on the receiving side, on single packets, after the kernel's segmentation offload
@@ -36,6 +37,7 @@ struct Options {
   impair::ImpairConfig impairments{.reorder_by = microseconds(100)};
   std::uint64_t seed = 0;  // of the impairments; 0 draws one
   bool icrc = true;
+  bool stats = false;
 };
 
 // One row of the table above.

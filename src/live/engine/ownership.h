@@ -1,6 +1,6 @@
 // Who drives the shard: one lock that is usually only tried. Three states, as in Drepper's "Futexes
-// are tricky": free, held, held with somebody asleep on it. A polling thread that finds it held goes
-// away; a posting thread waits, briefly at first, then in the kernel.
+// are tricky": free, held, held with somebody asleep on it. Whoever finds it held waits, briefly at
+// first, then in the kernel.
 #pragma once
 #include <atomic>
 

@@ -96,6 +96,10 @@ void rc_schedule_ack(Engine& e, QueuePair& q, bool congestion) {
   push(e, c);
 }
 
+void rc_repeat_ack(Engine& e, QueuePair& q) {
+  if (!reads_unfinished(e, q)) push(e, acknowledgement(e, q));
+}
+
 void rc_schedule_read_ack(Engine& e, QueuePair& q, bool congestion) {
   ControlEntry c = read_acknowledgement(e, q);
   if (e.config.ack_coalesce && !congestion) {

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Two unmodified verbs programs over weft: a server on 127.0.0.1, its client on 127.0.0.2.
+
+    run_pair.py WEFT --mode irn --loss 1% -- ib_write_bw -n 500
+
+Both must end with exit code 0 within the time limit. What the client prints is shown on failure, and a
+table of `weft --stats on` with it. The impairments' seed is fixed, so that a failure repeats as far as
+the machine's own timing lets it.
+"""
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+SERVER, CLIENT = "127.0.0.1", "127.0.0.2"
+
+
+def start(weft, options, address, command):
+    return subprocess.Popen(
+        [weft, "run", "--addr", address, "--stats", "on", *options, "--", *command],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True)
+
+
+def finish(process, seconds):
+    """Its output; a process that outlives its time is killed and reported as such."""
+    try:
+        return process.communicate(timeout=max(seconds, 0.1))[0], process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return process.communicate()[0] + "\nkilled: it did not end in time\n", -1
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("weft")
+    parser.add_argument("--mode", default="roce")
+    parser.add_argument("--loss", default="0")
+    parser.add_argument("--seconds", type=float, default=25)
+    split = sys.argv.index("--")
+    a = parser.parse_args(sys.argv[1:split])
+    command = sys.argv[split + 1:]
+    if shutil.which(command[0]) is None:
+        print(f"skipped: {command[0]} is not installed; ./dev setup installs it")
+        return 77
+    options = ["--mode", a.mode, "--loss", a.loss, "--seed", "7"]
+    deadline = time.monotonic() + a.seconds
+    server = start(a.weft, options, SERVER, command)
+    # The server listens on a TCP port before it does anything that takes long; a client that comes too
+    # early is refused at once and tries again.
+    while True:
+        time.sleep(0.2)
+        client = start(a.weft, options, CLIENT, [*command, SERVER])
+        text, code = finish(client, deadline - time.monotonic())
+        early = "onnection refused" in text or "Couldn't connect" in text
+        if code == 0 or not early or server.poll() is not None or time.monotonic() > deadline:
+            break
+    server_text, server_code = finish(server, min(5.0, deadline - time.monotonic()))
+    if code == 0 and server_code == 0:
+        print(text)
+        return 0
+    print(f"client, exit code {code}:\n{text}\nserver, exit code {server_code}:\n{server_text}")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
