@@ -40,6 +40,9 @@ struct QpFacts {
   std::uint32_t roce_window = 0;  // roce: packets in flight
   Duration selective_rto{};       // irn: nothing is resent without a NAK before this much silence
   bool remembers_sacks = false;   // bitmap pool never runs dry: what was SACKed is never sent again
+  // irn: READs this end keeps as a responder. A request that needs the place of an older one tells it that
+  // the older one was answered in full, even if the READ ACK was lost.
+  std::uint32_t reads_kept = 0;
   bool ack_coalesce = false;
   bool network_loses = false;  // RETRY_EXC may happen without anybody's fault
 };

@@ -227,8 +227,10 @@ void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto
   if (seq < s.una) return bad(now, "cause", "psn %u is resent though acknowledged", p.header.psn.v);
   if (p.sacked && remembers)
     bad(now, "cause", "psn %u is resent though selectively acknowledged", p.header.psn.v);
-  if (seq < s.excused_below) return;
-  if (now - s.progress < shortest_rto) {
+  // Silence excuses everything sent before it, whatever an earlier NAK excused.
+  const bool silent = now - s.progress >= shortest_rto;
+  if (!silent && seq < s.excused_below) return;
+  if (!silent) {
     bad(now, "cause", "psn %u is resent without NAK after %lld ns of silence", p.header.psn.v,
         static_cast<long long>((now - s.progress).ns()));
   }
@@ -376,7 +378,21 @@ void HalfConnection::selective_response_sent(const wire::Header& h, std::uint32_
 
 // --- arrivals ---
 
-void HalfConnection::request_arrived(const wire::Header& h, Time) {
+// READ n can only be asked for when READ n - reads_kept has had all its answers.
+void HalfConnection::read_arrived(Seq request, Time now) {
+  const auto at = std::lower_bound(reads_.begin(), reads_.end(), request,
+                                   [](const ReadAsked& r, Seq v) { return r.request < v; });
+  const std::ptrdiff_t kept = responder_.reads_kept;
+  if (kept == 0 || at - reads_.begin() < kept) return;
+  const ReadAsked& done = *(at - kept);
+  const Seq upto = done.first + done.packets;
+  if (upto <= responses_.una) return;
+  responses_.una = upto;
+  responses_.acked = std::max(responses_.acked, upto);
+  responses_.progress = now;
+}
+
+void HalfConnection::request_arrived(const wire::Header& h, Time now) {
   Stream& s = requests_;
   ++s.packets_arrived;
   const Seq seq = expand(h.psn, s.in_order);
@@ -384,6 +400,7 @@ void HalfConnection::request_arrived(const wire::Header& h, Time) {
   if (p == nullptr) return;
   if (selective()) {
     p->arrived = true;
+    if (is_read(*p)) read_arrived(seq, now);
     return;
   }
   if (seq == s.in_order) {

@@ -111,6 +111,7 @@ class HalfConnection {
   void roce_response_sent(const wire::Header& h, std::uint32_t payload, Time now);
   void selective_response_sent(const wire::Header& h, std::uint32_t payload, Time now);
   void check_ack(Stream& s, const wire::Header& h, Time now);
+  void read_arrived(Seq request, Time now);
   void advance(Stream& s);
   void advance_una(Time now);
   void progressed(Time now);

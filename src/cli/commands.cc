@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::array kCommands{
     Command{"run", add_run},
+    Command{"sim", add_sim},
+    Command{"replay", add_replay},
 };
 
 constexpr const char* kAbout =

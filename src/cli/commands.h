@@ -35,6 +35,8 @@ struct Command {
 };
 
 void add_run(CLI::App& app, int& exit_code);
+void add_sim(CLI::App& app, int& exit_code);
+void add_replay(CLI::App& app, int& exit_code);
 
 // Every command, in the order of `weft --help`.
 std::span<const Command> commands();

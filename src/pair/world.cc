@@ -1,6 +1,7 @@
 #include "pair/world.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <utility>
 
@@ -137,6 +138,7 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     f.rnr_retry = e.rnr_retry;
     f.timeout = e.timeout;
     f.signal_all = e.signal_all;
+    f.reads_kept = std::bit_ceil(std::uint32_t{e.max_dest_rd_atomic});
     f.peer_rnr_delay = check::rnr_delay(other.min_rnr_timer);
     f.bdp_cap = dc.bdp_cap;
     f.roce_window = dc.roce_window;

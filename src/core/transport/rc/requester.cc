@@ -347,7 +347,8 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       return {q.qpn, q.path, {e.burst_packets.data(), 1}, {}};
     }
   }
-  const bool was_idle = !s.outstanding() && q.reads_outstanding == 0;
+  const bool was_quiet = !s.outstanding();
+  const bool was_idle = was_quiet && q.reads_outstanding == 0;
   const std::size_t most = std::min<std::size_t>(budget.packets, e.burst_packets.size());
   std::size_t n = 0;
   std::uint32_t segments = 0;
@@ -422,8 +423,9 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
     if (d.bytes < frame) break;
   }
   if (n == 0) return {};
-  if (was_idle) {
-    q.progress = now;
+  // READs may keep the connection busy while no request packet is out: the two timers start apart.
+  if (was_idle) q.progress = now;
+  if (was_quiet) {
     q.rto_base = now;
     s.backoff = 0;
   }

@@ -172,9 +172,9 @@ void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, S
   }
   if (e.rx_selective(q)) {
     rc_schedule_ack(e, q, congestion);
-    // The requester misses responses. If they are still ours to deliver, start over at the first
-    // unacknowledged one without waiting for our own time-out.
-    if (q.served.outstanding() && (q.served.flags & kInRecovery) == 0) {
+    // Either the ACK of the request was lost, or the requester misses responses. Our own timer is for the
+    // latter; only if it has run out already, and waits longer now, is this a reason to start over.
+    if (q.served.outstanding() && q.served.backoff > 0 && (q.served.flags & kInRecovery) == 0) {
       LossContext loss = e.loss();
       e.rx_scheme(q).on_timeout(loss, q.served);
     }

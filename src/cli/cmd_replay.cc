@@ -1,0 +1,54 @@
+// weft replay SEED [--trace F.pcapng]: runs one world of the swarm again and shows every packet.
+//
+// A seed is all there is to a world (pair/plan.h), so this is the run that failed, not one like it. The
+// text goes to standard output, one line per packet and completion, findings last; the capture opens in
+// Wireshark and tshark. Exit code 1 if the world breaks a rule, as it did in the swarm.
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "cli/commands.h"
+#include "core/base/parse.h"
+#include "pair/swarm.h"
+
+namespace weft::cli {
+namespace {
+
+struct Options {
+  std::string seed;
+  std::string trace;
+  bool quiet = false;
+};
+
+int replay(const Options& o) {
+  const auto seed = parse_integer("SEED", o.seed, 0, UINT64_MAX / 2);
+  if (!seed) return refuse(seed.error());
+  std::ofstream capture;
+  if (!o.trace.empty()) {
+    capture.open(o.trace, std::ios::binary | std::ios::trunc);
+    if (!capture) return refuse({"--trace: '" + o.trace + "' cannot be written"});
+  }
+  pair::Recorder recorder(o.quiet ? nullptr : &std::cout, o.trace.empty() ? nullptr : &capture);
+  const pair::SeedResult r = pair::run_seed(*seed, &recorder);
+  if (!o.trace.empty() && !capture.flush())
+    return refuse({"--trace: '" + o.trace + "' could not be written to its end"});
+  std::cout << "seed " << *seed << ": " << r.packets << " packets, "
+            << (r.clean ? "no rule broken" : "breaks a rule:") << '\n'
+            << r.findings;
+  return r.clean ? 0 : 1;
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("replay", "run one world of the swarm again and show every packet");
+  command->add_option("SEED", options->seed, "the seed that weft-swarm printed")->required();
+  command->add_option("--trace", options->trace, "also write the packets to this pcapng file");
+  command->add_flag("--quiet", options->quiet, "show the verdict only");
+  command->footer("Example: weft replay 4711 --trace world.pcapng");
+  command->callback([options, &exit_code] { exit_code = replay(*options); });
+}
+
+}  // namespace weft::cli

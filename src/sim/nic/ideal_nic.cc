@@ -1,0 +1,61 @@
+#include "sim/nic/ideal_nic.h"
+
+#include <algorithm>
+
+namespace weft::sim {
+
+IdealNic::IdealNic(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress, Framing framing,
+                   NicObserver* observer)
+    : endpoint_(fabric, host, config, egress, framing, observer),
+      line_actor_(fabric.timeline.add<&IdealNic::on_line_free>(*this)),
+      deadline_actor_(fabric.timeline.add<&IdealNic::on_deadline>(*this)) {}
+
+void IdealNic::arrive(PacketRef ref, std::uint32_t /*link*/) {
+  endpoint_.deliver(ref);
+  pump();
+  endpoint_.progressed();
+}
+
+void IdealNic::on_line_free(Time) {
+  line_awaited_ = false;
+  pump();
+}
+
+void IdealNic::on_deadline(Time now) {
+  if (now < deadline_asked_) return;  // an earlier wish has replaced this one
+  deadline_asked_ = kNever;
+  if (device().next_deadline() <= now) {
+    device().on_timer(now);
+    pump();
+    endpoint_.progressed();
+  }
+  watch_deadline();
+}
+
+void IdealNic::pump() {
+  const Time now = endpoint_.now();
+  for (wire::Burst acks = device().poll_control(now); !acks.empty(); acks = device().poll_control(now))
+    endpoint_.emit(acks);
+  while (!endpoint_.paced() || endpoint_.line_free_at() <= now) {
+    const wire::Burst data = device().poll_transmit(now, {1, device().config().burst_bytes});
+    if (data.empty()) break;
+    endpoint_.emit(data);
+    // The last READ response may have let an ACK go.
+    for (wire::Burst acks = device().poll_control(now); !acks.empty(); acks = device().poll_control(now))
+      endpoint_.emit(acks);
+  }
+  if (endpoint_.paced() && endpoint_.line_free_at() > now && !line_awaited_) {
+    line_awaited_ = true;
+    endpoint_.fabric().timeline.wake(line_actor_, endpoint_.line_free_at());
+  }
+  watch_deadline();
+}
+
+void IdealNic::watch_deadline() {
+  const Time due = device().next_deadline();
+  if (due == kNever || due >= deadline_asked_) return;
+  deadline_asked_ = due;
+  endpoint_.fabric().timeline.wake(deadline_actor_, std::max(due, endpoint_.now()));
+}
+
+}  // namespace weft::sim

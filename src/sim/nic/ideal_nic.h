@@ -1,0 +1,40 @@
+// A NIC that costs nothing but the link's rate: every look-up is free, every decision is taken at the
+// last moment. For studies of the fabric and of the transport.
+//
+//   arrival  -> Device at once, then ACKs and data leave
+//   data     one packet at a time, and only when the link is idle: what the scheduler picks is then the
+//            newest truth, as in hardware that reads WQEs late
+//   ACKs     at once, into the link's queue: they are small and nothing paces them
+//   timer    one wake-up at the Device's next deadline
+#pragma once
+#include "sim/nic/endpoint.h"
+
+namespace weft::sim {
+
+class IdealNic {
+ public:
+  IdealNic(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress, Framing framing,
+           NicObserver* observer);
+  IdealNic(const IdealNic&) = delete;
+  IdealNic& operator=(const IdealNic&) = delete;
+
+  Device& device() { return endpoint_.device; }
+  const Endpoint& endpoint() const { return endpoint_; }
+
+  void arrive(PacketRef ref, std::uint32_t /*link*/);
+  void doorbell() { pump(); }  // work was posted
+
+ private:
+  void on_line_free(Time now);
+  void on_deadline(Time now);
+  void pump();
+  void watch_deadline();
+
+  Endpoint endpoint_;
+  ActorId line_actor_;
+  ActorId deadline_actor_;
+  bool line_awaited_ = false;
+  Time deadline_asked_ = kNever;  // the earliest pending wake-up for a deadline
+};
+
+}  // namespace weft::sim

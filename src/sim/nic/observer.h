@@ -1,0 +1,22 @@
+// Who watches a simulated NIC: the world (to let its workload go on), checkers, traces, the differential
+// test. All calls come at the virtual time they describe; none may call back into the NIC except
+// `progressed`, which comes last and is where a workload polls completions and posts.
+#pragma once
+#include <cstdint>
+
+#include "core/transport/sink.h"
+#include "core/wire/packet.h"
+#include "sim/fabric/packet.h"
+
+namespace weft::sim {
+
+class NicObserver {
+ public:
+  virtual ~NicObserver() = default;
+  virtual void sent(HostId /*from*/, HostId /*to*/, const wire::TxPacket&, Time) {}
+  virtual void arrived(HostId /*at*/, const wire::RxPacket&, Time) {}
+  virtual void placed(HostId /*at*/, const Placement&, const wire::Header&, Time) {}
+  virtual void progressed(HostId, Time) {}
+};
+
+}  // namespace weft::sim

@@ -1,0 +1,95 @@
+// A scenario: what is simulated, as people write it (TOML) and as the simulator needs it.
+//
+//   seed = 1              # of losses and random numbers
+//   hosts = 2             # around one output-queued switch
+//   limit = "10s"         # of virtual time; the run ends earlier when every flow is done
+//   check = true          # independent observers watch every packet and completion
+//
+//   [network]             # each host has one full-duplex link to the switch
+//   rate = "100Gbps"      # 0: no serialisation time
+//   delay = "1us"         # propagation, per link
+//   queue = "0"           # bound of each queue; 0: none
+//   loss = "1%"           # of the packets that leave the switch, so once per way; also
+//                         # duplicate, corrupt, reorder, reorder_by, jitter
+//   [transport]
+//   mode = "irn"          # or "roce"
+//   mtu = 4096            # … bdp_cap, rto_low, rto_high, rto_low_packets, roce_window, loss_blocks,
+//                         # timeout (verbs code), retry_count, rnr_retry
+//   [[flow]]              # one table each
+//   from = 0
+//   to = 1
+//   op = "write"          # write, write_imm, send, send_imm, read, compare_swap, fetch_add
+//   size = "64KiB"        # of one message
+//   count = 1000          # messages per queue pair
+//   depth = 16            # of them outstanding
+//   qps = 1
+//   start = "0us"
+//
+// Everything but the flows has the defaults of the structs below. Unknown names and values outside their
+// range are refused with one sentence; nothing is guessed.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/base/units.h"
+#include "core/impair/impair.h"
+#include "core/verbs/types.h"
+#include "record/record.h"
+
+namespace weft::sim {
+
+struct NetworkSpec {
+  Rate rate = gigabits(100);
+  Duration delay = microseconds(1);
+  Bytes queue{0};
+  impair::ImpairConfig impair{.reorder_by = microseconds(10)};
+};
+
+struct TransportSpec {
+  wire::Mode mode = wire::Mode::kRoce;
+  std::uint32_t mtu = 1024;
+  std::uint32_t bdp_cap = 110;
+  std::uint32_t roce_window = 0;
+  Duration rto_low = microseconds(100);
+  Duration rto_high = microseconds(320);
+  std::uint32_t rto_low_packets = 3;
+  std::uint32_t loss_blocks = 64;
+  std::uint8_t timeout = 8;
+  std::uint8_t retry_count = 7;
+  std::uint8_t rnr_retry = 7;
+};
+
+struct FlowSpec {
+  std::uint32_t from = 0;
+  std::uint32_t to = 1;
+  WrOpcode op = WrOpcode::kWrite;
+  Bytes size{65536};
+  std::uint64_t count = 100;
+  std::uint32_t depth = 16;
+  std::uint32_t qps = 1;
+  Duration start{};
+};
+
+struct Scenario {
+  std::uint64_t seed = 1;
+  std::uint32_t hosts = 2;
+  Duration limit = seconds(10);
+  bool check = false;
+  NetworkSpec network;
+  TransportSpec transport;
+  std::vector<FlowSpec> flows;
+};
+
+// `text` is the file's content, `name` what errors call it. `changes` are "network.loss=1%", applied on
+// top; "flow.size=1MiB" changes every flow.
+Result<Scenario> parse_scenario(const std::string& text, const std::string& name,
+                                std::span<const std::string> changes);
+
+// Everything that was decided, defaults included.
+record::Record to_record(const Scenario& scenario);
+const char* op_name(WrOpcode op);
+
+}  // namespace weft::sim

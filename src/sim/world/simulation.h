@@ -1,0 +1,76 @@
+// One run of a scenario: hosts with ideal NICs around one output-queued switch, in virtual time.
+//
+//   host 0 --link-- |        | --link-- host 2        a link is two Ports, each with rate, delay and queue;
+//   host 1 --link-- | switch | --link-- …             impairments act where packets leave the switch, so
+//                                                     each packet meets them once
+//
+// A run is a function of its scenario: the same seed gives the same record, byte for byte, on any machine.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "check/referee.h"
+#include "record/record.h"
+#include "sim/fabric/switch.h"
+#include "sim/nic/ideal_nic.h"
+#include "sim/world/scenario.h"
+#include "sim/world/workload.h"
+#include "trace/pcapng.h"
+
+namespace weft::sim {
+
+struct Totals {  // over all hosts and links
+  std::uint64_t events = 0;
+  std::uint64_t packets_sent = 0;
+  std::uint64_t retransmitted = 0;
+  std::uint64_t control = 0;
+  std::uint64_t timeouts = 0;
+  std::uint64_t recoveries = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t queue_drops = 0;
+  std::uint64_t corrupted = 0;
+  std::uint64_t longest_queue = 0;
+};
+
+class Simulation final : public NicObserver {
+ public:
+  // `trace` may be null; every packet is written to it as it is sent.
+  explicit Simulation(const Scenario& scenario, trace::PcapngWriter* trace = nullptr);
+  ~Simulation() override;
+
+  // Runs at most `events` of them; false when the run is over.
+  bool run(std::uint64_t events);
+
+  bool complete() const { return workload_->done(); }  // every flow finished, or failed
+  Time now() const { return fabric_.timeline.now(); }
+  std::uint64_t messages_done() const;
+  std::uint64_t messages_asked() const;
+  const std::vector<FlowResult>& results() const { return workload_->results(); }
+  const check::Report* findings() const;  // null without `check`
+  Totals totals() const;
+  record::Record to_record() const;
+  // Packets that nobody released: zero at the end of a run that was not cut off.
+  std::size_t packets_in_use() const { return fabric_.packets.in_use(); }
+  IdealNic& nic(std::uint32_t host) { return *nics_[host]; }
+
+ private:
+  void sent(HostId from, HostId to, const wire::TxPacket& p, Time now) override;
+  void arrived(HostId at, const wire::RxPacket& p, Time now) override;
+  void placed(HostId at, const Placement& p, const wire::Header& h, Time now) override;
+  void progressed(HostId host, Time now) override;
+
+  Scenario scenario_;
+  trace::PcapngWriter* trace_;
+  std::unique_ptr<check::Referee> referee_;
+  Fabric fabric_;
+  Switch switch_{fabric_};
+  std::vector<std::unique_ptr<Port>> up_;    // host to switch
+  std::vector<std::unique_ptr<Port>> down_;  // switch to host
+  std::vector<std::unique_ptr<IdealNic>> nics_;
+  std::unique_ptr<Workload> workload_;
+  bool over_ = false;
+};
+
+}  // namespace weft::sim

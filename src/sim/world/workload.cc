@@ -1,0 +1,256 @@
+#include "sim/world/workload.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/base/check.h"
+
+namespace weft::sim {
+namespace {
+
+constexpr std::uint64_t kMemoryAt = 0x1000'0000;
+constexpr std::uint32_t kNobody = UINT32_MAX;
+constexpr std::uint8_t kAccess = kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic;
+
+// Slots of a queue pair's stretch. A receiver has 2 x depth receives posted; twice as many slots keep a new
+// one clear of a message whose ACK is still on its way.
+std::uint64_t slots(const FlowSpec& f) { return std::uint64_t{f.depth} * 4U; }
+std::uint64_t stretch(const FlowSpec& f) { return slots(f) * f.size.n; }
+
+bool consumes_receive(WrOpcode op) {
+  return op == WrOpcode::kSend || op == WrOpcode::kSendImm || op == WrOpcode::kWriteImm;
+}
+
+}  // namespace
+
+Workload::Workload(const Scenario& scenario, std::vector<std::unique_ptr<IdealNic>>& nics, Timeline& timeline,
+                   check::Referee* referee)
+    : scenario_(scenario),
+      nics_(nics),
+      timeline_(timeline),
+      referee_(referee),
+      start_actor_(timeline.add<&Workload::on_start>(*this)),
+      hosts_(nics.size()),
+      results_(scenario.flows.size()),
+      started_(scenario.flows.size()) {
+  for (std::uint32_t h = 0; h < hosts_.size(); ++h) open_host(h);
+  for (std::uint32_t f = 0; f < scenario.flows.size(); ++f) open_flow(f);
+}
+
+std::uint32_t Workload::index_of(std::uint32_t host, Qpn qpn) const {
+  return qpn.v & ((1U << nics_[host]->device().config().qpn_bits) - 1U);
+}
+
+void Workload::open_host(std::uint32_t index) {
+  Host& h = hosts_[index];
+  Device& d = nics_[index]->device();
+  std::uint64_t length = 8;
+  std::uint64_t entries = 16;
+  for (const FlowSpec& f : scenario_.flows) {
+    if (f.from != index && f.to != index) continue;
+    length += stretch(f) * f.qps;
+    entries += std::uint64_t{f.depth} * f.qps * 2U;
+  }
+  h.pd = *d.alloc_pd();
+  h.cq = *d.create_cq(static_cast<std::uint32_t>(std::min<std::uint64_t>(entries, d.config().max_cqe)));
+  h.memory = *d.register_mr(h.pd, kMemoryAt, length, kAccess);
+  const std::size_t numbers = std::size_t{1} << d.config().qpn_bits;
+  h.sender_of.assign(numbers, kNobody);
+  h.receiver_of.assign(numbers, kNobody);
+  if (referee_ == nullptr) return;
+  check::Region r;
+  r.key = h.memory.rkey;
+  r.pd = h.pd;
+  r.address = kMemoryAt;
+  r.length = length;
+  r.access = kAccess;
+  referee_->region({index}, h.memory.region, r);
+}
+
+void Workload::open_flow(std::uint32_t flow) {
+  const FlowSpec& f = scenario_.flows[flow];
+  for (std::uint32_t i = 0; i < f.qps; ++i) connect(f, flow);
+  results_[flow].latencies.reserve(static_cast<std::size_t>(std::min<std::uint64_t>(f.count * f.qps, 1U << 24U)));
+  timeline_.wake(start_actor_, Time{} + f.start);
+}
+
+void Workload::connect(const FlowSpec& f, std::uint32_t flow) {
+  const TransportSpec& t = scenario_.transport;
+  const std::uint32_t ends[2] = {f.from, f.to};
+  Qpn qpn[2];
+  check::QpFacts facts[2];
+  Prng psns(scenario_.seed ^ (std::uint64_t{flow} << 32U) ^ unfinished_);
+  const WirePsn psn[2] = {{static_cast<std::uint32_t>(psns.next()) & kPsnMask},
+                          {static_cast<std::uint32_t>(psns.next()) & kPsnMask}};
+  for (int i = 0; i < 2; ++i) {
+    Host& h = hosts_[ends[i]];
+    QpInit init;
+    init.pd = h.pd;
+    init.send_cq = init.recv_cq = h.cq;
+    init.caps.max_send_wr = i == 0 ? f.depth : 1;
+    init.caps.max_recv_wr = i == 1 && consumes_receive(f.op) ? 2 * f.depth : 1;
+    const auto made = nics_[ends[i]]->device().create_qp(init);
+    CHECK(made.has_value());
+    qpn[i] = *made;
+  }
+  for (int i = 0; i < 2; ++i) {
+    Device& d = nics_[ends[i]]->device();
+    QpAttr a;
+    a.access = kAccess;
+    a.mode = t.mode;
+    a.mtu = t.mtu;
+    a.path = *d.open_path({address_of({ends[1 - i]}), 0, {}});
+    a.dest_qpn = qpn[1 - i];
+    a.sq_psn = psn[i];
+    a.rq_psn = psn[1 - i];
+    a.max_rd_atomic = a.max_dest_rd_atomic = static_cast<std::uint8_t>(std::min(f.depth, 128U));
+    a.min_rnr_timer = 1;
+    a.timeout = t.timeout;
+    a.retry_count = t.retry_count;
+    a.rnr_retry = t.rnr_retry;
+    const auto go = [&](QpState state, std::uint32_t mask) {
+      a.state = state;
+      CHECK(d.modify_qp(qpn[i], a, mask | kAttrState, Time{}).has_value());
+    };
+    go(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccess);
+    go(QpState::kRtr,
+       kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer);
+    go(QpState::kRts, kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic);
+    check::QpFacts& q = facts[i];
+    q.self = {{ends[i]}, qpn[i]};
+    q.peer = {{ends[1 - i]}, qpn[1 - i]};
+    q.pd = hosts_[ends[i]].pd;
+    q.mode = t.mode;
+    q.mtu = t.mtu;
+    q.sq_psn = psn[i];
+    q.access = kAccess;
+    q.retry_count = t.retry_count;
+    q.rnr_retry = t.rnr_retry;
+    q.timeout = t.timeout;
+    q.peer_rnr_delay = check::rnr_delay(1);
+    q.bdp_cap = t.bdp_cap;
+    q.roce_window = t.roce_window;
+    q.selective_rto = t.rto_low;
+    q.reads_kept = std::bit_ceil(std::min(f.depth, 128U));
+    const impair::ImpairConfig& n = scenario_.network.impair;
+    q.network_loses = n.loss != 0 || n.corrupt != 0 || scenario_.network.queue.n != 0;
+  }
+  if (referee_ != nullptr) referee_->connected(facts[0], facts[1]);
+  Host& from = hosts_[f.from];
+  Host& to = hosts_[f.to];
+  Sender s;
+  s.flow = flow;
+  s.host = f.from;
+  s.qpn = qpn[0];
+  s.posted_at.resize(f.depth);
+  s.remote = to.memory.rkey;
+  s.here = kMemoryAt + from.taken;
+  s.there = kMemoryAt + to.taken;
+  from.taken += stretch(f);
+  to.taken += stretch(f);
+  from.sender_of[index_of(f.from, qpn[0])] = static_cast<std::uint32_t>(from.senders.size());
+  from.senders.push_back(std::move(s));
+  to.receiver_of[index_of(f.to, qpn[1])] = static_cast<std::uint32_t>(to.receivers.size());
+  to.receivers.push_back({flow, qpn[1], 0, s.there});
+  if (consumes_receive(f.op)) {
+    for (std::uint32_t i = 0; i < 2 * f.depth; ++i) post_receive(f.to, to.receivers.back(), Time{});
+  }
+  ++unfinished_;
+}
+
+void Workload::on_start(Time now) {
+  for (std::uint32_t f = 0; f < scenario_.flows.size(); ++f) {
+    const FlowSpec& spec = scenario_.flows[f];
+    if (started_[f] || now < Time{} + spec.start) continue;
+    started_[f] = true;
+    results_[f].first_post = now;
+    for (Sender& s : hosts_[spec.from].senders) {
+      if (s.flow == f) post(s, now);
+    }
+    nics_[spec.from]->doorbell();
+  }
+}
+
+void Workload::post(Sender& s, Time now) {
+  const FlowSpec& f = scenario_.flows[s.flow];
+  while (!s.failed && s.posted < f.count && s.posted - s.completed < f.depth) {
+    const std::uint64_t at = s.posted % f.depth * f.size.n;
+    const Sge piece{s.here + at, static_cast<std::uint32_t>(f.size.n), hosts_[s.host].memory.lkey};
+    SendWr wr;
+    wr.wr_id = s.posted;
+    wr.sges = {&piece, f.size.n == 0 ? 0U : 1U};
+    wr.opcode = f.op;
+    wr.flags = kSendSignaled;
+    wr.imm = static_cast<std::uint32_t>(s.posted);
+    wr.remote_address = s.there + at;
+    wr.rkey = s.remote;
+    wr.compare_or_add = 1;
+    if (referee_ != nullptr) referee_->posted_send({{s.host}, s.qpn}, wr, {}, now);
+    const auto posted = nics_[s.host]->device().post_send(s.qpn, wr, now);
+    CHECK(posted.has_value());
+    s.posted_at[s.posted % f.depth] = now;
+    ++s.posted;
+  }
+}
+
+void Workload::post_receive(std::uint32_t host, Receiver& r, Time now) {
+  const FlowSpec& f = scenario_.flows[r.flow];
+  // A WRITE with immediate takes a receive and none of its memory.
+  const bool fills = f.op != WrOpcode::kWriteImm && f.size.n != 0;
+  const Sge piece{r.here + r.posted % slots(f) * f.size.n, static_cast<std::uint32_t>(f.size.n),
+                  hosts_[host].memory.lkey};
+  const RecvWr wr{r.posted++, {&piece, fills ? 1U : 0U}};
+  // A queue pair that has failed takes no more.
+  if (nics_[host]->device().post_recv(r.qpn, wr) && referee_ != nullptr)
+    referee_->posted_recv({{host}, r.qpn}, wr, now);
+}
+
+void Workload::completed(std::uint32_t host, const Completion& c, Time now) {
+  Host& h = hosts_[host];
+  const std::uint32_t index = index_of(host, c.qpn);
+  if (h.sender_of[index] == kNobody) {
+    Receiver& r = h.receivers[h.receiver_of[index]];
+    if (c.status == WcStatus::kSuccess) post_receive(host, r, now);
+    return;
+  }
+  Sender& s = h.senders[h.sender_of[index]];
+  if (static_cast<std::uint8_t>(c.opcode) >= static_cast<std::uint8_t>(WcOpcode::kReceive)) return;
+  FlowResult& r = results_[s.flow];
+  const FlowSpec& f = scenario_.flows[s.flow];
+  ++s.completed;
+  if (c.status != WcStatus::kSuccess) {
+    ++r.failed;
+    if (!s.failed) {
+      if (r.first_failure == WcStatus::kSuccess) r.first_failure = c.status;
+      s.failed = true;
+      --unfinished_;
+    }
+    return;
+  }
+  ++r.messages;
+  r.bytes += f.size.n;
+  r.last_completion = now;
+  r.latencies.push_back(now - s.posted_at[c.wr_id % f.depth]);
+  if (s.completed == f.count && !s.failed) --unfinished_;
+}
+
+void Workload::poll(HostId host, Time now) {
+  Device& d = nics_[host.v]->device();
+  Host& h = hosts_[host.v];
+  Completion got[16];
+  bool any = false;
+  for (std::uint32_t n = d.poll_cq(h.cq, got); n != 0; n = d.poll_cq(h.cq, got)) {
+    any = true;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if (referee_ != nullptr) referee_->completed({host.v}, got[i], now);
+      completed(host.v, got[i], now);
+    }
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::uint32_t sender = h.sender_of[index_of(host.v, got[i].qpn)];
+      if (sender != kNobody) post(h.senders[sender], now);
+    }
+  }
+  if (any) nics_[host.v]->doorbell();
+}
+
+}  // namespace weft::sim

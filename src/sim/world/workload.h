@@ -1,0 +1,97 @@
+// The program that runs on simulated hosts: each flow's queue pairs keep `depth` messages outstanding until
+// `count` are done. Receivers of SENDs post their receives again as they complete.
+//
+// Its memory is made up: one region per host, whose bytes nobody stores. Each queue pair has a stretch of it
+// at both ends, with room for every message that can be under way, so that no two of them overlap.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "check/referee.h"
+#include "sim/nic/ideal_nic.h"
+#include "sim/world/scenario.h"
+
+namespace weft::sim {
+
+// What became of a flow.
+struct FlowResult {
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t failed = 0;  // completions with an error
+  WcStatus first_failure = WcStatus::kSuccess;
+  Time first_post = kNever;
+  Time last_completion{};
+  std::vector<Duration> latencies;  // of each message, in order of completion
+
+  Duration elapsed() const { return messages == 0 ? Duration{} : last_completion - first_post; }
+  // Bits per second of payload from the first post to the last completion.
+  double goodput_bps() const {
+    const Duration t = elapsed();
+    return t.ps == 0 ? 0.0 : static_cast<double>(bytes) * 8e12 / static_cast<double>(t.ps);
+  }
+};
+
+class Workload {
+ public:
+  // `referee` may be null.
+  Workload(const Scenario& scenario, std::vector<std::unique_ptr<IdealNic>>& nics, Timeline& timeline,
+           check::Referee* referee);
+  Workload(const Workload&) = delete;
+  Workload& operator=(const Workload&) = delete;
+
+  void poll(HostId host, Time now);  // its NIC made progress
+  bool done() const { return unfinished_ == 0; }
+  const std::vector<FlowResult>& results() const { return results_; }
+
+ private:
+  struct Sender {
+    std::uint32_t flow = 0;
+    std::uint32_t host = 0;
+    Qpn qpn{};
+    std::uint64_t posted = 0;
+    std::uint64_t completed = 0;
+    bool failed = false;
+    std::vector<Time> posted_at;  // ring of `depth`
+    Key remote{};
+    std::uint64_t here = 0;  // its stretch at either end
+    std::uint64_t there = 0;
+  };
+  struct Receiver {
+    std::uint32_t flow = 0;
+    Qpn qpn{};
+    std::uint64_t posted = 0;
+    std::uint64_t here = 0;
+  };
+  struct Host {
+    PdId pd{};
+    CqId cq{};
+    MrInfo memory;
+    std::uint64_t taken = 0;  // bytes of it given to queue pairs
+    std::vector<Sender> senders;
+    std::vector<Receiver> receivers;
+    std::vector<std::uint32_t> sender_of;    // by queue pair index
+    std::vector<std::uint32_t> receiver_of;  // likewise
+  };
+
+  void open_host(std::uint32_t index);
+  void open_flow(std::uint32_t flow);
+  void connect(const FlowSpec& f, std::uint32_t flow);
+  void post(Sender& s, Time now);
+  void post_receive(std::uint32_t host, Receiver& r, Time now);
+  void completed(std::uint32_t host, const Completion& c, Time now);
+  void on_start(Time now);
+  std::uint32_t index_of(std::uint32_t host, Qpn qpn) const;
+
+  const Scenario& scenario_;
+  std::vector<std::unique_ptr<IdealNic>>& nics_;
+  Timeline& timeline_;
+  check::Referee* referee_;
+  ActorId start_actor_;
+  std::vector<Host> hosts_;
+  std::vector<FlowResult> results_;
+  std::vector<bool> started_;
+  std::uint64_t unfinished_ = 0;  // senders
+};
+
+}  // namespace weft::sim
