@@ -459,6 +459,7 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
     advance_una(now);
     if (!selective() && s.una < s.acked) {  // READ responses skipped: implied NAK
       s.excused_below = s.max;
+      s.acked = s.una;  // a requester that goes back for the READ need not remember what lay behind it
       ++naks_;
     }
     if (h.syndrome == wire::kSyndromeNakSequence) ++naks_;

@@ -99,6 +99,7 @@ DeviceConfig plan_device(Prng& r, std::uint32_t qps) {
   d.read_chunk = one_in(r, 2) ? 0 : between(r, 256, 8192);
   d.ack_coalesce = one_in(r, 4);
   d.ack_every = pick(r, {1, 1, 2, 5, 64});
+  if (d.roce_window != 0) d.ack_every = std::min(d.ack_every, d.roce_window);
   d.burst_packets = pick(r, {1, 3, 16, 64});
   d.burst_bytes = pick(r, {5000, 20000, 65000});
   if (one_in(r, 3)) {

@@ -288,6 +288,8 @@ void Workload::act(World& world, Time now) {
     if (e.destroyed) continue;
     post_receives(world, e, now);
     post_sends(world, e, now);
+    // A queue pair that has failed flushes at once, and no later event may come.
+    poll(world, e);
   }
 }
 
@@ -300,13 +302,16 @@ Time Workload::next_wake() const {
   }
   if (!waiting()) return at;
   if (plan_.poll_every.ps != 0) return std::min(at, next_poll_);
+  // What was already due at the last act() waits for something other than time: a free slot, a full queue.
+  const auto due = [&](Time t) {
+    if (t > acted_) at = std::min(at, t);
+  };
   for (const End& e : ends_) {
     if (e.dead) continue;
     const bool room = e.posted.size() < plan_of(e).end[e.side].caps.max_send_wr;
-    if (e.next < flow_of(e).messages.size() && room && flow_of(e).think.ps != 0)
-      at = std::min(at, e.next_post);
+    if (e.next < flow_of(e).messages.size() && room && flow_of(e).think.ps != 0) due(e.next_post);
     const Duration delay = plan_of(e).flow[1 - e.side].receive_delay;
-    if (e.receives_posted < e.receives_wanted && delay.ps != 0) at = std::min(at, e.next_receive);
+    if (e.receives_posted < e.receives_wanted && delay.ps != 0) due(e.next_receive);
   }
   return at;
 }

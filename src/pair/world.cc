@@ -126,6 +126,7 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
                   kAttrState | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic,
                   now_)
               .has_value());
+    ends_.emplace_back(host_of[i], qpn[i]);
     check::QpFacts& f = facts[i];
     f.self = {host(host_of[i]).id(), qpn[i]};
     f.peer = {host(host_of[1 - i]).id(), qpn[1 - i]};
@@ -145,7 +146,11 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     f.selective_rto = std::min(dc.rto_low, dc.rto_high);
     // A queue pair holds at most four blocks: two directions, sending and receiving.
     f.remembers_sacks = dc.loss_blocks >= 4 * dc.max_qp;
-    f.network_loses = config_.network.loss != 0 || config_.network.corrupt != 0 || !config_.script.empty();
+    const impair::ImpairConfig& n = config_.network;
+    // To go-back-N a packet that was overtaken is a lost one.
+    const bool overtakes = n.reorder != 0 || n.jitter.ps != 0;
+    f.network_loses = n.loss != 0 || n.corrupt != 0 || !config_.script.empty() ||
+                      (e.mode == wire::Mode::kRoce && overtakes);
   }
   referee_.connected(facts[0], facts[1]);
   return {qpn[0], qpn[1]};
@@ -437,11 +442,20 @@ void World::run(Application& app) {
   finish();
 }
 
+bool World::anybody_failed() {
+  for (const auto& [h, qpn] : ends_) {
+    const auto attr = host(h).device.query_qp(qpn);
+    if (!attr || attr->state == QpState::kErr) return true;
+  }
+  return false;
+}
+
 void World::finish() {
   referee_.finish(now_);
   for (auto& h : hosts_) {
     const std::uint32_t blocks = h->device.loss_blocks_in_use();
-    if (blocks != 0)
+    // A gap that nobody will ever fill keeps its bitmap: the other end failed, or is gone.
+    if (blocks != 0 && !anybody_failed())
       referee_.report().add(now_, "pools", "host %u holds %u bitmap blocks at the end", h->id().v, blocks);
     for (auto& other : hosts_) {
       if (other == h) continue;

@@ -157,12 +157,14 @@ class World {
   void launch(std::uint32_t from, std::uint32_t to, const wire::Header& h, std::vector<std::uint8_t> payload,
               Time depart);
   void finish();
+  bool anybody_failed();
 
   WorldConfig config_;
   Recorder* recorder_;
   check::Referee referee_;
   impair::Impairment network_;
   std::vector<std::unique_ptr<Host>> hosts_;
+  std::vector<std::pair<std::uint32_t, Qpn>> ends_;  // every queue pair that was connected
   std::vector<Transmitter> transmitters_;
   std::vector<Door> doors_;
   std::priority_queue<std::unique_ptr<Flight>, std::vector<std::unique_ptr<Flight>>, Later> flights_;

@@ -17,6 +17,8 @@ Result<void> DeviceConfig::validate() const {
   if (burst_packets == 0 || burst_packets > 1024) return fail("burst_packets must be between 1 and 1024");
   if (burst_bytes < 4096 + 128) return fail("burst_bytes must hold one packet of 4096 bytes and its headers");
   if (ack_every == 0) return fail("ack_every must be at least 1");
+  if (roce_window != 0 && ack_every > roce_window)
+    return fail("ack_every must not exceed roce_window: nothing in a full window would ask for an ACK");
   if (rto_low.ps <= 0 || rto_high < rto_low)
     return fail("rto_low must be positive and no larger than rto_high");
   if (max_mr == 0 || max_mr > (1U << 24U)) return fail("max_mr must be between 1 and 2^24");

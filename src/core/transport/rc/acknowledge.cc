@@ -215,6 +215,7 @@ void rc_reads_progress(Engine& e, QueuePair& q, Seq reached, Time now) {
   ColdQueuePair& c = e.cold(q);
   c.read_base = now;
   c.read_backoff = 0;
+  q.rx_flags &= static_cast<std::uint8_t>(~kResendRequest);  // it was about to go out in vain
   q.progress = now;
   std::uint64_t freed = 0;
   while (c.issued_head != c.issued_tail) {

@@ -181,6 +181,14 @@ void seek(Engine& e, QueuePair& q, ColdQueuePair& c, Seq to) {
       q.sq_send == q.sq_tail ? 0 : static_cast<std::uint32_t>(to - e.send_wqe(c, q.sq_send).first);
 }
 
+// No further packet may leave before an ACK comes.
+bool stalls(Engine& e, QueuePair& q) {
+  const SendStream& s = q.requests_out;
+  if (q.sq_send == q.sq_tail) return false;
+  if (s.nxt - s.una >= window(e, q)) return true;
+  return gate(e, q, e.send_wqe(e.cold(q), q.sq_send), q.send_offset, s.nxt == s.max) == Gate::kPath;
+}
+
 void record_read(Engine& e, QueuePair& q, ColdQueuePair& c, const SendWqe& w, std::uint16_t slot,
                  std::uint32_t k, Seq seq, std::uint32_t length, Time now) {
   const std::uint32_t packets = Engine::packets_for(length, q.mtu);
@@ -423,6 +431,8 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
     if (d.bytes < frame) break;
   }
   if (n == 0) return {};
+  // Whatever makes us wait for an ACK now must have asked for one.
+  if (!e.tx_selective(q) && stalls(e, q)) e.burst_packets[n - 1].header.bits |= wire::kAckReq;
   // READs may keep the connection busy while no request packet is out: the two timers start apart.
   if (was_idle) q.progress = now;
   if (was_quiet) {

@@ -177,6 +177,7 @@ void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, S
     if (q.served.outstanding() && q.served.backoff > 0 && (q.served.flags & kInRecovery) == 0) {
       LossContext loss = e.loss();
       e.rx_scheme(q).on_timeout(loss, q.served);
+      q.served.backoff = 1;  // it lives
     }
     e.make_ready(q);
     return;

@@ -59,10 +59,15 @@ void rc_response_roce(Engine& e, QueuePair& q, std::uint32_t index, const wire::
     if (q.sends()) e.make_ready(q);
     return;
   }
-  const ReadIssued* r = rc_find_issued(e.cold(q), seq);
-  if (r == nullptr) return e.counters.add(Counter::drop_malformed);
+  // By the request that these numbers belong to, whether or not its latest copy is out: after going back
+  // an answer to an earlier copy is as good.
+  const std::uint16_t slot = rc_slot_of(e, q, seq);
+  if (slot == q.sq_tail) return e.counters.add(Counter::drop_malformed);
+  const SendWqe& w = e.send_wqe(e.cold(q), slot);
+  if (!has_response(w.opcode)) return e.counters.add(Counter::drop_malformed);
+  const ReadIssued r{w.first, w.first + w.packets, w.first, 0, slot};
   bool fits = true;
-  if (!rc_place_response(e, q, *r, seq, p, op, index, now, sink, fits)) {
+  if (!rc_place_response(e, q, r, seq, p, op, index, now, sink, fits)) {
     if (!fits) e.counters.add(Counter::drop_malformed);
     return;
   }

@@ -14,6 +14,10 @@
 namespace weft {
 namespace {
 
+// A responder falls silent after so many time-outs without an ACK: the requester is gone, or it will ask
+// again by its own timer.
+constexpr std::uint8_t kResponderTries = 10;
+
 bool read_waiting(Engine& e, const QueuePair& q) {
   const ColdQueuePair& c = e.cold(q);
   return e.tx_selective(q) && c.issued_head != c.issued_tail;
@@ -79,7 +83,7 @@ Time rc_deadline(Engine& e, QueuePair& q) {
   if (!q.has(kRnrWaiting) && read_waiting(e, q)) {
     at = std::min({at, c.read_base.after(read_timeout(e, q)), charge_deadline(e, q)});
   }
-  if (e.rx_selective(q) && q.served.outstanding()) {
+  if (e.rx_selective(q) && q.served.outstanding() && q.served.backoff < kResponderTries) {
     at = std::min(at, c.response_base.after(e.retransmission_timeout(q, q.served)));
   }
   return at;
@@ -121,13 +125,13 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
     }
     if (read_waiting(e, q) && now >= c.read_base.after(read_timeout(e, q))) resend_read(e, q, now);
   }
-  if (e.rx_selective(q) && q.served.outstanding() &&
+  if (e.rx_selective(q) && q.served.outstanding() && q.served.backoff < kResponderTries &&
       now >= c.response_base.after(e.retransmission_timeout(q, q.served))) {
     LossContext loss = e.loss();
     e.counters.add(q.served.in_flight() <= e.config.rto_low_packets ? Counter::timeout_low
                                                                     : Counter::timeout_high);
     e.rx_scheme(q).on_timeout(loss, q.served);
-    if (q.served.backoff < 10) ++q.served.backoff;
+    ++q.served.backoff;
     c.response_base = now;
   }
   e.make_ready(q);
