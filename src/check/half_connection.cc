@@ -207,7 +207,7 @@ void HalfConnection::resent_request(const wire::Header& h, std::uint32_t payload
     advance(responses_);
     if (responses_.frontier >= p->response_first + p->responses)
       bad(now, "cause", "READ psn %u is resent though answered", h.psn.v);
-    if (now - last_progress_ < requester_.selective_rto)
+    if (now - read_progress_ < requester_.selective_rto)
       bad(now, "cause", "READ psn %u is resent too early", h.psn.v);
     return;
   }
@@ -416,6 +416,7 @@ void HalfConnection::request_arrived(const wire::Header& h, Time now) {
 void HalfConnection::response_arrived(const wire::Header& h, Time now) {
   if (selective()) {
     ++responses_.packets_arrived;
+    read_progress_ = now;
     const Seq seq = expand(h.psn, responses_.frontier);
     if (Packet* p = responses_.find(seq); p != nullptr && !p->arrived) {
       p->arrived = true;
@@ -453,7 +454,9 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
   const std::uint8_t kind = h.syndrome & 0x60U;
   Seq upto = expand(h.psn, s.una);
   if (kind == 0) upto += 1;
-  if (upto > s.max || upto + 1 < s.una) return;
+  // A NACK that was overtaken still tells of its trigger.
+  const bool tells = selective() && h.syndrome == wire::kSyndromeNakSequence;
+  if (upto > s.max || (upto + 1 < s.una && !tells)) return;
   if (upto > s.acked) s.acked = upto;
   if (&s == &requests_) {
     advance_una(now);
@@ -479,6 +482,10 @@ void HalfConnection::advance_una(Time now) {
   const Seq before = s.una;
   if (selective()) {
     s.una = std::max(s.una, s.acked);
+    // READs below una wait for their answers from now on.
+    for (auto r = reads_.rbegin(); r != reads_.rend() && r->request >= before; ++r) {
+      if (r->request < s.una) read_progress_ = now;
+    }
   } else {
     while (Packet* p = s.find(s.una)) {
       if (is_read(*p)) {

@@ -126,6 +126,7 @@ class HalfConnection {
   Stream requests_;
   Stream responses_;  // irn
   Time last_progress_{};
+  Time read_progress_{};  // irn: an answer came, or a READ's request was acknowledged
   std::uint32_t naks_ = 0;
 
   // The message being sent.

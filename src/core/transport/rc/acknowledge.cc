@@ -97,6 +97,14 @@ void on_sequence_nak(Engine& e, QueuePair& q, const wire::Header& h, Seq expecte
   kNoController.on_loss(q.controller, now);
 }
 
+// A NACK that newer ACKs overtook: its expected number is old, but what it says of its trigger still counts.
+bool overtaken_nack(Engine& e, const QueuePair& q, const SendStream& s, const wire::Header& h) {
+  const bool selective = &s == &q.served ? e.rx_selective(q) : e.tx_selective(q);
+  if (!selective || h.syndrome != wire::kSyndromeNakSequence) return false;
+  const Seq trigger = expand(h.sack_psn(), s.una);
+  return trigger > s.una && trigger < s.max;
+}
+
 void on_error_nak(Engine& e, QueuePair& q, std::uint8_t syndrome, std::uint16_t slot, Time now) {
   e.counters.add(Counter::nak_error);
   WcStatus status = WcStatus::kRemoteOperation;
@@ -113,6 +121,14 @@ void rc_advance(Engine& e, QueuePair& q, Seq to, Time now) {
   if (acked == 0) return;
   CHECK_OP(to.v, <=, s.max.v);
   ColdQueuePair& c = e.cold(q);
+  if (e.tx_selective(q) && c.issued_head != c.issued_tail) {
+    // The oldest READ's request has arrived only now: its answers are not late yet.
+    const Seq request = c.issued[c.issued_head & c.issued_mask].request;
+    if (request >= s.una && request < to) {
+      c.read_base = now;
+      c.read_backoff = 0;
+    }
+  }
   s.una = to;
   s.backoff = 0;
   q.retries = 0;
@@ -249,6 +265,11 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
       on_error_nak(e, q, h.syndrome, c.issued[c.issued_head & c.issued_mask].slot, now);
     return;
   }
+  if (to < s.una && overtaken_nack(e, q, s, h)) {
+    on_sequence_nak(e, q, h, s.una, true, now);
+    e.make_ready(q);
+    return;
+  }
   if (to > s.max || to < s.una) {
     e.counters.add(Counter::drop_stale);
     return;
@@ -283,7 +304,7 @@ void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time
   const Seq psn = expand(h.psn, s.una);
   const bool positive = h.syndrome < 0x20;
   const Seq to = positive ? psn + 1 : psn;
-  if (to > s.max || to < s.una) {
+  if (to > s.max || (to < s.una && !overtaken_nack(e, q, s, h))) {
     e.counters.add(Counter::drop_stale);
     return;
   }

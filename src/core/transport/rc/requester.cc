@@ -138,8 +138,8 @@ enum class Gate : std::uint8_t { kOpen, kShut, kPath };
 
 Gate gate(Engine& e, QueuePair& q, const SendWqe& w, std::uint32_t k, bool fresh) {
   if (is_local(w.opcode)) return Gate::kShut;  // behind a fence, or it would have run
-  if (k == 0 && (w.flags & kSendFence) != 0 && q.reads_outstanding > 0) return Gate::kShut;
-  // What was sent before may always be sent again.
+  // What was sent before may always be sent again: its fence was open then, and READs behind it may be out.
+  if (k == 0 && fresh && (w.flags & kSendFence) != 0 && q.reads_outstanding > 0) return Gate::kShut;
   if (fresh && (q.rx_flags & kSendStopped) != 0) return Gate::kShut;
   if (k == 0 && fresh && q.state == QpState::kSqd) return Gate::kShut;
   const Path& path = e.path_of(q);

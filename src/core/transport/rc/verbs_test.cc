@@ -354,6 +354,35 @@ TEST_P(VerbsTest, AQueuePairOnASharedQueueHasNoReceivesOfItsOwn) {
   EXPECT_FALSE(w.b.device.post_recv(w.theirs[0], w.receive(w.b, 0, 8, 1)));
 }
 
+// --- receiver not ready ---
+
+// In irn what follows the refused SEND is kept, and the NACK for it must not make the sender forget the SEND.
+TEST_P(VerbsTest, ARefusedSendGoesOutAgainThoughLaterPacketsArrived) {
+  with_every_loss([](TwoDevices& w) {
+    w.post(w.request(WrOpcode::kWrite, 0, 8, 0));
+    w.post(w.request(WrOpcode::kSend, 0, 4, 0));
+    w.post(w.request(WrOpcode::kRead, 0, 3000, 0));
+    w.post(w.request(WrOpcode::kWrite, 0, 600, 0));
+    w.run(microseconds(300));
+    ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 4096, 64, 1)));
+    w.run();
+    expect_success(w.a, {0, 1, 2, 3});
+    expect_success(w.b, {1});
+  });
+}
+
+// Its fence was open when it first went out; a READ behind it may not hold up its repair.
+TEST_P(VerbsTest, ARefusedSendWithAFenceGoesOutAgain) {
+  with_every_loss([](TwoDevices& w) {
+    w.post(w.request(WrOpcode::kSend, 0, 4, 0, kSendSignaled | kSendFence));
+    w.post(w.request(WrOpcode::kRead, 0, 3000, 0));
+    w.run(microseconds(300));
+    ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 4096, 64, 1)));
+    w.run();
+    expect_success(w.a, {0, 1});
+  });
+}
+
 // --- draining ---
 
 QpAttr to(QpState state, bool notify = false) {
