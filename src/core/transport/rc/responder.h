@@ -184,6 +184,11 @@ Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode 
   if (write) {
     if ((q.access & kRemoteWrite) == 0) return Verdict::kInvalid;
     if (p.payload > h.dma_len || (op.last && p.payload != h.dma_len)) return Verdict::kInvalid;
+    // The rest of the message, not only this packet: of one that ends outside, nothing is placed.
+    RegionId region;
+    std::uint64_t offset = 0;
+    if (h.dma_len != 0 && rc_check_write(e, q, h.va, h.rkey, h.dma_len, region, offset) != Verdict::kDone)
+      return Verdict::kAccess;
     const Verdict v = rc_place_write(e, q, h.va, h.rkey, p.payload, index, sink);
     if (v != Verdict::kDone) return v;
   } else {

@@ -354,6 +354,17 @@ TEST_P(VerbsTest, AQueuePairOnASharedQueueHasNoReceivesOfItsOwn) {
   EXPECT_FALSE(w.b.device.post_recv(w.theirs[0], w.receive(w.b, 0, 8, 1)));
 }
 
+// --- writes beyond their region ---
+
+TEST_P(VerbsTest, OfAWriteThatEndsOutsideItsRegionNothingIsPlaced) {
+  TwoDevices w(GetParam());
+  std::fill(w.a.bytes().begin(), w.a.bytes().end(), 0xAB);
+  w.post(w.request(WrOpcode::kWrite, 0, 1000, w.b.bytes().size() - 900));
+  w.run();
+  expect_failure(w.a, WcStatus::kRemoteAccess);
+  EXPECT_TRUE(std::all_of(w.b.bytes().begin(), w.b.bytes().end(), [](std::uint8_t v) { return v == 0; }));
+}
+
 // --- receiver not ready ---
 
 // In irn what follows the refused SEND is kept, and the NACK for it must not make the sender forget the SEND.
