@@ -396,7 +396,8 @@ Time World::next_wake(const Application& app) const {
     at = std::min(at, hosts_[i]->device.next_deadline());
     const Transmitter& t = transmitters_[i];
     if (t.free_at > now_) at = std::min(at, t.free_at);
-    at = std::min(at, t.fetched_at);
+    // What is fetched while the line is busy waits for the line.
+    if (t.fetching != kNoQpn) at = std::min(at, std::max(t.fetched_at, t.free_at));
   }
   return at;
 }
