@@ -260,7 +260,9 @@ std::uint64_t HalfConnection::messages_below(Seq s) {
 void HalfConnection::check_ack(Stream& s, const wire::Header& h, Time now) {
   const bool of_requests = &s == &requests_;
   advance(s);
-  if (++s.acks_sent > s.packets_arrived) bad(now, "ACK", "more ACKs than packets");
+  // A READ that fails while it is answered has been acknowledged before.
+  const bool fatal = h.syndrome > wire::kSyndromeNakSequence;
+  if (!fatal && ++s.acks_sent > s.packets_arrived) bad(now, "ACK", "more ACKs than packets");
   // What it acknowledges: everything below `upto`.
   Seq upto = expand(h.psn, s.frontier);
   const std::uint8_t kind = h.syndrome & 0x60U;

@@ -50,8 +50,8 @@ void progress(sim::Simulation& run) {
 }
 
 std::string table(const sim::Scenario& s, const sim::Simulation& run) {
-  std::string t = fmt::format("{:>4} {:>9} {:>12} {:>10} {:>8} {:>12} {:>10} {:>10} {:>10}\n", "flow", "hosts", "op",
-                              "messages", "failed", "goodput", "of line", "p50", "p99");
+  std::string t = fmt::format("{:>4} {:>9} {:>12} {:>10} {:>8} {:>12} {:>10} {:>10} {:>10}\n", "flow",
+                              "hosts", "op", "messages", "failed", "goodput", "of line", "p50", "p99");
   for (std::size_t i = 0; i < s.flows.size(); ++i) {
     const sim::FlowSpec& f = s.flows[i];
     const sim::FlowResult& r = run.results()[i];
@@ -61,17 +61,19 @@ std::string table(const sim::Scenario& s, const sim::Simulation& run) {
       return sorted.empty() ? std::string("-") : time_text(sorted[(sorted.size() - 1) * percent / 100]);
     };
     const std::string of_line =
-        s.network.rate.bps == 0 ? "-"
-                                : fmt::format("{:.1f} %", 100 * r.goodput_bps() / static_cast<double>(s.network.rate.bps));
+        s.network.rate.bps == 0
+            ? "-"
+            : fmt::format("{:.1f} %", 100 * r.goodput_bps() / static_cast<double>(s.network.rate.bps));
     t += fmt::format("{:>4} {:>9} {:>12} {:>10} {:>8} {:>7.2f} Gb/s {:>10} {:>10} {:>10}\n", i,
                      fmt::format("{} > {}", f.from, f.to), sim::op_name(f.op), r.messages, r.failed,
                      r.goodput_bps() / 1e9, of_line, at(50), at(99));
   }
   const sim::Totals n = run.totals();
-  t += fmt::format("\nvirtual time {}, {} events, {} packets sent, {} of them again\n", time_text(run.now() - Time{}),
-                   n.events, n.packets_sent, n.retransmitted);
-  t += fmt::format("lost {}, dropped by full queues {}, corrupted {}; time-outs {}, recoveries {}; longest queue {} B\n",
-                   n.lost, n.queue_drops, n.corrupted, n.timeouts, n.recoveries, n.longest_queue);
+  t += fmt::format("\nvirtual time {}, {} events, {} packets sent, {} of them again\n",
+                   time_text(run.now() - Time{}), n.events, n.packets_sent, n.retransmitted);
+  t += fmt::format(
+      "lost {}, dropped by full queues {}, corrupted {}; time-outs {}, recoveries {}; longest queue {} B\n",
+      n.lost, n.queue_drops, n.corrupted, n.timeouts, n.recoveries, n.longest_queue);
   if (!run.complete()) t += "the limit of virtual time came before every flow was done\n";
   if (const check::Report* found = run.findings(); found != nullptr) {
     t += found->clean() ? "observers: nothing to complain about\n"
@@ -104,7 +106,8 @@ int simulate(const Options& o) {
   sim::Simulation run(*scenario, trace.get());
   progress(run);
   const std::string json = run.to_record().json();
-  if (!o.out.empty() && !(out << json).flush()) return refuse({"--out: '" + o.out + "' could not be written to its end"});
+  if (!o.out.empty() && !(out << json).flush())
+    return refuse({"--out: '" + o.out + "' could not be written to its end"});
   if (trace != nullptr && !capture.flush())
     return refuse({"--trace: '" + o.trace + "' could not be written to its end"});
   std::cout << (o.json ? json : table(*scenario, run));

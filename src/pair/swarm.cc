@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::array kUnreachable{
     Unreachable{Counter::cq_overflow, "completion queues are as large as everything that may be posted"},
+    Unreachable{Counter::drop_malformed, "only a responder that breaks the protocol sends such a response"},
 };
 
 }  // namespace

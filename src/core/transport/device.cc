@@ -254,6 +254,8 @@ Qpn Device::pick(Time) {
     QueuePair& q = e.qp(index);
     if (q.has(kInUse) && e.can_send(q)) return q.qpn;
     q.clear(kQueued);  // destroyed, failed or satisfied since it was queued
+    // If it was called from its path's line, the next one there has its turn.
+    if (q.has(kInUse) && q.receives()) e.wake_path(e.path_of(q));
   }
   return kNoQpn;
 }

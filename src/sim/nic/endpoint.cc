@@ -8,8 +8,7 @@ struct Endpoint::Counter {
 
   bool place(const Placement& p) {
     endpoint.counters_.bytes_placed += p.length;
-    if (endpoint.observer_ != nullptr)
-      endpoint.observer_->placed(endpoint.host_, p, header, endpoint.now());
+    if (endpoint.observer_ != nullptr) endpoint.observer_->placed(endpoint.host_, p, header, endpoint.now());
     return true;
   }
   bool place_value(const ValuePlacement&) { return true; }

@@ -29,7 +29,12 @@ class Endpoint {
  public:
   Endpoint(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress, Framing framing,
            NicObserver* observer)
-      : device(config), fabric_(fabric), host_(host), egress_(egress), framing_(framing), observer_(observer) {}
+      : device(config),
+        fabric_(fabric),
+        host_(host),
+        egress_(egress),
+        framing_(framing),
+        observer_(observer) {}
 
   // Sends every packet of a burst of this Device.
   void emit(const wire::Burst& burst);

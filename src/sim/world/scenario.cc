@@ -1,8 +1,9 @@
 #include "sim/world/scenario.h"
 
+#include <toml++/toml.h>
+
 #include <array>
 #include <set>
-#include <toml++/toml.h>
 #include <utility>
 
 #include "core/base/parse.h"
@@ -10,13 +11,11 @@
 namespace weft::sim {
 namespace {
 
-constexpr std::array kOps{std::pair{"write", WrOpcode::kWrite},
-                          std::pair{"write_imm", WrOpcode::kWriteImm},
-                          std::pair{"send", WrOpcode::kSend},
-                          std::pair{"send_imm", WrOpcode::kSendImm},
-                          std::pair{"read", WrOpcode::kRead},
-                          std::pair{"compare_swap", WrOpcode::kCompareSwap},
-                          std::pair{"fetch_add", WrOpcode::kFetchAdd}};
+constexpr std::array kOps{
+    std::pair{"write", WrOpcode::kWrite},       std::pair{"write_imm", WrOpcode::kWriteImm},
+    std::pair{"send", WrOpcode::kSend},         std::pair{"send_imm", WrOpcode::kSendImm},
+    std::pair{"read", WrOpcode::kRead},         std::pair{"compare_swap", WrOpcode::kCompareSwap},
+    std::pair{"fetch_add", WrOpcode::kFetchAdd}};
 
 // One table of the file: hands out values by name, remembers the first mistake, and knows at the end
 // which names nobody asked for.
@@ -30,15 +29,22 @@ class Fields {
   }
   template <class T>
   void integer(const char* name, T& out, std::uint64_t lowest, std::uint64_t highest) {
-    parsed(name, [&](const std::string& field, const std::string& t) {
-      return parse_integer(field, t, lowest, highest);
-    }, [&](std::uint64_t v) { out = static_cast<T>(v); });
+    parsed(
+        name,
+        [&](const std::string& field, const std::string& t) {
+          return parse_integer(field, t, lowest, highest);
+        },
+        [&](std::uint64_t v) { out = static_cast<T>(v); });
   }
   void duration(const char* name, Duration& out) {
     parsed(name, parse_duration, [&](Duration v) { out = v; });
   }
-  void rate(const char* name, Rate& out) { parsed(name, parse_rate, [&](Rate v) { out = v; }); }
-  void size(const char* name, Bytes& out) { parsed(name, parse_size, [&](Bytes v) { out = v; }); }
+  void rate(const char* name, Rate& out) {
+    parsed(name, parse_rate, [&](Rate v) { out = v; });
+  }
+  void size(const char* name, Bytes& out) {
+    parsed(name, parse_size, [&](Bytes v) { out = v; });
+  }
   void probability(const char* name, std::uint32_t& out) {
     parsed(name, parse_probability, [&](std::uint32_t v) { out = v; });
   }
@@ -124,7 +130,8 @@ void read_network(Fields f, NetworkSpec& n) {
 }
 
 void read_transport(Fields f, TransportSpec& t) {
-  f.choice("mode", t.mode, std::array{std::pair{"roce", wire::Mode::kRoce}, std::pair{"irn", wire::Mode::kIrn}});
+  f.choice("mode", t.mode,
+           std::array{std::pair{"roce", wire::Mode::kRoce}, std::pair{"irn", wire::Mode::kIrn}});
   f.integer("mtu", t.mtu, 256, 4096);
   f.integer("bdp_cap", t.bdp_cap, 1, 8192);
   f.integer("roce_window", t.roce_window, 0, 1U << 22U);
@@ -180,7 +187,8 @@ std::string apply(toml::table& root, const std::string& change) {
 // What single values cannot show.
 std::string contradiction(const Scenario& s) {
   if (const auto ok = s.network.impair.validate(); !ok) return "network: " + ok.error().message;
-  if (s.transport.mtu % 4 != 0) return "transport.mtu: " + std::to_string(s.transport.mtu) + " is not a multiple of 4";
+  if (s.transport.mtu % 4 != 0)
+    return "transport.mtu: " + std::to_string(s.transport.mtu) + " is not a multiple of 4";
   if (s.transport.rto_low.ps <= 0 || s.transport.rto_high < s.transport.rto_low)
     return "transport.rto_low must be positive and no longer than rto_high";
   if (s.limit.ps <= 0) return "limit must be positive";
@@ -261,10 +269,15 @@ const char* op_name(WrOpcode op) {
 
 record::Record to_record(const Scenario& s) {
   record::Record r;
-  r.set("seed", s.seed).set("hosts", std::uint64_t{s.hosts}).set("limit_ps", s.limit.ps).set("check", s.check);
+  r.set("seed", s.seed)
+      .set("hosts", std::uint64_t{s.hosts})
+      .set("limit_ps", s.limit.ps)
+      .set("check", s.check);
   const impair::ImpairConfig& i = s.network.impair;
   record::Record n;
-  n.set("rate_bps", s.network.rate.bps).set("delay_ps", s.network.delay.ps).set("queue_bytes", s.network.queue.n);
+  n.set("rate_bps", s.network.rate.bps)
+      .set("delay_ps", s.network.delay.ps)
+      .set("queue_bytes", s.network.queue.n);
   n.set("loss_ppm", std::uint64_t{i.loss}).set("duplicate_ppm", std::uint64_t{i.duplicate});
   n.set("corrupt_ppm", std::uint64_t{i.corrupt}).set("reorder_ppm", std::uint64_t{i.reorder});
   n.set("reorder_by_ps", i.reorder_by.ps).set("jitter_ps", i.jitter.ps);
@@ -274,7 +287,8 @@ record::Record to_record(const Scenario& s) {
   tr.set("mode", t.mode == wire::Mode::kRoce ? "roce" : "irn").set("mtu", std::uint64_t{t.mtu});
   tr.set("bdp_cap", std::uint64_t{t.bdp_cap}).set("roce_window", std::uint64_t{t.roce_window});
   tr.set("rto_low_ps", t.rto_low.ps).set("rto_high_ps", t.rto_high.ps);
-  tr.set("rto_low_packets", std::uint64_t{t.rto_low_packets}).set("loss_blocks", std::uint64_t{t.loss_blocks});
+  tr.set("rto_low_packets", std::uint64_t{t.rto_low_packets})
+      .set("loss_blocks", std::uint64_t{t.loss_blocks});
   tr.set("timeout", std::uint64_t{t.timeout}).set("retry_count", std::uint64_t{t.retry_count});
   tr.set("rnr_retry", std::uint64_t{t.rnr_retry});
   r.set("transport", std::move(tr));

@@ -55,11 +55,12 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace)
   Prng random(scenario.seed);
   const NetworkSpec& n = scenario.network;
   for (std::uint32_t h = 0; h < scenario.hosts; ++h) {
-    up_.push_back(std::make_unique<Port>(fabric_, PortConfig{n.rate, n.delay, n.queue, {}}, random.fork(2 * h)));
-    down_.push_back(
-        std::make_unique<Port>(fabric_, PortConfig{n.rate, n.delay, n.queue, n.impair}, random.fork(2 * h + 1)));
-    nics_.push_back(
-        std::make_unique<IdealNic>(fabric_, HostId{h}, device_config(scenario, h), *up_[h], Framing::kWire, this));
+    up_.push_back(
+        std::make_unique<Port>(fabric_, PortConfig{n.rate, n.delay, n.queue, {}}, random.fork(2 * h)));
+    down_.push_back(std::make_unique<Port>(fabric_, PortConfig{n.rate, n.delay, n.queue, n.impair},
+                                           random.fork(2 * h + 1)));
+    nics_.push_back(std::make_unique<IdealNic>(fabric_, HostId{h}, device_config(scenario, h), *up_[h],
+                                               Framing::kWire, this));
     up_[h]->connect<&Switch::arrive>(switch_, h);
     down_[h]->connect<&IdealNic::arrive>(*nics_[h], 0);
     switch_.route({h}, switch_.add_port(*down_[h]));

@@ -70,7 +70,8 @@ void Workload::open_host(std::uint32_t index) {
 void Workload::open_flow(std::uint32_t flow) {
   const FlowSpec& f = scenario_.flows[flow];
   for (std::uint32_t i = 0; i < f.qps; ++i) connect(f, flow);
-  results_[flow].latencies.reserve(static_cast<std::size_t>(std::min<std::uint64_t>(f.count * f.qps, 1U << 24U)));
+  results_[flow].latencies.reserve(
+      static_cast<std::size_t>(std::min<std::uint64_t>(f.count * f.qps, 1U << 24U)));
   timeline_.wake(start_actor_, Time{} + f.start);
 }
 

@@ -158,9 +158,11 @@ void rc_advance(Engine& e, QueuePair& q, Seq to, Time now) {
     e.tx_scheme(q).on_ack(loss, s, acked);
     if (s.nxt < to) s.nxt = to;
   }
-  const std::uint64_t freed = charged - c.acked_charged;
-  c.acked_charged = charged;
-  if (freed != 0) e.discharge(e.path_of(q), freed);
+  if (charged > c.acked_charged) {  // or the credit went back at a time-out
+    const std::uint64_t freed = charged - c.acked_charged;
+    c.acked_charged = charged;
+    e.discharge(e.path_of(q), freed);
+  }
   kNoController.on_ack(q.controller, {now, static_cast<std::uint32_t>(acked), 0, false});
 }
 
@@ -231,6 +233,7 @@ void rc_reads_progress(Engine& e, QueuePair& q, Seq reached, Time now) {
   ColdQueuePair& c = e.cold(q);
   c.read_base = now;
   c.read_backoff = 0;
+  q.retries = 0;
   q.rx_flags &= static_cast<std::uint8_t>(~kResendRequest);  // it was about to go out in vain
   q.progress = now;
   std::uint64_t freed = 0;

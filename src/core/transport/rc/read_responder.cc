@@ -65,9 +65,10 @@ void rc_release_served(Engine& e, QueuePair& q) {
     r.state = ReadState::kFree;
     ++c.served_head;
   }
+  if (acked <= c.response_charged_acked) return;  // or the credit went back at a time-out
   const std::uint64_t freed = acked - c.response_charged_acked;
   c.response_charged_acked = acked;
-  if (freed != 0) e.discharge(e.path_of(q), freed);
+  e.discharge(e.path_of(q), freed);
 }
 
 bool rc_responses_sendable(Engine& e, QueuePair& q) {

@@ -228,6 +228,8 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
     const Verdict v = rc_accept(e, q, p, op, seq, index, sink);
     if (v != Verdict::kDone) return rc_refuse(e, q, v);
     e.counters.add(Counter::rx_in_order);
+    // A refusal that waits behind READ responses is void: what it refused has been taken now.
+    if (q.responses_owed > 0) e.cold(q).held_syndrome = 0;
     q.rx_flags &= static_cast<std::uint8_t>(~kNakSent);
     const bool answered = op.kind == RcKind::kRead || op.kind == RcKind::kAtomic;
     if (answered && !selective) {
@@ -253,12 +255,12 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
       rc_duplicate(e, q, h, op.kind, seq, congestion);
       break;
     case Arrival::kKeep:
-      if (rc_accept(e, q, p, op, seq, index, sink) == Verdict::kDone) {
+      if (const Verdict v = rc_accept(e, q, p, op, seq, index, sink); v == Verdict::kDone) {
         e.counters.add(Counter::rx_out_of_order);
         e.rx_scheme(q).hold(loss, q.requests, seq, op.last);
         rc_push_nack(e, q, seq, true, congestion);
       } else {
-        e.counters.add(Counter::drop_out_of_order);
+        e.counters.add(v == Verdict::kNoReceive ? Counter::drop_no_receive : Counter::drop_out_of_order);
         if (q.requests.held == 0) release_block(e.pool, q.requests.block);
       }
       break;

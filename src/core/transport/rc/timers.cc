@@ -16,7 +16,7 @@ namespace {
 
 // A responder falls silent after so many time-outs without an ACK: the requester is gone, or it will ask
 // again by its own timer.
-constexpr std::uint8_t kResponderTries = 10;
+constexpr std::uint8_t kResponderTries = 5;
 
 bool read_waiting(Engine& e, const QueuePair& q) {
   const ColdQueuePair& c = e.cold(q);
@@ -48,8 +48,17 @@ void resend_read(Engine& e, QueuePair& q, Time now) {
   q.rx_flags |= kResendRequest;
 }
 
+// What went unanswered twice is on its way no longer, and may be for a peer that is gone: other queue pairs
+// of the path get its credit. Sending it again takes none.
+void give_credit_back(Engine& e, QueuePair& q, std::uint64_t& acked, std::uint64_t sent) {
+  const std::uint64_t freed = sent - acked;
+  acked = sent;
+  if (freed != 0) e.discharge(e.path_of(q), freed);
+}
+
 void request_timeout(Engine& e, QueuePair& q, Time now) {
   SendStream& s = q.requests_out;
+  if (s.backoff > 0) give_credit_back(e, q, e.cold(q).acked_charged, e.cold(q).sent_charged);
   LossContext loss = e.loss();
   if (e.tx_selective(q)) {
     e.counters.add(s.in_flight() <= e.config.rto_low_packets ? Counter::timeout_low : Counter::timeout_high);
@@ -130,6 +139,7 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
     LossContext loss = e.loss();
     e.counters.add(q.served.in_flight() <= e.config.rto_low_packets ? Counter::timeout_low
                                                                     : Counter::timeout_high);
+    if (q.served.backoff > 0) give_credit_back(e, q, c.response_charged_acked, c.response_charged_sent);
     e.rx_scheme(q).on_timeout(loss, q.served);
     ++q.served.backoff;
     c.response_base = now;
