@@ -418,11 +418,13 @@ void HalfConnection::request_arrived(const wire::Header& h, Time now) {
 void HalfConnection::response_arrived(const wire::Header& h, Time now) {
   if (selective()) {
     ++responses_.packets_arrived;
-    read_progress_ = now;
     const Seq seq = expand(h.psn, responses_.frontier);
     if (Packet* p = responses_.find(seq); p != nullptr && !p->arrived) {
       p->arrived = true;
-      if (p->payload == 0) progressed(now);
+      if (p->payload == 0) {
+        progressed(now);
+        read_progress_ = now;
+      }
     }
     // A READ is executed only after everything before it, so its response acknowledges that.
     const auto read = std::upper_bound(reads_.begin(), reads_.end(), seq,
@@ -515,6 +517,7 @@ void HalfConnection::request_placed(WirePsn psn, std::uint32_t bytes) {
 void HalfConnection::response_placed(WirePsn psn, std::uint32_t bytes, Time now) {
   if (!selective()) return;
   progressed(now);
+  read_progress_ = now;
   if (Packet* p = responses_.find(expand(psn, responses_.frontier))) p->placed += bytes;
 }
 
