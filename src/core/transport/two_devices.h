@@ -169,8 +169,10 @@ class TwoDevices {
   Qpn qb{};
   Time now{};
   std::uint64_t next_id = 0;
+  std::uint8_t rnr_retry = 7;  // of queue pairs connected from now on
   int sent = 0;         // packets, by both sides
   int lose_packet = 0;  // this one, counted from 1; 0 loses none
+  std::uint64_t lose_pattern = 0;  // bit i: the packet after i others
 
  private:
   void connect_one(Side& s, Qpn q, Side& peer, Qpn remote) {
@@ -190,7 +192,8 @@ class TwoDevices {
                              now));
     t.state = QpState::kRts;
     t.mode = mode;
-    t.timeout = 8;
+    t.timeout = mode == wire::Mode::kRoce ? 8 : 12;  // longer than irn's own back-off
+    t.rnr_retry = rnr_retry;
     CHECK(s.device.modify_qp(
         q, t, kAttrState | kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic,
         now));
@@ -200,7 +203,8 @@ class TwoDevices {
     from.collect(from.device.poll_transmit(now, {}), frames);
     from.collect(from.device.poll_control(now), frames);
     for (const Side::Frame& f : frames) {
-      if (++sent == lose_packet) continue;
+      const int index = sent++;
+      if (sent == lose_packet || (index < 64 && (lose_pattern >> index & 1U) != 0)) continue;
       Side::Copier sink{to, &f.payload};
       to.device.on_packets(now, {&f.packet, 1}, sink);
     }

@@ -382,6 +382,18 @@ TEST_P(VerbsTest, ARefusedSendGoesOutAgainThoughLaterPacketsArrived) {
   });
 }
 
+TEST_P(VerbsTest, AReceiverThatIsNeverReadyIsGivenUp) {
+  TwoDevices w(GetParam());
+  w.rnr_retry = 2;
+  w.qa = w.a.create();
+  w.qb = w.b.create();
+  w.connect(w.qa, w.qb);
+  w.post(w.request(WrOpcode::kSend, 0, 4, 0));
+  w.run();
+  expect_failure(w.a, WcStatus::kRnrRetryExceeded);
+  EXPECT_EQ(w.a.device.counters().get(Counter::nak_rnr), 3U);
+}
+
 // Its fence was open when it first went out; a READ behind it may not hold up its repair.
 TEST_P(VerbsTest, ARefusedSendWithAFenceGoesOutAgain) {
   with_every_loss([](TwoDevices& w) {
