@@ -5,8 +5,9 @@
 namespace weft::sim {
 
 IdealNic::IdealNic(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress, Framing framing,
-                   NicObserver* observer)
+                   NicObserver* observer, SendOrder order)
     : endpoint_(fabric, host, config, egress, framing, observer),
+      order_(order),
       line_actor_(fabric.timeline.add<&IdealNic::on_line_free>(*this)),
       deadline_actor_(fabric.timeline.add<&IdealNic::on_deadline>(*this)) {}
 
@@ -32,19 +33,27 @@ void IdealNic::on_deadline(Time now) {
   watch_deadline();
 }
 
-void IdealNic::pump() {
+void IdealNic::send_control() {
   const Time now = endpoint_.now();
   for (wire::Burst acks = device().poll_control(now); !acks.empty(); acks = device().poll_control(now))
     endpoint_.emit(acks);
-  while (!endpoint_.paced() || endpoint_.line_free_at() <= now) {
-    const wire::Burst data = device().poll_transmit(now, {1, device().config().burst_bytes});
-    if (data.empty()) break;
-    endpoint_.emit(data);
-    // The last READ response may have let an ACK go.
-    for (wire::Burst acks = device().poll_control(now); !acks.empty(); acks = device().poll_control(now))
-      endpoint_.emit(acks);
-  }
-  if (endpoint_.paced() && endpoint_.line_free_at() > now && !line_awaited_) {
+}
+
+bool IdealNic::send_data() {
+  const Time now = endpoint_.now();
+  if (endpoint_.paced() && endpoint_.line_free_at() > now) return false;
+  const wire::Burst data = device().poll_transmit(now, {1, device().config().burst_bytes});
+  if (data.empty()) return false;
+  endpoint_.emit(data);
+  return true;
+}
+
+void IdealNic::pump() {
+  if (order_ == SendOrder::kDataFirst) send_data();
+  send_control();
+  // The last READ response may let an ACK go.
+  while (send_data()) send_control();
+  if (endpoint_.paced() && endpoint_.line_free_at() > endpoint_.now() && !line_awaited_) {
     line_awaited_ = true;
     endpoint_.fabric().timeline.wake(line_actor_, endpoint_.line_free_at());
   }

@@ -6,15 +6,20 @@
 //            newest truth, as in hardware that reads WQEs late
 //   ACKs     at once, into the link's queue: they are small and nothing paces them
 //   timer    one wake-up at the Device's next deadline
+//
+// The soft NIC lets one burst of data go ahead of the ACKs, because an ACK then rides in its train; with
+// `kDataFirst` this one does too, so that the two can be compared packet by packet.
 #pragma once
 #include "sim/nic/endpoint.h"
 
 namespace weft::sim {
 
+enum class SendOrder : std::uint8_t { kControlFirst, kDataFirst };
+
 class IdealNic {
  public:
   IdealNic(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress, Framing framing,
-           NicObserver* observer);
+           NicObserver* observer, SendOrder order = SendOrder::kControlFirst);
   IdealNic(const IdealNic&) = delete;
   IdealNic& operator=(const IdealNic&) = delete;
 
@@ -28,9 +33,12 @@ class IdealNic {
   void on_line_free(Time now);
   void on_deadline(Time now);
   void pump();
+  void send_control();
+  bool send_data();  // one packet, if the line is idle and there is one
   void watch_deadline();
 
   Endpoint endpoint_;
+  SendOrder order_;
   ActorId line_actor_;
   ActorId deadline_actor_;
   bool line_awaited_ = false;
