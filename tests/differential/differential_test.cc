@@ -1,10 +1,10 @@
 // One scenario, two worlds, one log (DESIGN §8.5): what the simulator says is what the soft NIC does. At each
 // host every packet sent and every completion must be the same, in the same order, at the same picosecond;
-// over a thousand seeds with and without loss, in both modes. It does not cover threads or sockets: the live tests
-// and the thread sanitizer do.
+// over a thousand seeds with and without loss, in both modes. It does not cover threads or sockets: the live
+// tests and the thread sanitizer do.
 #include <gtest/gtest.h>
 
-#include "worlds.h"
+#include "tests/differential/worlds.h"
 
 namespace weft::differential {
 namespace {

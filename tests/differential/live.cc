@@ -1,11 +1,12 @@
+// The real side: Shards that step through virtual time on a wire of bytes (live/engine/shard.h).
 #include <deque>
 
 #include "core/impair/impair.h"
 #include "core/wire/codec.h"
 #include "live/engine/shard.h"
 #include "sim/nic/host_address.h"
+#include "tests/differential/worlds.h"
 #include "trace/text.h"
-#include "worlds.h"
 
 namespace weft::differential {
 namespace {

@@ -1,6 +1,7 @@
+// The simulated side: IdealNics on two links of the fabric (sim/nic/ideal_nic.h).
 #include "sim/nic/ideal_nic.h"
+#include "tests/differential/worlds.h"
 #include "trace/text.h"
-#include "worlds.h"
 
 namespace weft::differential {
 namespace {

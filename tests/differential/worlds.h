@@ -1,7 +1,7 @@
 // The two worlds of the differential test. Both run a plan to its end and log, at each host, every packet
 // that leaves it and every completion, with the picosecond.
 #pragma once
-#include "script.h"
+#include "tests/differential/script.h"
 
 namespace weft::differential {
 

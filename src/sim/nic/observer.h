@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 
+#include "core/base/units.h"
 #include "core/transport/sink.h"
 #include "core/wire/packet.h"
 #include "sim/fabric/packet.h"
