@@ -169,9 +169,9 @@ class TwoDevices {
   Qpn qb{};
   Time now{};
   std::uint64_t next_id = 0;
-  std::uint8_t rnr_retry = 7;  // of queue pairs connected from now on
-  int sent = 0;         // packets, by both sides
-  int lose_packet = 0;  // this one, counted from 1; 0 loses none
+  std::uint8_t rnr_retry = 7;      // of queue pairs connected from now on
+  int sent = 0;                    // packets, by both sides
+  int lose_packet = 0;             // this one, counted from 1; 0 loses none
   std::uint64_t lose_pattern = 0;  // bit i: the packet after i others
 
  private:
