@@ -26,8 +26,8 @@ TEST(Options, DefaultsAreLoopbackAndAPerfectNetwork) {
 // Every variable reaches its field.
 TEST(Options, EveryVariableReachesItsField) {
   const auto o = options_from_environment([](const char* name) -> char* {
-    static char values[][16] = {"127.0.0.9", "irn",  "1%",  "2%",   "3%", "20us",
-                                "4%",        "50us", "5us", "4711", "off"};
+    static char values[][16] = {"127.0.0.9", "irn",  "1%",  "2%",   "3%",  "20us",
+                                "4%",        "50us", "5us", "4711", "off", "on"};
     const auto rows = settings();
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (std::strcmp(rows[i].variable, name) == 0) return values[i];
@@ -46,6 +46,7 @@ TEST(Options, EveryVariableReachesItsField) {
   EXPECT_EQ(o->impairments.jitter, microseconds(5));
   EXPECT_EQ(o->seed, 4711U);
   EXPECT_FALSE(o->icrc);
+  EXPECT_TRUE(o->stats);
 }
 
 // A bad value is one sentence that names the field, the value and what is allowed.
