@@ -251,6 +251,7 @@ Qpn Device::pick(Time) {
   Engine& e = *engine_;
   while (!e.ready_queue.empty()) {
     const std::uint32_t index = e.ready_queue.pop();
+    e.prefetch_ready();
     QueuePair& q = e.qp(index);
     if (q.has(kInUse) && e.can_send(q)) return q.qpn;
     q.clear(kQueued);  // destroyed, failed or satisfied since it was queued

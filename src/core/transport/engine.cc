@@ -74,6 +74,29 @@ bool Engine::can_send(QueuePair& q) {
   return rc_responses_sendable(*this, q) || rc_requests_sendable(*this, q);
 }
 
+// Two turns ahead the queue pair itself, one turn ahead what it points to: each step needs the one before.
+void Engine::prefetch_ready() {
+  if (ready_queue.size() > 2) {
+    const std::uint32_t index = ready_queue.peek(2);
+    const QueuePair& q = qp(index);
+    __builtin_prefetch(&q, 1);
+    __builtin_prefetch(&q.requests_out, 1);
+    __builtin_prefetch(&q.controller, 1);
+    const ColdQueuePair* c = colds[index].get();
+    __builtin_prefetch(c);
+    __builtin_prefetch(reinterpret_cast<const char*>(&c->sq));
+    __builtin_prefetch(&c->sent_charged, 1);
+  }
+  if (!ready_queue.empty()) {
+    const std::uint32_t index = ready_queue.peek(0);
+    const QueuePair& q = qp(index);
+    if (!q.has(kInUse)) return;
+    const ColdQueuePair& c = *colds[index];
+    __builtin_prefetch(&c.sq[q.sq_send & c.sq_mask]);
+    __builtin_prefetch(send_sges(c, q.sq_send));
+  }
+}
+
 void Engine::wait_for_path(QueuePair& q) {
   counters.add(Counter::path_blocked);
   if (q.has(kWaitingPath)) return;

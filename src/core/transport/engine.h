@@ -138,6 +138,7 @@ struct Engine {
     }
   }
   bool can_send(QueuePair& q);
+  void prefetch_ready();  // what the next queue pairs' turns will touch
   void wait_for_path(QueuePair& q);
   void wake_path(Path& path);
   void discharge(Path& path, std::uint64_t bytes) {

@@ -31,6 +31,7 @@ enum : std::uint8_t {  // QueuePair::flags
   kAckQueued = 0x04,      // a coalesced ACK waits in the control ring
   kReadAckQueued = 0x08,  // the same for READ responses
   kAckAfterReads = 0x10,  // roce: an ACK is owed once older READ responses left
+  kReadsWaiting = 0x20,   // irn: READs or atomics came ahead of their turn, or wait for it
   kWaitingPath = 0x40,    // in the path's line for credit
   kRnrWaiting = 0x80,     // the requester sits out a receiver-not-ready delay
 };

@@ -74,7 +74,7 @@ void rc_release(Engine& e, QueuePair& q) {
   c.served_head = c.served_tail;
   q.responses_owed = 0;
   c.held_syndrome = 0;
-  q.flags &= static_cast<std::uint8_t>(~(kRnrWaiting | kAckAfterReads));
+  q.flags &= static_cast<std::uint8_t>(~(kRnrWaiting | kAckAfterReads | kReadsWaiting));
   q.rx_flags &= static_cast<std::uint8_t>(~(kSendStopped | kRttPending | kResendRequest));
   e.deadlines.remove(e.index_of(q));
   if (freed != 0) e.discharge(path, freed);

@@ -109,6 +109,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
   ReadServed& r = row(c, serial);
   fill(q, r, h, seq);
   r.state = ReadState::kWaiting;
+  q.set(kReadsWaiting);
   return Verdict::kDone;
 }
 
@@ -124,6 +125,7 @@ RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn, std::uint16_t
 }
 
 bool rc_settle(Engine& e, QueuePair& q) {
+  if (q.rq_head == q.rq_tail && !q.has(kReadsWaiting)) return false;  // the cold part stays cold
   ColdQueuePair& c = e.cold(q);
   while (q.rq_head != q.rq_tail) {
     const RecvWqe& r = e.recv_wqe(c, q.rq_head);
@@ -148,7 +150,7 @@ bool rc_settle(Engine& e, QueuePair& q) {
       return false;
     }
   }
-  if (!e.rx_selective(q)) return false;
+  if (!q.has(kReadsWaiting)) return false;
   bool more = false;
   bool atomics = false;
   while (c.served_tail - c.served_head <= c.served_mask) {
@@ -158,7 +160,13 @@ bool rc_settle(Engine& e, QueuePair& q) {
     more = true;
     atomics = atomics || r.kind != ReadKind::kRead;
   }
-  if (more) e.make_ready(q);
+  if (more) {
+    bool waiting = false;
+    for (std::uint32_t i = 0; i <= c.served_mask; ++i)
+      waiting = waiting || c.served[i].state == ReadState::kWaiting;
+    if (!waiting) q.clear(kReadsWaiting);
+    e.make_ready(q);
+  }
   return atomics;
 }
 

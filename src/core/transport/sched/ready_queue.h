@@ -18,6 +18,8 @@ class ReadyQueue {
     DCHECK(size() < ring_.size());
     ring_[tail_++ & mask_] = index;
   }
+  // The one that leaves after k others; k < size().
+  std::uint32_t peek(std::uint32_t k) const { return ring_[(head_ + k) & mask_]; }
   std::uint32_t pop() { return ring_[head_++ & mask_]; }
 
  private:
