@@ -1,0 +1,222 @@
+// The contract of device.h carries a NIC whose every look-up of a queue pair takes time (DESIGN §4.3). This
+// model is thrown away after the test: one context memory, one access at a time, each costing `kAccess`. It
+// knows which queue pair the next call will touch before it calls: from the packet, from pick, from
+// peek_control and from peek_timer.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+
+#include "sim/nic/endpoint.h"
+#include "sim/nic/ideal_nic.h"
+
+namespace weft::sim {
+namespace {
+
+constexpr Duration kAccess = nanoseconds(300);
+
+class DelayedNic {
+ public:
+  DelayedNic(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress, NicObserver* observer)
+      : endpoint_(fabric, host, config, egress, Framing::kWire, observer),
+        access_actor_(fabric.timeline.add<&DelayedNic::on_access_done>(*this)),
+        idle_actor_(fabric.timeline.add<&DelayedNic::on_wake>(*this)) {}
+
+  Device& device() { return endpoint_.device; }
+  void arrive(PacketRef ref, std::uint32_t /*link*/) {
+    arrived_.push_back(ref);
+    next();
+  }
+  void doorbell() { next(); }
+  const std::map<std::uint32_t, int>& accesses() const { return accesses_; }
+
+ private:
+  enum class Job { kNone, kArrival, kTimer, kControl, kTransmit };
+
+  void begin(Job job, Qpn qpn) {
+    job_ = job;
+    qpn_ = qpn;
+    ++accesses_[qpn.v];
+    endpoint_.fabric().timeline.wake(access_actor_, endpoint_.now() + kAccess);
+  }
+  // What is most urgent begins its look-up; with nothing to do, the next time-out is awaited.
+  void next() {
+    if (job_ != Job::kNone) return;
+    const Time now = endpoint_.now();
+    if (!arrived_.empty())
+      return begin(Job::kArrival, endpoint_.fabric().packets.at(arrived_.front()).rx.header.dest_qp);
+    if (const Qpn q = device().peek_timer(now); q != kNoQpn) return begin(Job::kTimer, q);
+    if (const Qpn q = device().peek_control(); q != kNoQpn) return begin(Job::kControl, q);
+    if (const Qpn q = device().pick(now); q != kNoQpn) return begin(Job::kTransmit, q);
+    if (const Time due = device().next_deadline(); due != kNever)
+      endpoint_.fabric().timeline.wake(idle_actor_, std::max(due, now));
+  }
+  void on_wake(Time) { next(); }
+  void on_access_done(Time now) {
+    const Job job = job_;
+    job_ = Job::kNone;
+    switch (job) {
+      case Job::kArrival: {
+        const PacketRef ref = arrived_.front();
+        arrived_.pop_front();
+        endpoint_.deliver(ref);
+        break;
+      }
+      case Job::kTimer:
+        device().fire_timer(now);
+        break;
+      case Job::kControl: {
+        const wire::Burst burst = device().poll_control(now);
+        // The look-up was for the right queue pair, unless its entry has become void meanwhile.
+        if (!burst.empty()) {
+          EXPECT_EQ(burst.qpn, qpn_);
+        }
+        endpoint_.emit(burst);
+        break;
+      }
+      case Job::kTransmit:
+        endpoint_.emit(device().transmit(qpn_, now, {1, 65000}));
+        break;
+      case Job::kNone:
+        break;
+    }
+    next();
+    endpoint_.progressed();
+  }
+
+  Endpoint endpoint_;
+  ActorId access_actor_;
+  ActorId idle_actor_;
+  std::deque<PacketRef> arrived_;
+  Job job_ = Job::kNone;
+  Qpn qpn_ = kNoQpn;
+  std::map<std::uint32_t, int> accesses_;
+};
+
+// Host 0 writes, host 1 does nothing; completions are counted.
+struct Writer final : NicObserver {
+  void progressed(HostId host, Time now) override {
+    if (host.v != 0) return;
+    Completion got[8];
+    for (std::uint32_t n = device->poll_cq(cq, got); n != 0; n = device->poll_cq(cq, got)) {
+      for (std::uint32_t i = 0; i < n; ++i) failed += got[i].status == WcStatus::kSuccess ? 0 : 1;
+      completed += static_cast<int>(n);
+      finished = now;
+    }
+  }
+  void placed(HostId, const Placement& p, const wire::Header&, Time) override { bytes += p.length; }
+  Device* device = nullptr;
+  CqId cq{};
+  int completed = 0;
+  int failed = 0;
+  std::uint64_t bytes = 0;
+  Time finished{};
+};
+
+constexpr int kMessages = 50;
+constexpr std::uint32_t kLength = 5000;
+
+struct Outcomes {
+  Writer writer;
+  std::map<std::uint32_t, int> accesses;
+};
+
+template <class Nic>
+void post_all(Nic& nic0, Nic& nic1, Writer& writer, wire::Mode mode) {
+  Device* devices[2] = {&nic0.device(), &nic1.device()};
+  PdId pd[2];
+  MrInfo mr[2];
+  Qpn qpn[2];
+  for (int h = 0; h < 2; ++h) {
+    pd[h] = *devices[h]->alloc_pd();
+    const CqId cq = *devices[h]->create_cq(256);
+    if (h == 0) writer.cq = cq;
+    mr[h] = *devices[h]->register_mr(pd[h], 0x1000, kLength, kLocalWrite | kRemoteWrite);
+    QpInit init;
+    init.pd = pd[h];
+    init.send_cq = init.recv_cq = cq;
+    init.caps = {64, 1, 1, 1, 0};
+    qpn[h] = *devices[h]->create_qp(init);
+  }
+  writer.device = devices[0];
+  for (std::uint32_t h = 0; h < 2; ++h) {
+    QpAttr a;
+    a.mode = mode;
+    a.access = kRemoteWrite;
+    a.path = *devices[h]->open_path({address_of({1 - h}), 0, {}});
+    a.dest_qpn = qpn[1 - h];
+    a.timeout = 8;
+    a.state = QpState::kInit;
+    ASSERT_TRUE(
+        devices[h]->modify_qp(qpn[h], a, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, Time{}));
+    a.state = QpState::kRtr;
+    ASSERT_TRUE(devices[h]->modify_qp(qpn[h], a,
+                                      kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn |
+                                          kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
+                                      Time{}));
+    a.state = QpState::kRts;
+    ASSERT_TRUE(devices[h]->modify_qp(
+        qpn[h], a,
+        kAttrState | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic, Time{}));
+  }
+  const Sge piece{0x1000, kLength, mr[0].lkey};
+  for (int i = 0; i < kMessages; ++i) {
+    SendWr w;
+    w.sges = {&piece, 1};
+    w.opcode = WrOpcode::kWrite;
+    w.flags = kSendSignaled;
+    w.remote_address = 0x1000;
+    w.rkey = mr[1].rkey;
+    ASSERT_TRUE(devices[0]->post_send(qpn[0], w, Time{}));
+  }
+  nic0.doorbell();
+}
+
+template <class Nic, class... More>
+Writer run(wire::Mode mode, std::uint32_t loss, std::map<std::uint32_t, int>* accesses, More... more) {
+  Fabric fabric;
+  Writer writer;
+  PortConfig link{gigabits(100), microseconds(1), {}, {}};
+  link.impair.loss = loss;
+  Port out0(fabric, link, Prng(1));
+  Port out1(fabric, link, Prng(2));
+  DeviceConfig config;
+  config.max_qp = 8;
+  Nic nic0(fabric, {0}, config, out0, more..., &writer);
+  Nic nic1(fabric, {1}, config, out1, more..., &writer);
+  out0.connect<&Nic::arrive>(nic1, 0);
+  out1.connect<&Nic::arrive>(nic0, 0);
+  post_all(nic0, nic1, writer, mode);
+  fabric.timeline.run(Time{} + seconds(2), 10'000'000);
+  EXPECT_EQ(fabric.packets.in_use(), 0U);
+  if constexpr (std::is_same_v<Nic, DelayedNic>) {
+    if (accesses != nullptr) *accesses = nic0.accesses();
+  }
+  return writer;
+}
+
+TEST(DelayedNic, EveryLookUpMayTakeTime) {
+  for (const wire::Mode mode : {wire::Mode::kRoce, wire::Mode::kIrn}) {
+    for (const std::uint32_t loss : {0U, 30'000U}) {
+      SCOPED_TRACE(std::string(mode == wire::Mode::kRoce ? "roce" : "irn") + " loss " + std::to_string(loss));
+      std::map<std::uint32_t, int> accesses;
+      const Writer slow = run<DelayedNic>(mode, loss, &accesses);
+      const Writer fast = run<IdealNic>(mode, loss, nullptr, Framing::kWire);
+      for (const Writer* w : {&slow, &fast}) {
+        EXPECT_EQ(w->completed, kMessages);
+        EXPECT_EQ(w->failed, 0);
+      }
+      EXPECT_GE(slow.bytes, std::uint64_t{kMessages} * kLength);
+      // 250 packets out and as many ACKs in, each after a look-up of 300 ns.
+      EXPECT_GT(slow.finished.ps, 2 * 250 * kAccess.ps);
+      if (loss == 0) {
+        EXPECT_LT(fast.finished, slow.finished);
+      }
+      EXPECT_EQ(accesses.size(), 1U) << "a look-up of a queue pair that does not exist";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::sim

@@ -1,0 +1,167 @@
+// Whole runs: numbers that can be worked out by hand, the same bytes for the same seed, every operation in
+// both modes under observers, and scenarios that are refused.
+#include "sim/world/simulation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+namespace weft::sim {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kBase = R"(
+hosts = 2
+check = true
+[network]
+rate = "100Gbps"
+delay = "1us"
+[transport]
+mode = "irn"
+mtu = 1024
+[[flow]]
+size = "64KiB"
+count = 100
+depth = 8
+)";
+
+Scenario scenario(std::vector<std::string> changes = {}, const char* text = kBase) {
+  const auto s = parse_scenario(text, "test", changes);
+  EXPECT_TRUE(s.has_value()) << s.error().message;
+  return *s;
+}
+
+std::unique_ptr<Simulation> finished(const Scenario& s) {
+  auto run = std::make_unique<Simulation>(s);
+  while (run->run(100'000)) {
+  }
+  return run;
+}
+
+void expect_clean(const Simulation& run) {
+  EXPECT_TRUE(run.complete());
+  EXPECT_EQ(run.packets_in_use(), 0U);
+  ASSERT_NE(run.findings(), nullptr);
+  EXPECT_TRUE(run.findings()->clean()) << run.findings()->text();
+}
+
+// A packet is 1024 bytes and 98 of headers, preamble and gap (frame.h): the link is never idle, so goodput is
+// 1024 / 1122 of it, but for the round trip of the last ACK.
+TEST(Simulation, ALosslessRunFillsTheLink) {
+  const auto run = finished(scenario({"flow.count=2000"}));
+  expect_clean(*run);
+  const double expected = 100.0 * 1024 / (1024 + 98);
+  EXPECT_NEAR(run->results()[0].goodput_bps() / 1e9, expected, expected * 0.002);
+  EXPECT_EQ(run->totals().retransmitted, 0U);
+  EXPECT_EQ(run->totals().packets_sent, 2000U * 64 * 2);  // each with its ACK
+}
+
+// One packet there and its ACK back, over two links each way.
+TEST(Simulation, OneMessageTakesARoundTrip) {
+  const auto run = finished(scenario({"flow.count=1", "flow.size=1000"}));
+  expect_clean(*run);
+  const Duration link = microseconds(1);
+  const Rate rate = gigabits(100);
+  const std::int64_t expected = (link * 4 + rate.time_for({1000 + 98}) * 2 + rate.time_for({70 + 16}) * 2).ps;
+  EXPECT_EQ(run->results()[0].latencies.at(0).ps, expected);
+}
+
+TEST(Simulation, EveryOperationInBothModesUnderLoss) {
+  for (const char* mode : {"roce", "irn"}) {
+    for (const char* op : {"write", "write_imm", "send", "send_imm", "read"}) {
+      SCOPED_TRACE(std::string(mode) + " " + op);
+      const auto run = finished(
+          scenario({"transport.mode=" + std::string(mode), "flow.op=" + std::string(op), "network.loss=2%",
+                    "network.duplicate=1%", "network.corrupt=1%", "network.reorder=1%", "limit=20s"}));
+      expect_clean(*run);
+      EXPECT_EQ(run->results()[0].messages, 100U);
+      EXPECT_GT(run->totals().retransmitted, 0U);
+    }
+    const auto run = finished(scenario({"transport.mode=" + std::string(mode), "flow.op=fetch_add",
+                                        "flow.size=8", "network.loss=2%", "check=false"}));
+    EXPECT_EQ(run->results()[0].messages, 100U);
+  }
+}
+
+TEST(Simulation, SelectiveRetransmissionBeatsGoBackN) {
+  const auto goodput = [](const char* mode) {
+    return finished(scenario({"flow.count=1000", "network.loss=1%", std::string("transport.mode=") + mode}))
+        ->results()[0]
+        .goodput_bps();
+  };
+  EXPECT_GT(goodput("irn"), 1.3 * goodput("roce"));
+}
+
+TEST(Simulation, TheSameSeedGivesTheSameRecord) {
+  const std::vector<std::string> lossy = {"network.loss=1%", "network.jitter=2us"};
+  const std::string once = finished(scenario(lossy))->to_record().json();
+  EXPECT_EQ(once, finished(scenario(lossy))->to_record().json());
+  std::vector<std::string> other = lossy;
+  other.push_back("seed=2");
+  EXPECT_NE(once, finished(scenario(other))->to_record().json());
+}
+
+// Two senders, one receiver, short queues: what the switch drops is made up for, and counted.
+TEST(Simulation, FullQueuesDropAndFlowsRecover) {
+  const char* text = R"(
+hosts = 3
+[network]
+queue = "20KiB"
+[transport]
+mode = "irn"
+[[flow]]
+from = 0
+to = 2
+count = 300
+[[flow]]
+from = 1
+to = 2
+count = 300
+)";
+  const auto run = finished(scenario({}, text));
+  EXPECT_TRUE(run->complete());
+  EXPECT_GT(run->totals().queue_drops, 0U);
+  EXPECT_LE(run->totals().longest_queue, 20U * 1024);
+  EXPECT_EQ(run->results()[0].failed + run->results()[1].failed, 0U);
+}
+
+TEST(Simulation, ADeadNetworkEndsInRetryExceeded) {
+  const auto run = finished(scenario({"network.loss=100%", "transport.timeout=4", "flow.depth=1"}));
+  EXPECT_EQ(run->results()[0].first_failure, WcStatus::kRetryExceeded);
+  EXPECT_EQ(run->results()[0].messages, 0U);
+}
+
+TEST(Scenario, MistakesAreNamed) {
+  const auto mistake = [](std::vector<std::string> changes, const char* text = kBase) {
+    const auto s = parse_scenario(text, "test.toml", changes);
+    return s ? std::string("accepted") : s.error().message;
+  };
+  EXPECT_THAT(mistake({"network.los=1%"}), HasSubstr("network.los: there is no such setting"));
+  EXPECT_THAT(mistake({"network.loss=2"}), HasSubstr("network.loss"));
+  EXPECT_THAT(mistake({"transport.mode=tcp"}), HasSubstr("'tcp' is not one of roce, irn"));
+  EXPECT_THAT(mistake({"transport.mtu=300000"}), HasSubstr("transport.mtu"));
+  EXPECT_THAT(mistake({"transport.mtu=1023"}), HasSubstr("multiple of 4"));
+  EXPECT_THAT(mistake({"flow.to=7"}), HasSubstr("hosts are numbered 0 to 1"));
+  EXPECT_THAT(mistake({"flow.from=1"}), HasSubstr("the same host"));
+  EXPECT_THAT(mistake({"flow.op=fetch_add"}), HasSubstr("size 8"));
+  EXPECT_THAT(mistake({"nonsense"}), HasSubstr("NAME=VALUE"));
+  EXPECT_THAT(mistake({"colour=red"}), HasSubstr("colour: there is no such setting"));
+  EXPECT_THAT(mistake({}, "hosts = 2"), HasSubstr("at least one [[flow]]"));
+  EXPECT_THAT(mistake({}, "hosts = \n"), HasSubstr("line 1"));
+  EXPECT_THAT(mistake({}, "flow = 3"), HasSubstr("list of tables"));
+  EXPECT_THAT(mistake({}, "[network]\nloss = 0.01\n[[flow]]\n"), HasSubstr("written as a string"));
+}
+
+TEST(Scenario, TheExampleIsValid) {
+  std::ifstream file(WEFT_SOURCE_DIR "/examples/two-hosts.toml");
+  ASSERT_TRUE(file);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const auto s = parse_scenario(text, "two-hosts.toml", {});
+  EXPECT_TRUE(s.has_value()) << s.error().message;
+}
+
+}  // namespace
+}  // namespace weft::sim
