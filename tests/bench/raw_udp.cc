@@ -125,7 +125,8 @@ int main(int argc, char** argv) {
   if (streaming) {
     stream(!parent, seconds, fd);
   } else {
-    ping_pong(parent, spinning, seconds, fd);
+    // Who answers stays a little longer than who asks.
+    ping_pong(parent, spinning, parent ? seconds : seconds + 0.3, fd);
   }
   std::fflush(stdout);
   if (!parent) _exit(0);

@@ -7,7 +7,8 @@
 //
 // Doorbells: the first post transmits at once when nothing of its path is in flight; later ones wait
 // for the next poll, kMostPosts of them, or kLongestWait, because packets that leave together cost one
-// system call. If nobody polls, every post transmits.
+// system call. If nobody polls, every post transmits; if the background thread is late (it may share a core
+// with the program), it is called once and the posts wait all the same.
 //
 // Replies first: a poll that finds completions returns at once and owes the ACKs to the next call into
 // the Nic, so that a reply posted right away shares their train.
@@ -82,9 +83,10 @@ void Nic::end_posting(const QpRecord& qp) {
     if (!waiting_) first_post_ = now;
     waiting_ = true;
     const bool alone = !qp.has_path || device().path_in_flight(qp.path).n == 0;
-    if (alone || posts_ >= kMostPosts || now - first_post_ > kLongestWait || !program_drives(now) ||
-        !watched(now)) {
+    if (alone || posts_ >= kMostPosts || now - first_post_ > kLongestWait || !program_drives(now)) {
       transmit_owned(now);
+    } else if (!watched(now) && !called_.exchange(true)) {
+      wake();  // should the program stop polling now, somebody must look
     }
   }
   dispatch_events_owned();
@@ -135,6 +137,7 @@ void Nic::sleep(Time now, Time until, bool watch_wire) {
 // returns is announced under the ownership: who arms an earlier deadline later on sees it and wakes us.
 Time Nic::background_turn(Time now, Time& moved_at) {
   const Owned owned(ownership_);
+  called_.store(false, std::memory_order_relaxed);
   posts_ = 0;
   waiting_ = owed_ = false;
   const bool moved = shard_.step(now, *wire_, kTurns);
@@ -164,6 +167,7 @@ void Nic::background() {
       if (until > now) sleep(now, until, true);
       continue;
     }
+    called_.store(false, std::memory_order_relaxed);
     parked_.store(true);
     const Time until = Time{polled_at_.load()} + kTakeOver;
     wakes_at_.store(until.ps, std::memory_order_relaxed);

@@ -87,6 +87,7 @@ class Nic {
   std::atomic<std::int64_t> polled_at_{kLongAgo};  // when a program last drove, picoseconds
   std::atomic<std::int64_t> wakes_at_{INT64_MAX};  // when the background thread looks next
   std::atomic<bool> parked_{false};                // it sleeps and does not watch the wire
+  std::atomic<bool> called_{false};                // woken by a post, and has not looked since
   std::atomic<bool> stopping_{false};
   int wake_fd_ = -1;
   std::thread thread_;
