@@ -30,7 +30,7 @@ namespace weft::pair {
 namespace {
 
 constexpr std::uint64_t kEnough = 200;
-constexpr std::uint64_t kFindingsShown = 5;  // per job
+constexpr std::uint64_t kFindingsShown = 50;  // per job
 
 struct Options {
   std::uint64_t seeds = 200;

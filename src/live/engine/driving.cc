@@ -10,8 +10,8 @@
 // system call. If nobody polls, every post transmits; if the background thread is late (it may share a core
 // with the program), it is called once and the posts wait all the same.
 //
-// Replies first: a poll that finds completions returns at once and owes the ACKs to the next call into
-// the Nic, so that a reply posted right away shares their train.
+// Replies first: a poll that finds completions returns at once and owes the ACKs to the next post, or to the
+// next poll that finds none, so that a reply posted right away shares their train.
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -62,22 +62,22 @@ std::uint32_t Nic::poll(CqId cq, std::span<Completion> out) {
   // Waits if it must: a program that was woken by an event polls once, and must find what woke it.
   ownership_.acquire();
   std::uint32_t n = device().poll_cq(cq, out);
-  if (n == 0 || owed_) {
+  // With something to return nothing is moved, owed ACKs included: this may be the other queue of a program
+  // that is about to reply. Only a poll that finds its queue empty receives, so what waits is bounded.
+  if (n == 0) {
     const Time now = clock_.now();
     if (!armed_) polled_at_.store(now.ps, std::memory_order_relaxed);
     if (owed_ || posts_ != 0) transmit_owned(now);
-    if (n == 0) {
-      const bool received = shard_.receive(now, *wire_);
-      n = device().poll_cq(cq, out);
-      if (n != 0) {
-        owed_ = shard_.owes_control();
-        if (owed_ && !watched(now)) wake();
-      } else {
-        if (received || shard_.wire_was_full()) transmit_owned(now);
-        if (!received && shard_.fire(now)) transmit_owned(now);
-      }
-      dispatch_events_owned();
+    const bool received = shard_.receive(now, *wire_);
+    n = device().poll_cq(cq, out);
+    if (n != 0) {
+      owed_ = shard_.owes_control();
+      if (owed_ && !watched(now)) wake();
+    } else {
+      if (received || shard_.wire_was_full()) transmit_owned(now);
+      if (!received && shard_.fire(now)) transmit_owned(now);
     }
+    dispatch_events_owned();
   }
   if (n != 0) armed_ = false;
   ownership_.release();
