@@ -205,6 +205,7 @@ void rc_forgive(Engine& e, QueuePair& q, Time now);
 // --- rc/failure.cc ---
 // The request in `slot` failed with `status`; everything else is flushed.
 void rc_fail(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now);
+void rc_fail_in_order(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now);
 void rc_enter_error(Engine& e, QueuePair& q);  // flush both queues
 void rc_stop_sending(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now);
 void rc_release(Engine& e, QueuePair& q);  // give back blocks, path credit, timers

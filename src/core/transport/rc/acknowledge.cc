@@ -58,10 +58,10 @@ WcOpcode wc_opcode(WrOpcode op) {
 void on_rnr(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
   e.counters.add(Counter::nak_rnr);
   ColdQueuePair& c = e.cold(q);
-  if (q.has(kRnrWaiting)) return;
+  if (q.has(kRnrWaiting) || (q.rx_flags & kSendStopped) != 0) return;
   if (c.attr.rnr_retry != 7) {
     if (q.rnr_retries >= c.attr.rnr_retry) {
-      rc_fail(e, q, WcStatus::kRnrRetryExceeded, rc_slot_of(e, q, q.requests_out.una), now);
+      rc_fail_in_order(e, q, WcStatus::kRnrRetryExceeded, rc_slot_of(e, q, q.requests_out.una), now);
       return;
     }
     ++q.rnr_retries;
@@ -110,7 +110,7 @@ void on_error_nak(Engine& e, QueuePair& q, std::uint8_t syndrome, std::uint16_t 
   WcStatus status = WcStatus::kRemoteOperation;
   if (syndrome == wire::kSyndromeNakInvalid) status = WcStatus::kRemoteInvalidRequest;
   if (syndrome == wire::kSyndromeNakAccess) status = WcStatus::kRemoteAccess;
-  rc_fail(e, q, status, slot, now);
+  rc_fail_in_order(e, q, status, slot, now);
 }
 
 }  // namespace

@@ -101,6 +101,18 @@ void rc_fail(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time)
   enter(e, q, status, slot);
 }
 
+// In irn a later request may fail while READs before it still wait for their answers: they complete first.
+void rc_fail_in_order(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now) {
+  if (slot == q.sq_head || !e.tx_selective(q)) {
+    rc_fail(e, q, status, slot, now);
+    return;
+  }
+  if ((q.rx_flags & kSendStopped) != 0) return;  // one that comes before it has failed already
+  q.rx_flags |= kSendStopped;
+  e.cold(q).stop_status = status;
+  e.cold(q).stop_slot = slot;
+}
+
 void rc_enter_error(Engine& e, QueuePair& q) {
   if (q.state == QpState::kErr) return;
   enter(e, q, WcStatus::kFlushed, q.sq_tail);

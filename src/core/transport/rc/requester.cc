@@ -321,10 +321,20 @@ void rc_rewind(Engine& e, QueuePair& q) {
   }
 }
 
+namespace {
+// What is left to send has failed, and only answers to READs before it are awaited.
+bool halted(Engine& e, QueuePair& q) {
+  if ((q.rx_flags & kSendStopped) == 0) return false;
+  ColdQueuePair& c = e.cold(q);
+  return q.requests_out.una >= e.send_wqe(c, c.stop_slot).first;
+}
+}  // namespace
+
 bool rc_requests_sendable(Engine& e, QueuePair& q) {
   if (!q.sends() || q.has(kRnrWaiting)) return false;
   SendStream& s = q.requests_out;
   if ((q.rx_flags & kResendRequest) != 0) return true;
+  if (halted(e, q)) return false;
   if ((s.flags & kInRecovery) != 0) {
     LossContext loss = e.loss();
     Seq seq;

@@ -394,6 +394,30 @@ TEST_P(VerbsTest, AReceiverThatIsNeverReadyIsGivenUp) {
   EXPECT_EQ(w.a.device.counters().get(Counter::nak_rnr), 3U);
 }
 
+// ... and a READ before it, whose answer is still on its way or lost, completes all the same.
+TEST_P(VerbsTest, AReadBeforeARefusedSendCompletesFirst) {
+  int sent = 1;
+  for (int lost = 0; lost <= sent; ++lost) {
+    SCOPED_TRACE("lost packet " + std::to_string(lost));
+    TwoDevices w(GetParam());
+    w.rnr_retry = 0;
+    w.qa = w.a.create();
+    w.qb = w.b.create();
+    w.connect(w.qa, w.qb);
+    w.lose_packet = lost;
+    w.post(w.request(WrOpcode::kRead, 0, 1500, 0));
+    w.post(w.request(WrOpcode::kSend, 0, 4, 0));
+    w.post(w.request(WrOpcode::kWrite, 0, 4, 0));
+    w.run();
+    const std::vector<Completion> got = w.a.completions();
+    ASSERT_EQ(got.size(), 3U);
+    EXPECT_EQ(got[0].status, WcStatus::kSuccess);
+    EXPECT_EQ(got[1].status, WcStatus::kRnrRetryExceeded);
+    EXPECT_EQ(got[2].status, WcStatus::kFlushed);
+    if (lost == 0) sent = w.sent;
+  }
+}
+
 // Its fence was open when it first went out; a READ behind it may not hold up its repair.
 TEST_P(VerbsTest, ARefusedSendWithAFenceGoesOutAgain) {
   with_every_loss([](TwoDevices& w) {
