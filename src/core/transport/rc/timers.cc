@@ -16,7 +16,7 @@ namespace {
 
 // A responder falls silent after so many time-outs without an ACK: the requester is gone, or it will ask
 // again by its own timer.
-constexpr std::uint8_t kResponderTries = 5;
+constexpr std::uint8_t kResponderTries = 4;
 
 bool read_waiting(Engine& e, const QueuePair& q) {
   const ColdQueuePair& c = e.cold(q);
@@ -92,7 +92,7 @@ Time rc_deadline(Engine& e, QueuePair& q) {
   if (!q.has(kRnrWaiting) && read_waiting(e, q)) {
     at = std::min({at, c.read_base.after(read_timeout(e, q)), charge_deadline(e, q)});
   }
-  if (e.rx_selective(q) && q.served.outstanding() && q.served.backoff < kResponderTries) {
+  if (e.rx_selective(q) && q.served.outstanding() && q.served.backoff <= kResponderTries) {
     at = std::min(at, c.response_base.after(e.retransmission_timeout(q, q.served)));
   }
   return at;
@@ -134,14 +134,14 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
     }
     if (read_waiting(e, q) && now >= c.read_base.after(read_timeout(e, q))) resend_read(e, q, now);
   }
-  if (e.rx_selective(q) && q.served.outstanding() && q.served.backoff < kResponderTries &&
+  if (e.rx_selective(q) && q.served.outstanding() && q.served.backoff <= kResponderTries &&
       now >= c.response_base.after(e.retransmission_timeout(q, q.served))) {
     LossContext loss = e.loss();
     e.counters.add(q.served.in_flight() <= e.config.rto_low_packets ? Counter::timeout_low
                                                                     : Counter::timeout_high);
     if (q.served.backoff > 0) give_credit_back(e, q, c.response_charged_acked, c.response_charged_sent);
-    e.rx_scheme(q).on_timeout(loss, q.served);
-    ++q.served.backoff;
+    if (q.served.backoff < kResponderTries) e.rx_scheme(q).on_timeout(loss, q.served);
+    ++q.served.backoff;  // the last time-out only gives the credit back
     c.response_base = now;
   }
   e.make_ready(q);
