@@ -107,7 +107,9 @@ void rc_fail_in_order(Engine& e, QueuePair& q, WcStatus status, std::uint16_t sl
     rc_fail(e, q, status, slot, now);
     return;
   }
-  if ((q.rx_flags & kSendStopped) != 0) return;  // one that comes before it has failed already
+  const ColdQueuePair& c = e.cold(q);
+  const bool stopped = (q.rx_flags & kSendStopped) != 0;
+  if (stopped && static_cast<std::int16_t>(c.stop_slot - slot) <= 0) return;  // an earlier one has failed
   q.rx_flags |= kSendStopped;
   e.cold(q).stop_status = status;
   e.cold(q).stop_slot = slot;

@@ -27,7 +27,7 @@ bool rc_place_response(Engine& e, QueuePair& q, const ReadIssued& r, Seq seq, co
   ColdQueuePair& c = e.cold(q);
   const SendWqe& w = e.send_wqe(c, r.slot);
   if (op.atomic != is_atomic(w.opcode)) {
-    rc_fail(e, q, WcStatus::kBadResponse, r.slot, now);
+    rc_fail_in_order(e, q, WcStatus::kBadResponse, r.slot, now);
     return false;
   }
   if (op.atomic) {
@@ -35,7 +35,7 @@ bool rc_place_response(Engine& e, QueuePair& q, const ReadIssued& r, Seq seq, co
       return sink.place_value({q.qpn, from, take, region, offset, p.header.va});
     };
     if (rc_scatter(e, q, e.send_sges(c, r.slot), w.sge_count, 0, 8, put) == Verdict::kDone) return true;
-    rc_fail(e, q, WcStatus::kLocalProtection, r.slot, now);
+    rc_fail_in_order(e, q, WcStatus::kLocalProtection, r.slot, now);
     return false;
   }
   const std::uint64_t at = (std::uint64_t{r.packet} + (seq - r.first)) * q.mtu;
@@ -43,7 +43,7 @@ bool rc_place_response(Engine& e, QueuePair& q, const ReadIssued& r, Seq seq, co
   if (!fits) return false;
   const Verdict v = rc_scatter_payload(e, q, e.send_sges(c, r.slot), w.sge_count, at, p.payload, index, sink);
   if (v == Verdict::kDone) return true;
-  rc_fail(e, q, WcStatus::kLocalProtection, r.slot, now);
+  rc_fail_in_order(e, q, WcStatus::kLocalProtection, r.slot, now);
   return false;
 }
 
@@ -85,6 +85,14 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
   const Seq seq = expand(p.header.psn, in.expected);
   LossContext loss = e.loss();
   const bool in_order = seq == in.expected;
+  const ReadIssued* r = rc_find_issued(c, seq);
+  // A READ is executed only after every request before it arrived, so a response acknowledges them, whether
+  // or not it can be kept.
+  if (r != nullptr && r->request >= q.requests_out.una) {
+    rc_advance(e, q, r->request + 1, now);
+    rc_complete_requests(e, q, now);
+    if (!q.sends()) return;
+  }
   Arrival arrival = Arrival::kKeep;
   if (!in_order) {
     arrival = e.tx_scheme(q).classify(loss, in, seq);
@@ -100,15 +108,12 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
     }
     if (arrival == Arrival::kBeyond) return e.counters.add(Counter::drop_stale);
   }
-  const ReadIssued* r = rc_find_issued(c, seq);
   bool fits = true;
   if (r == nullptr || !rc_place_response(e, q, *r, seq, p, op, index, now, sink, fits)) {
     if (r == nullptr || !fits) e.counters.add(Counter::drop_malformed);
     if (in.held == 0) release_block(e.pool, in.block);
     return;
   }
-  // A READ is executed only after every request before it arrived, so a response acknowledges them.
-  const Seq implied = r->request + 1;
   if (in_order) {
     receive_in_order(e.pool, in, false);
     rc_schedule_read_ack(e, q, congestion);
@@ -118,7 +123,6 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
     rc_push_read_nack(e, q, seq, true, congestion);
   }
   rc_reads_progress(e, q, in.expected, now);
-  if (implied > q.requests_out.una) rc_advance(e, q, implied, now);
   rc_complete_requests(e, q, now);
   if (q.sends()) e.make_ready(q);
 }
