@@ -32,6 +32,10 @@
 
 namespace weft {
 
+// A responder falls silent after so many time-outs without an ACK: the requester is gone, or it will ask
+// again by its own timer.
+inline constexpr std::uint8_t kResponderTries = 4;
+
 // An ACK or NAK waiting to leave.
 struct ControlEntry {
   std::uint32_t qp = 0;  // index

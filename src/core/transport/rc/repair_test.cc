@@ -113,5 +113,47 @@ TEST(RepairTest, AReadThatFailsHereWaitsForAnEarlierOnesAnswer) {
   EXPECT_EQ(statuses(w.a), (Statuses{WcStatus::kSuccess, WcStatus::kLocalProtection}));
 }
 
+// --- irn: a responder whose requester does not acknowledge ---
+
+TEST(RepairTest, AResponderWithoutARequesterKeepsNoCredit) {
+  DeviceConfig narrow;
+  narrow.path_credit = Bytes{2000};
+  Hand w(wire::Mode::kIrn, narrow);
+  w.post(w.request(WrOpcode::kRead, 0, 30'000, 0));
+  w.to(w.b, w.from(w.a));
+  ASSERT_TRUE(w.a.device.destroy_qp(w.qa));
+  w.play();
+  EXPECT_EQ(w.b.device.path_in_flight(*w.b.device.open_path({w.a.address})).n, 0U);
+}
+
+TEST(RepairTest, ASilencedResponderAnswersWhenItIsAskedAgain) {
+  Hand w(wire::Mode::kIrn);
+  w.post(w.request(WrOpcode::kRead, 0, 30'000, 0));
+  const Time begin = w.now;
+  // Its four time-outs are over after 5 ms; the requester fails after 8 x 16.8 ms.
+  w.play([&] { return w.now - begin < milliseconds(60); });
+  EXPECT_EQ(statuses(w.a), Statuses{WcStatus::kSuccess});
+}
+
+TEST(RepairTest, ANewReadWakesASilencedResponder) {
+  Hand w(wire::Mode::kIrn);
+  w.post(w.request(WrOpcode::kRead, 0, 8, 0));
+  w.to(w.b, w.from(w.a));
+  w.to(w.a, w.from(w.b));
+  ASSERT_EQ(statuses(w.a), Statuses{WcStatus::kSuccess});
+  w.from(w.a);  // the READ ACK is lost, and so is whatever the responder sends until it gives up
+  while (w.b.device.next_deadline() < w.now.after(milliseconds(100))) {
+    w.now = w.b.device.next_deadline();
+    w.b.device.on_timer(w.now);
+    w.from(w.b);
+  }
+  const Time asked = w.now;
+  w.post(w.request(WrOpcode::kRead, 0, 8, 0));
+  w.play();
+  EXPECT_EQ(statuses(w.a), Statuses{WcStatus::kSuccess});
+  EXPECT_EQ(w.a.device.counters().get(Counter::timeout_read), 0U) << "answered only when asked twice";
+  EXPECT_LT(w.now - asked, milliseconds(1));
+}
+
 }  // namespace
 }  // namespace weft

@@ -42,6 +42,16 @@ Verdict check_read(Engine& e, const QueuePair& q, const wire::Header& h) {
              : Verdict::kAccess;
 }
 
+// irn: the requester asks, so it lives: what waits long to be sent again, or was given up, goes out once
+// more.
+void resume_responses(Engine& e, QueuePair& q) {
+  if (!q.served.outstanding()) return;
+  LossContext loss = e.loss();
+  e.rx_scheme(q).on_timeout(loss, q.served);
+  q.served.backoff = 1;
+  e.make_ready(q);
+}
+
 // irn: READs become active in the order of their serial numbers, each taking its response numbers.
 void activate(QueuePair& q, ColdQueuePair& c, Engine& e, ReadServed& r) {
   r.state = ReadState::kActive;
@@ -100,6 +110,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
     if (end > q.served.una) {
       const std::uint64_t acked = end - q.served.una;
       q.served.una = end;
+      q.served.backoff = 0;
       if (q.served.nxt < end) q.served.nxt = end;
       LossContext loss = e.loss();
       e.rx_scheme(q).on_ack(loss, q.served, acked);
@@ -110,6 +121,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
   fill(q, r, h, seq);
   r.state = ReadState::kWaiting;
   q.set(kReadsWaiting);
+  if (q.served.backoff > kResponderTries) resume_responses(e, q);
   return Verdict::kDone;
 }
 
@@ -182,12 +194,9 @@ void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, S
     rc_schedule_ack(e, q, congestion);
     // Either the ACK of the request was lost, or the requester misses responses. Our own timer is for the
     // latter; only if it has run out already, and waits longer now, is this a reason to start over.
-    if (q.served.outstanding() && q.served.backoff > 0 && (q.served.flags & kInRecovery) == 0) {
-      LossContext loss = e.loss();
-      e.rx_scheme(q).on_timeout(loss, q.served);
-      q.served.backoff = 1;  // it lives
-    }
-    e.make_ready(q);
+    const SendStream& s = q.served;
+    if (s.backoff > kResponderTries || (s.backoff > 0 && (s.flags & kInRecovery) == 0))
+      resume_responses(e, q);
     return;
   }
   // roce: a subset of a recorded READ is executed again, from memory (wire-reference §2.3).

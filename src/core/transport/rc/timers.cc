@@ -14,10 +14,6 @@
 namespace weft {
 namespace {
 
-// A responder falls silent after so many time-outs without an ACK: the requester is gone, or it will ask
-// again by its own timer.
-constexpr std::uint8_t kResponderTries = 4;
-
 bool read_waiting(Engine& e, const QueuePair& q) {
   const ColdQueuePair& c = e.cold(q);
   return e.tx_selective(q) && c.issued_head != c.issued_tail;
