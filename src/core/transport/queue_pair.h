@@ -120,6 +120,7 @@ struct ReadServed {
   ReadState state = ReadState::kFree;
   ReadKind kind = ReadKind::kRead;
   bool executed = false;    // atomics
+  bool answered = false;    // roce: all its responses were sent once
   std::uint8_t fault = 0;   // atomics: the NAK to send instead of an answer
   std::uint64_t value = 0;  // atomics: what to compare with; once executed, what was there before
   std::uint64_t swap_or_add = 0;

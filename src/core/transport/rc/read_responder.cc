@@ -166,6 +166,7 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
       }
     } else if (++r->next == r->end) {
       --q.responses_owed;
+      r->answered = r->answered || r->end == r->packets;
     }
     e.counters.add(Counter::tx_packets);
     if (!fresh) e.counters.add(Counter::tx_retransmitted);

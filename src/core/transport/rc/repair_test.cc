@@ -155,5 +155,41 @@ TEST(RepairTest, ANewReadWakesASilencedResponder) {
   EXPECT_LT(w.now - asked, milliseconds(1));
 }
 
+// --- roce ---
+
+// The requester asks again for READs whose answers are only late, then takes these and goes on: the rows that
+// answer for the second time make room.
+TEST(RepairTest, ARepeatedAnswerDoesNotHoldUpTheNextRead) {
+  Hand w(wire::Mode::kRoce);
+  for (int i = 0; i < 4; ++i) w.post(w.request(WrOpcode::kRead, 0, 600, 0));  // as many as may be outstanding
+  w.to(w.b, w.from(w.a));
+  const Frames late = w.from(w.b);
+  w.now = w.a.device.next_deadline();
+  w.a.device.on_timer(w.now);
+  const Frames again = w.from(w.a);
+  w.to(w.a, late);
+  EXPECT_EQ(statuses(w.a), Statuses(4, WcStatus::kSuccess));
+  w.post(w.request(WrOpcode::kRead, 0, 600, 0));
+  const Frames next = w.from(w.a);
+  w.to(w.b, again);
+  w.to(w.b, next);
+  w.play();
+  EXPECT_EQ(statuses(w.a), Statuses{WcStatus::kSuccess});
+}
+
+TEST(RepairTest, MoreReadsThanAllowedAreRefused) {
+  Hand w(wire::Mode::kRoce);
+  for (int i = 0; i < 5; ++i) w.post(w.request(WrOpcode::kRead, 0, 600, 0));
+  Frames asked = w.from(w.a);
+  ASSERT_EQ(asked.size(), 4U);
+  Side::Frame fifth = asked.back();
+  fifth.packet.header.psn = (expand(fifth.packet.header.psn, Seq::start({0xFFFFFE})) + 3U).wire();
+  asked.push_back(fifth);
+  w.to(w.b, asked);
+  const Frames answers = w.from(w.b);  // the refusal leaves behind the answers
+  EXPECT_EQ(answers.back().packet.header.syndrome, wire::kSyndromeNakInvalid);
+  EXPECT_EQ(w.b.device.query_qp(w.qb)->state, QpState::kErr);
+}
+
 }  // namespace
 }  // namespace weft

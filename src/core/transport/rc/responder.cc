@@ -13,6 +13,7 @@ void fill(const QueuePair& q, ReadServed& r, const wire::Header& h, Seq seq) {
   r.length = h.dma_len;
   r.packets = Engine::packets_for(h.dma_len, q.mtu);
   r.executed = false;
+  r.answered = false;
   r.fault = 0;
   r.kind = ReadKind::kRead;
   if (h.opcode == wire::kReadRequest) return;
@@ -80,9 +81,15 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
   const std::uint32_t rows = c.served_mask + 1U;
   if (!e.rx_selective(q)) {
     if (q.inbound != Inbound::kNone) return Verdict::kInvalid;
-    if (q.responses_owed >= rows || c.attr.max_dest_rd_atomic == 0) return Verdict::kInvalid;
+    if (c.attr.max_dest_rd_atomic == 0) return Verdict::kInvalid;
     if (c.served_tail - c.served_head == rows) {
-      if (row(c, c.served_head).next < row(c, c.served_head).end) return Verdict::kInvalid;
+      const ReadServed& oldest = row(c, c.served_head);
+      if (oldest.next < oldest.end) {
+        // The requester may not have more READs than this outstanding. If this one was answered in full once,
+        // it has the answers, and asked again only because they were late.
+        if (!oldest.answered) return Verdict::kInvalid;
+        --q.responses_owed;
+      }
       ++c.served_head;
     }
     ReadServed& r = row(c, c.served_tail++);
