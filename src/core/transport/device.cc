@@ -323,6 +323,7 @@ void Device::gather_failed(const wire::Burst& burst, std::size_t index, Time now
     if (e.rx_selective(*q)) {
       if (const ReadServed* r = rc_find_served(e, *q, at); r != nullptr) at = r->request;
     }
+    rc_withdraw_acks(e, *q, at);
     rc_nak_read(e, *q, wire::kSyndromeNakOperation, at);
     return;
   }

@@ -165,6 +165,8 @@ void rc_nak(Engine& e, QueuePair& q,
 void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome,
                  Seq request);  // a READ being answered failed
 void rc_repeat_ack(Engine& e, QueuePair& q);
+void rc_withdraw_acks(Engine& e, QueuePair& q,
+                      Seq from);  // roce: responses from here on did not leave after all
 void rc_reads_drained(Engine& e, QueuePair& q);
 wire::Burst rc_poll_control(Engine& e, Time now);
 

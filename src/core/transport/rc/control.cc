@@ -100,6 +100,16 @@ void rc_repeat_ack(Engine& e, QueuePair& q) {
   if (!reads_unfinished(e, q)) push(e, acknowledgement(e, q));
 }
 
+void rc_withdraw_acks(Engine& e, QueuePair& q, Seq from) {
+  if (e.rx_selective(q)) return;
+  for (std::uint32_t i = e.control_head; i != e.control_tail; ++i) {
+    ControlEntry& c = e.control[i & (e.control.size() - 1)];
+    if (c.qp != e.index_of(q) || c.opcode != wire::kAcknowledge) continue;
+    if (expand({c.psn}, q.requests.expected) >= from) c.coalesced = true;  // void without its mark
+  }
+  q.clear(kAckQueued);
+}
+
 void rc_schedule_read_ack(Engine& e, QueuePair& q, bool congestion) {
   ControlEntry c = read_acknowledgement(e, q);
   if (e.config.ack_coalesce && !congestion) {

@@ -191,5 +191,22 @@ TEST(RepairTest, MoreReadsThanAllowedAreRefused) {
   EXPECT_EQ(w.b.device.query_qp(w.qb)->state, QpState::kErr);
 }
 
+TEST(RepairTest, NoAckOvertakesAResponseWhoseMemoryIsGone) {
+  Hand w(wire::Mode::kRoce);
+  w.post(w.request(WrOpcode::kRead, 0, 8, 0));
+  w.post(w.request(WrOpcode::kWrite, 0, 8, 0));
+  const Frames asked = w.from(w.a);
+  w.to(w.b, asked);
+  const wire::Burst answer = w.b.device.poll_transmit(w.now, {});
+  ASSERT_EQ(answer.packets.size(), 1U);
+  w.b.device.gather_failed(answer, 0, w.now);
+  const Frames sent = w.from(w.b);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].packet.header.syndrome, wire::kSyndromeNakOperation);
+  EXPECT_EQ(sent[0].packet.header.psn, asked[0].packet.header.psn);
+  w.to(w.a, sent);
+  EXPECT_EQ(statuses(w.a), (Statuses{WcStatus::kRemoteOperation, WcStatus::kFlushed}));
+}
+
 }  // namespace
 }  // namespace weft
