@@ -113,7 +113,9 @@ void Engine::wait_for_path(QueuePair& q) {
 }
 
 void Engine::wake_path(Path& path) {
-  while (path.waiting_head != UINT32_MAX && path.admits(config.burst_bytes / 4)) {
+  // A good part of a burst, so that nobody is woken for every packet; of a small credit, a part of that.
+  const std::uint64_t enough = std::min<std::uint64_t>(config.burst_bytes, path.cap) / 4;
+  while (path.waiting_head != UINT32_MAX && path.admits(enough)) {
     const std::uint32_t index = path.waiting_head;
     path.waiting_head = colds[index]->next_waiting;
     if (path.waiting_head == UINT32_MAX) path.waiting_tail = UINT32_MAX;

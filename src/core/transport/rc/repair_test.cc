@@ -208,5 +208,42 @@ TEST(RepairTest, NoAckOvertakesAResponseWhoseMemoryIsGone) {
   EXPECT_EQ(statuses(w.a), (Statuses{WcStatus::kRemoteOperation, WcStatus::kFlushed}));
 }
 
+// Others may use up the credit before the next turn; what is in flight must then come back without a
+// time-out.
+TEST(RepairTest, WhoeverUsesPathCreditAsksForAnAck) {
+  DeviceConfig narrow;
+  narrow.path_credit = Bytes{2500};
+  narrow.ack_every = 64;
+  narrow.burst_packets = 2;
+  Hand w(wire::Mode::kRoce, narrow);
+  w.post(w.request(WrOpcode::kWrite, 0, 20'000, 0));
+  const wire::Burst first = w.a.device.poll_transmit(w.now, {});
+  ASSERT_EQ(first.packets.size(), 2U);
+  EXPECT_EQ(first.packets[1].header.bits & wire::kAckReq, wire::kAckReq);
+}
+
+// What a dead connection has in flight must not stop those that share its path, even if it is much of a small
+// credit.
+TEST(RepairTest, ASmallRestOfCreditIsUsed) {
+  DeviceConfig narrow;
+  narrow.path_credit = Bytes{2500};
+  Hand w(wire::Mode::kIrn, narrow);
+  ASSERT_TRUE(w.b.device.destroy_qp(w.qb));
+  const auto send = [&](std::uint32_t length) {
+    w.post(w.request(WrOpcode::kWrite, 0, length, 0));
+    const Frames sent = w.from(w.a);
+    w.qa = w.a.create();
+    w.qb = w.b.create();
+    w.connect(w.qa, w.qb);
+    return sent;
+  };
+  send(1024);  // to nobody
+  const Frames others = send(1280);
+  EXPECT_TRUE(send(512).empty());
+  w.to(w.b, others);
+  w.to(w.a, w.from(w.b));
+  EXPECT_EQ(w.from(w.a).size(), 2U);
+}
+
 }  // namespace
 }  // namespace weft

@@ -441,8 +441,10 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
     if (d.bytes < frame) break;
   }
   if (n == 0) return {};
-  // Whatever makes us wait for an ACK now must have asked for one.
-  if (!e.tx_selective(q) && stalls(e, q)) e.burst_packets[n - 1].header.bits |= wire::kAckReq;
+  // Whatever makes us wait for an ACK now must have asked for one. Path credit may be used up by others
+  // before our next turn, so there every burst asks.
+  if (!e.tx_selective(q) && (e.path_of(q).bounded() || stalls(e, q)))
+    e.burst_packets[n - 1].header.bits |= wire::kAckReq;
   // READs may keep the connection busy while no request packet is out: the two timers start apart.
   if (was_idle) q.progress = now;
   if (was_quiet) {
