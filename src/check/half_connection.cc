@@ -7,6 +7,8 @@
 namespace weft::check {
 namespace {
 
+constexpr std::uint32_t kResponderTries = 4;  // how often it sends again what nobody acknowledges
+
 unsigned long long ull(std::uint64_t v) { return v; }
 
 bool is_send(std::uint8_t op) { return op <= wire::kSendOnlyImm; }
@@ -46,6 +48,7 @@ HalfConnection::HalfConnection(const QpFacts& requester, const QpFacts& responde
   requests_.start(Seq::start(requester.sq_psn));
   responses_.start(Seq::start(requester.sq_psn));
   answered_ = requests_.max;
+  confirmed_ = responses_.max;
 }
 
 void HalfConnection::Stream::start(Seq s) { max = una = acked = frontier = in_order = excused_below = s; }
@@ -204,10 +207,11 @@ void HalfConnection::resent_request(const wire::Header& h, std::uint32_t payload
   }
   // irn: the requester asks again for a READ whose responses stay away, though the request arrived.
   if (is_read(*p) && selective() && seq < s.una) {
-    advance(responses_);
-    if (responses_.frontier >= p->response_first + p->responses)
+    if (confirmed_ >= p->response_first + p->responses)
       bad(now, "cause", "READ psn %u is resent though answered", h.psn.v);
-    if (now - read_progress_ < requester_.selective_rto)
+    const auto read = std::lower_bound(reads_.begin(), reads_.end(), seq,
+                                       [](const ReadAsked& r, Seq v) { return r.request < v; });
+    if (now - std::max(read_progress_, read->acknowledged) < requester_.selective_rto)
       bad(now, "cause", "READ psn %u is resent too early", h.psn.v);
     return;
   }
@@ -224,6 +228,7 @@ void HalfConnection::progressed(Time now) {
 }
 
 void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto, bool remembers, Time now) {
+  ++p.times;
   if (seq < s.una) return bad(now, "cause", "psn %u is resent though acknowledged", p.header.psn.v);
   if (p.sacked && remembers)
     bad(now, "cause", "psn %u is resent though selectively acknowledged", p.header.psn.v);
@@ -242,12 +247,15 @@ void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto
 void HalfConnection::ack_sent(const wire::Header& h, Time now) {
   mark(h, now);
   check_ack(requests_, h, now);
+  if (selective()) reads_taken(expand(h.psn, requests_.frontier) + ((h.syndrome & 0x60U) == 0 ? 1U : 0U));
 }
 
 void HalfConnection::read_ack_sent(const wire::Header& h, Time now) {
   mark(h, now);
   if (!selective()) return bad(now, "sequence", "READ ACK in roce");
   check_ack(responses_, h, now);
+  const Seq psn = expand(h.psn, responses_.frontier);
+  confirmed_ = std::max(confirmed_, (h.syndrome & 0x60U) == 0 ? psn + 1 : psn);
 }
 
 std::uint64_t HalfConnection::messages_below(Seq s) {
@@ -355,8 +363,9 @@ void HalfConnection::selective_response_sent(const wire::Header& h, std::uint32_
   if (requests_.frontier <= read.request)
     bad(now, "READ", "response psn %u before its request was due", h.psn.v);
   if (s.una == s.max) s.progress = now;
-  if (responder_.bdp_cap != 0 && s.max - s.una >= responder_.bdp_cap) {
-    bad(now, "window", "response psn %u with %llu in flight, cap %u", h.psn.v, ull(s.max - s.una),
+  const std::uint64_t in_flight = s.max - std::max(s.una, may_know_);
+  if (responder_.bdp_cap != 0 && in_flight >= responder_.bdp_cap) {
+    bad(now, "window", "response psn %u with %llu in flight, cap %u", h.psn.v, ull(in_flight),
         responder_.bdp_cap);
   }
   const std::uint32_t mtu = requester_.mtu;
@@ -380,21 +389,23 @@ void HalfConnection::selective_response_sent(const wire::Header& h, std::uint32_
 
 // --- arrivals ---
 
-// READ n can only be asked for when READ n - reads_kept has had all its answers.
-void HalfConnection::read_arrived(Seq request, Time now) {
-  const auto at = std::lower_bound(reads_.begin(), reads_.end(), request,
-                                   [](const ReadAsked& r, Seq v) { return r.request < v; });
-  const std::ptrdiff_t kept = responder_.reads_kept;
-  if (kept == 0 || at - reads_.begin() < kept) return;
-  const ReadAsked& done = *(at - kept);
-  const Seq upto = done.first + done.packets;
-  if (upto <= responses_.una) return;
-  responses_.una = upto;
-  responses_.acked = std::max(responses_.acked, upto);
-  responses_.progress = now;
+// READ n can only be asked for when READ n - reads_kept has had all its answers: everything below this.
+Seq HalfConnection::answered_before(std::size_t read) const {
+  const std::size_t kept = responder_.reads_kept;
+  if (kept == 0 || read < kept) return responses_.una;
+  return reads_[read - kept].first + reads_[read - kept].packets;
 }
 
-void HalfConnection::request_arrived(const wire::Header& h, Time now) {
+// The responder acknowledges: it has looked at every READ request below `upto`. One that merely arrived may
+// have been dropped unseen, ahead of a loss, for want of a bitmap.
+void HalfConnection::reads_taken(Seq upto) {
+  while (reads_taken_ < reads_.size() && reads_[reads_taken_].request < upto) ++reads_taken_;
+  if (reads_taken_ == 0) return;
+  responses_.una = std::max(responses_.una, answered_before(reads_taken_ - 1));
+  responses_.acked = std::max(responses_.acked, responses_.una);
+}
+
+void HalfConnection::request_arrived(const wire::Header& h) {
   Stream& s = requests_;
   ++s.packets_arrived;
   const Seq seq = expand(h.psn, s.in_order);
@@ -402,7 +413,11 @@ void HalfConnection::request_arrived(const wire::Header& h, Time now) {
   if (p == nullptr) return;
   if (selective()) {
     p->arrived = true;
-    if (is_read(*p)) read_arrived(seq, now);
+    if (is_read(*p)) {
+      const auto read = std::lower_bound(reads_.begin(), reads_.end(), seq,
+                                         [](const ReadAsked& r, Seq v) { return r.request < v; });
+      may_know_ = std::max(may_know_, answered_before(static_cast<std::size_t>(read - reads_.begin())));
+    }
     return;
   }
   if (seq == s.in_order) {
@@ -421,7 +436,8 @@ void HalfConnection::response_arrived(const wire::Header& h, Time now) {
     const Seq seq = expand(h.psn, responses_.frontier);
     if (Packet* p = responses_.find(seq); p != nullptr && !p->arrived) {
       p->arrived = true;
-      if (p->payload == 0) {
+      // One without bytes is surely taken in order; ahead of a loss it may be dropped for want of a bitmap.
+      if (p->payload == 0 && seq == confirmed_) {
         progressed(now);
         read_progress_ = now;
       }
@@ -445,8 +461,7 @@ void HalfConnection::response_arrived(const wire::Header& h, Time now) {
     ++p->received;
     advance_una(now);
   } else {
-    s.excused_below = s.max;  // an earlier response is missing: implied NAK
-    ++naks_;
+    implied_nak();  // an earlier response is missing
   }
 }
 
@@ -464,11 +479,7 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
   if (upto > s.acked) s.acked = upto;
   if (&s == &requests_) {
     advance_una(now);
-    if (!selective() && s.una < s.acked) {  // READ responses skipped: implied NAK
-      s.excused_below = s.max;
-      s.acked = s.una;  // a requester that goes back for the READ need not remember what lay behind it
-      ++naks_;
-    }
+    if (!selective() && s.una < s.acked) implied_nak();  // READ responses skipped
     if (h.syndrome == wire::kSyndromeNakSequence) ++naks_;
   } else if (s.acked > s.una) {
     s.una = s.acked;
@@ -480,6 +491,14 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
   }
 }
 
+// roce: a requester that goes back for a READ need not remember what lay behind it (wire-reference §2.1,
+// "retry from that READ").
+void HalfConnection::implied_nak() {
+  requests_.excused_below = requests_.max;
+  requests_.acked = requests_.una;
+  ++naks_;
+}
+
 // Moves the requester's una over what is acknowledged; a roce READ is done when its responses are here.
 void HalfConnection::advance_una(Time now) {
   Stream& s = requests_;
@@ -488,7 +507,7 @@ void HalfConnection::advance_una(Time now) {
     s.una = std::max(s.una, s.acked);
     // READs below una wait for their answers from now on.
     for (auto r = reads_.rbegin(); r != reads_.rend() && r->request >= before; ++r) {
-      if (r->request < s.una) read_progress_ = now;
+      if (r->request < s.una) r->acknowledged = now;
     }
   } else {
     while (Packet* p = s.find(s.una)) {
@@ -539,7 +558,10 @@ void HalfConnection::finish(Time now) {
   }
   if (!selective()) return;
   advance(responses_);
-  if (responses_.una != responses_.max || responses_.frontier != responses_.max) {
+  // Nobody asks again for what has arrived, so a responder to which no READ ACK came through is left with it,
+  // and falls silent after its tries (ARCHITECTURE, "A responder falls silent").
+  const Packet* unheard = responses_.find(std::max(responses_.una, may_know_));
+  if (responses_.frontier != responses_.max || (unheard != nullptr && unheard->times <= kResponderTries)) {
     bad(now, "complete", "READ responses were left over");
   }
   if (read_cursor_ != reads_.size()) bad(now, "complete", "a READ was never answered");

@@ -47,7 +47,7 @@ class HalfConnection {
   void ack_sent(const wire::Header& h, Time now);       // by the responder, opcode 0x11
   void read_ack_sent(const wire::Header& h, Time now);  // by the requester, opcode 0x18
 
-  void request_arrived(const wire::Header& h, Time now);
+  void request_arrived(const wire::Header& h);
   void response_arrived(const wire::Header& h, Time now);
   void ack_arrived(const wire::Header& h, Time now);
   void read_ack_arrived(const wire::Header& h, Time now);
@@ -72,6 +72,7 @@ class HalfConnection {
     std::uint32_t span = 1;  // sequence numbers it takes: a roce READ takes one per response
     std::uint32_t payload = 0;
     std::uint32_t placed = 0;
+    std::uint32_t times = 1;     // sent
     std::uint64_t messages = 0;  // complete once this packet is, since the beginning
     bool arrived = false;
     bool sacked = false;
@@ -111,9 +112,11 @@ class HalfConnection {
   void roce_response_sent(const wire::Header& h, std::uint32_t payload, Time now);
   void selective_response_sent(const wire::Header& h, std::uint32_t payload, Time now);
   void check_ack(Stream& s, const wire::Header& h, Time now);
-  void read_arrived(Seq request, Time now);
+  Seq answered_before(std::size_t read) const;
+  void reads_taken(Seq upto);
   void advance(Stream& s);
   void advance_una(Time now);
+  void implied_nak();
   void progressed(Time now);
   Duration shortest_rto() const;
   void learn(Stream& s, const wire::Header& h, Time now);
@@ -126,7 +129,7 @@ class HalfConnection {
   Stream requests_;
   Stream responses_;  // irn
   Time last_progress_{};
-  Time read_progress_{};  // irn: an answer came, or a READ's request was acknowledged
+  Time read_progress_{};  // irn: an answer came
   std::uint32_t naks_ = 0;
 
   // The message being sent.
@@ -146,8 +149,12 @@ class HalfConnection {
     Seq first{};
     std::uint32_t packets = 0;
     std::uint32_t length = 0;
+    Time acknowledged{};  // the request, not the answer
   };
   std::vector<ReadAsked> reads_;  // irn
+  std::size_t reads_taken_ = 0;   // irn: the responder has acknowledged this many READ requests
+  Seq may_know_{};                // irn: the responder may know that responses below this arrived
+  Seq confirmed_{};               // irn: the requester has said that responses below this arrived
 };
 
 }  // namespace weft::check

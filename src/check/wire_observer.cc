@@ -58,7 +58,7 @@ void WireObserver::arrived(HostId at, const wire::Header& h, Time now) {
   if (c == nullptr) return;
   switch (r) {
     case Role::kRequest:
-      return c->request_arrived(h, now);
+      return c->request_arrived(h);
     case Role::kResponse:
       return c->response_arrived(h, now);
     case Role::kAck:

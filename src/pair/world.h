@@ -156,6 +156,7 @@ class World {
   void emit(std::uint32_t from, const wire::Burst& burst);
   void launch(std::uint32_t from, std::uint32_t to, const wire::Header& h, std::vector<std::uint8_t> payload,
               Time depart);
+  Duration farewell_bound() const;
   void finish();
   bool anybody_failed();
 
