@@ -230,7 +230,9 @@ void HalfConnection::progressed(Time now) {
 void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto, bool remembers, Time now) {
   ++p.times;
   if (seq < s.una) return bad(now, "cause", "psn %u is resent though acknowledged", p.header.psn.v);
-  if (p.sacked && remembers)
+  // The oldest one may go out again whatever is known of it (wire-reference §5.6, "first resend = cumulative
+  // PSN"): it alone brings another ACK.
+  if (p.sacked && remembers && seq != s.una)
     bad(now, "cause", "psn %u is resent though selectively acknowledged", p.header.psn.v);
   // Silence excuses everything sent before it, whatever an earlier NAK excused.
   const bool silent = now - s.progress >= shortest_rto;

@@ -151,8 +151,11 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     const bool enough_bitmaps =
         std::all_of(config_.hosts.begin(), config_.hosts.end(),
                     [](const DeviceConfig& d) { return d.loss_blocks >= 4 * d.max_qp; });
+    // A full control ring drops the newest ACK or NAK (core/transport/config.h).
+    const bool rings_hold = std::all_of(config_.hosts.begin(), config_.hosts.end(),
+                                        [](const DeviceConfig& d) { return d.control_ring >= 4096; });
     const bool overtakes = n.reorder != 0 || n.jitter.ps != 0;
-    f.network_loses = n.loss != 0 || n.corrupt != 0 || !config_.script.empty() ||
+    f.network_loses = n.loss != 0 || n.corrupt != 0 || !config_.script.empty() || !rings_hold ||
                       (overtakes && (e.mode == wire::Mode::kRoce || !enough_bitmaps));
   }
   referee_.connected(facts[0], facts[1]);

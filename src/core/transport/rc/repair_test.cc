@@ -124,6 +124,7 @@ TEST(RepairTest, AResponderWithoutARequesterKeepsNoCredit) {
   ASSERT_TRUE(w.a.device.destroy_qp(w.qa));
   w.play();
   EXPECT_EQ(w.b.device.path_in_flight(*w.b.device.open_path({w.a.address})).n, 0U);
+  EXPECT_EQ(w.b.device.loss_blocks_in_use(), 0U);
 }
 
 TEST(RepairTest, ASilencedResponderAnswersWhenItIsAskedAgain) {

@@ -136,8 +136,14 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
     e.counters.add(q.served.in_flight() <= e.config.rto_low_packets ? Counter::timeout_low
                                                                     : Counter::timeout_high);
     if (q.served.backoff > 0) give_credit_back(e, q, c.response_charged_acked, c.response_charged_sent);
-    if (q.served.backoff < kResponderTries) e.rx_scheme(q).on_timeout(loss, q.served);
-    ++q.served.backoff;  // the last time-out only gives the credit back
+    if (q.served.backoff < kResponderTries) {
+      e.rx_scheme(q).on_timeout(loss, q.served);
+    } else {
+      // Silent from now on; credit and bitmap are for others.
+      release_block(e.pool, q.served.block);
+      q.served.flags = 0;
+    }
+    ++q.served.backoff;
     c.response_base = now;
   }
   e.make_ready(q);
