@@ -48,6 +48,20 @@ bool Completions::has_cause(const Endpoint& e) {
   return p != nullptr && p->posted_bad;
 }
 
+// Path credit is shared by all queue pairs between two hosts. What is in flight to one that is gone comes
+// back only after two time-outs (ARCHITECTURE, "Repairs never wait for path credit"); until then answers and
+// requests of the others may have to wait.
+bool Completions::credit_held(const Endpoint& e) {
+  if (!e.facts.path_bounded) return false;
+  bool held = false;
+  ledger_.each_endpoint([&](const Endpoint& x) {
+    const bool between = (x.facts.self.host == e.facts.self.host && x.facts.peer.host == e.facts.peer.host) ||
+                         (x.facts.self.host == e.facts.peer.host && x.facts.peer.host == e.facts.self.host);
+    held = held || (between && (x.destroyed || has_cause(x)));
+  });
+  return held;
+}
+
 bool Completions::deserved(const Endpoint& e, const Message& m, WcStatus status, const Silence& silence,
                            Time now) {
   const Endpoint* p = ledger_.find(e.facts.peer);
@@ -66,12 +80,12 @@ bool Completions::deserved(const Endpoint& e, const Message& m, WcStatus status,
     case WcStatus::kRnrRetryExceeded:
       return e.facts.rnr_retry < 7 && m.consumes_receive();
     case WcStatus::kRetryExceeded: {
-      if (!peer_gone && !e.facts.network_loses) return false;
+      if (!peer_gone && !e.facts.network_loses && !credit_held(e)) return false;
       // One charge per verbs time-out without progress; in roce also per NAK.
       std::uint32_t charges = e.facts.retry_count;
       if (e.facts.mode == wire::Mode::kRoce) charges -= std::min(charges, silence.naks);
       if (e.facts.timeout == 0) return charges == 0;
-      return now - silence.since >= verbs_timeout(e.facts.timeout) * charges;
+      return std::min(now, silence.until) - silence.since >= verbs_timeout(e.facts.timeout) * charges;
     }
     case WcStatus::kFlushed:
       return e.forced_error || e.bad_receive || (p != nullptr && p->posted_bad);

@@ -32,6 +32,7 @@ class Completions {
   void succeeded(Endpoint& e, std::uint64_t index, Time now);
   bool deserved(const Endpoint& e, const Message& m, WcStatus status, const Silence& silence, Time now);
   bool has_cause(const Endpoint& e);
+  bool credit_held(const Endpoint& e);
 
   Ledger& ledger_;
   Delivery& delivery_;

@@ -44,6 +44,7 @@ struct QpFacts {
   // the older one was answered in full, even if the READ ACK was lost.
   std::uint32_t reads_kept = 0;
   bool ack_coalesce = false;
+  bool path_bounded = false;   // either end caps what it has in flight to the other, all queue pairs together
   bool network_loses = false;  // RETRY_EXC may happen without anybody's fault
 };
 

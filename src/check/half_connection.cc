@@ -223,8 +223,16 @@ Duration HalfConnection::shortest_rto() const {
 }
 
 void HalfConnection::progressed(Time now) {
-  last_progress_ = now;
-  naks_ = 0;
+  if (silence_.until != kNever) return;
+  if (silence_.since != now) before_ = silence_;
+  silence_ = {now, 0};
+}
+
+void HalfConnection::requester_failed(Time now) {
+  if (silence_.until != kNever) return;
+  // Packets of one instant are reported together: it may have failed at one of them, with progress behind it.
+  if (silence_.since == now) silence_ = before_;
+  silence_.until = now;
 }
 
 void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto, bool remembers, Time now) {
@@ -482,7 +490,7 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
   if (&s == &requests_) {
     advance_una(now);
     if (!selective() && s.una < s.acked) implied_nak();  // READ responses skipped
-    if (h.syndrome == wire::kSyndromeNakSequence) ++naks_;
+    if (h.syndrome == wire::kSyndromeNakSequence) ++silence_.naks;
   } else if (s.acked > s.una) {
     s.una = s.acked;
     s.progress = now;
@@ -498,7 +506,7 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
 void HalfConnection::implied_nak() {
   requests_.excused_below = requests_.max;
   requests_.acked = requests_.una;
-  ++naks_;
+  ++silence_.naks;
 }
 
 // Moves the requester's una over what is acknowledged; a roce READ is done when its responses are here.

@@ -31,11 +31,13 @@
 
 namespace weft::check {
 
-// What a requester has been waiting for: since when nothing of its requests was newly answered, and how many
-// sequence NAKs (explicit or implied) reached it meanwhile. Each may cost it one of retry_cnt.
+// What a requester has been waiting for: since when nothing of its requests was newly answered, how many
+// sequence NAKs (explicit or implied) reached it meanwhile, and when it gave up. Each NAK may cost it one of
+// retry_cnt.
 struct Silence {
   Time since{};
   std::uint32_t naks = 0;
+  Time until = kNever;
 };
 
 class HalfConnection {
@@ -55,7 +57,9 @@ class HalfConnection {
   void request_placed(WirePsn psn, std::uint32_t bytes);
   void response_placed(WirePsn psn, std::uint32_t bytes, Time now);
 
-  Silence silence() const { return {last_progress_, naks_}; }
+  // The requester has failed: whatever arrives from now on is no progress.
+  void requester_failed(Time now);
+  const Silence& silence() const { return silence_; }
   // Both ends are in working order and nothing is under way any more.
   void finish(Time now);
 
@@ -128,9 +132,9 @@ class HalfConnection {
   Report& report_;
   Stream requests_;
   Stream responses_;  // irn
-  Time last_progress_{};
+  Silence silence_;
+  Silence before_;        // its last progress
   Time read_progress_{};  // irn: an answer came
-  std::uint32_t naks_ = 0;
 
   // The message being sent.
   enum class Open : std::uint8_t { kNo, kSend, kWrite };

@@ -39,6 +39,8 @@ class Referee {
   void connected(const QpFacts& a, const QpFacts& b);
   void destroyed(End end) { ledger_.destroyed(end); }
   void forced_error(End end) { ledger_.forced_error(end); }
+  // A queue pair has just gone to ERR; its user learns it from a completion, maybe later.
+  void failed(End end, Time now) { wire_.requester_failed(end, now); }
 
   // --- what the users did and saw ---
   void posted_send(End end, const SendWr& wr, std::span<const std::uint8_t> inline_bytes, Time now) {

@@ -78,6 +78,11 @@ void WireObserver::placed(const Placed& p, const wire::Header& h, Time now) {
   if (r == Role::kResponse) c->response_placed(h.psn, p.length, now);
 }
 
+void WireObserver::requester_failed(End requester, Time now) {
+  const auto it = by_requester_.find(requester);
+  if (it != by_requester_.end()) it->second->requester_failed(now);
+}
+
 Silence WireObserver::silence(End requester) const {
   const auto it = by_requester_.find(requester);
   return it == by_requester_.end() ? Silence{} : it->second->silence();

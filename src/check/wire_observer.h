@@ -22,6 +22,7 @@ class WireObserver {
   void sent(HostId from, HostId to, const wire::Header& h, std::uint32_t payload, Time now);
   void arrived(HostId at, const wire::Header& h, Time now);
   void placed(const Placed& p, const wire::Header& h, Time now);
+  void requester_failed(End requester, Time now);
   Silence silence(End requester) const;
   // The half connection of this requester is in working order at the end of the run.
   void finish(End requester, Time now);

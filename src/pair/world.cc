@@ -146,6 +146,7 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     f.selective_rto = std::min(dc.rto_low, dc.rto_high);
     // A queue pair holds at most four blocks: two directions, sending and receiving.
     f.remembers_sacks = dc.loss_blocks >= 4 * dc.max_qp;
+    f.path_bounded = dc.path_credit.n != 0 || host(host_of[1 - i]).device.config().path_credit.n != 0;
     const impair::ImpairConfig& n = config_.network;
     // To go-back-N a packet that was overtaken is a lost one, and so is it to irn without a bitmap.
     const bool enough_bitmaps =
@@ -361,7 +362,17 @@ void World::deliver(std::uint32_t to, std::vector<std::unique_ptr<Flight>>& batc
     if (!f->forged) referee_.arrived(host(to).id(), f->header, now_);
   }
   batch.clear();
-  if (!packets.empty()) host(to).deliver(now_, packets, payloads);
+  if (packets.empty()) return;
+  host(to).deliver(now_, packets, payloads);
+  look_for_failures(to);
+}
+
+void World::look_for_failures(std::uint32_t h) {
+  for (const auto& [at, qpn] : ends_) {
+    if (at != h) continue;
+    const auto attr = host(h).device.query_qp(qpn);
+    if (attr && attr->state == QpState::kErr) referee_.failed({host(h).id(), qpn}, now_);
+  }
 }
 
 void World::arrivals() {
@@ -416,6 +427,7 @@ bool World::step(Application& app) {
   for (auto& h : hosts_) {
     if (h->device.next_deadline() > now_) continue;
     h->device.on_timer(now_);
+    look_for_failures(h->id().v);
     if (h->device.next_deadline() <= now_) {
       referee_.report().add(now_, "progress", "host %u has a time-out that stays due", h->id().v);
       return false;

@@ -152,6 +152,7 @@ class World {
   void arrivals();
   void deliver(std::uint32_t to, std::vector<std::unique_ptr<Flight>>& batch);
   bool sound(Flight& flight);
+  void look_for_failures(std::uint32_t host);
   void pump(std::uint32_t from);
   void emit(std::uint32_t from, const wire::Burst& burst);
   void launch(std::uint32_t from, std::uint32_t to, const wire::Header& h, std::vector<std::uint8_t> payload,
