@@ -255,8 +255,7 @@ Qpn Device::pick(Time) {
     QueuePair& q = e.qp(index);
     if (q.has(kInUse) && e.can_send(q)) return q.qpn;
     q.clear(kQueued);  // destroyed, failed or satisfied since it was queued
-    // If it was called from its path's line, the next one there has its turn.
-    if (q.has(kInUse) && q.receives()) e.wake_path(e.path_of(q));
+    if (q.has(kInUse) && q.receives()) e.end_turn(q);
   }
   return kNoQpn;
 }
@@ -288,7 +287,7 @@ wire::Burst Device::transmit(Qpn qpn, Time now, Budget budget) {
     if (burst.empty() && !responses_first && rc_responses_sendable(e, q))
       burst = rc_send_responses(e, q, now, budget);
     e.make_ready(q);
-    if (!burst.empty()) e.wake_path(e.path_of(q));
+    e.end_turn(q);
   }
   return burst;
 }

@@ -36,6 +36,9 @@ namespace weft {
 // again by its own timer.
 inline constexpr std::uint8_t kResponderTries = 4;
 
+// What a queue pair would do with path credit.
+enum class PathNeed : std::uint8_t { kNone, kTooLittle, kEnough };
+
 // An ACK or NAK waiting to leave.
 struct ControlEntry {
   std::uint32_t qp = 0;  // index
@@ -145,6 +148,15 @@ struct Engine {
   void prefetch_ready();  // what the next queue pairs' turns will touch
   void wait_for_path(QueuePair& q);
   void wake_path(Path& path);
+  bool in_turn(const QueuePair& q, const Path& path) const {
+    return path.waiting_head == UINT32_MAX || path.called == index_of(q);
+  }
+  // Its turn is over, or it will not have one.
+  void end_turn(const QueuePair& q) {
+    Path& path = path_of(q);
+    if (path.called == index_of(q)) path.called = UINT32_MAX;
+    wake_path(path);
+  }
   void discharge(Path& path, std::uint64_t bytes) {
     path.in_flight -= bytes;
     path.grow(bytes);
@@ -186,6 +198,7 @@ void rc_implied_nak(Engine& e, QueuePair& q, Time now);
 // --- rc/requester.cc ---
 Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, Time now);
 bool rc_requests_sendable(Engine& e, QueuePair& q);
+PathNeed rc_requests_need(Engine& e, QueuePair& q);  // if it were called now
 wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget);
 void rc_rewind(Engine& e, QueuePair& q);  // after nxt moved back to una: cursor and READs follow
 std::uint16_t rc_slot_of(Engine& e, QueuePair& q, Seq seq);
@@ -199,6 +212,7 @@ bool rc_take_shared(Engine& e, QueuePair& q);
 
 // --- rc/read_responder.cc ---
 bool rc_responses_sendable(Engine& e, QueuePair& q);
+PathNeed rc_responses_need(Engine& e, QueuePair& q);  // if it were called now
 wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget);
 void rc_release_served(Engine& e, QueuePair& q);  // irn: READs whose responses are all acknowledged
 ReadServed* rc_find_served(Engine& e, QueuePair& q, Seq response);

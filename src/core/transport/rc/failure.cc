@@ -93,8 +93,7 @@ void rc_release(Engine& e, QueuePair& q) {
     }
     q.clear(kWaitingPath);
   }
-  // Credit that it was called for, or stood in front of, is the next one's.
-  e.wake_path(path);
+  e.end_turn(q);  // credit that it was called for, or stood in front of, is the next one's
 }
 
 void rc_fail(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time) {

@@ -87,6 +87,17 @@ bool rc_responses_sendable(Engine& e, QueuePair& q) {
   return s.nxt < s.max || !q.has(kWaitingPath);
 }
 
+PathNeed rc_responses_need(Engine& e, QueuePair& q) {
+  const SendStream& s = q.served;
+  if (!q.receives() || !e.rx_selective(q) || s.nxt < s.max || silenced(s)) return PathNeed::kNone;
+  if (s.nxt >= e.cold(q).response_next || s.nxt - s.una >= e.config.bdp_cap) return PathNeed::kNone;
+  const ReadServed* r = rc_find_served(e, q, s.nxt);
+  CHECK(r != nullptr);
+  const std::uint64_t left = r->length - std::min<std::uint64_t>(r->length, (s.nxt - r->first) * q.mtu);
+  const std::uint64_t cost = std::min<std::uint64_t>(q.mtu, left) + e.config.path_overhead.n;
+  return e.path_of(q).admits(cost) ? PathNeed::kEnough : PathNeed::kTooLittle;
+}
+
 wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
   ColdQueuePair& c = e.cold(q);
   SendStream& s = q.served;
@@ -130,7 +141,7 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
     const std::uint32_t bytes = 12 + value + (first || last ? 4 : 0) + payload + ((0U - payload) & 3U);
     const bool fresh = selective ? seq == s.max : true;
     const std::uint64_t cost = payload + e.config.path_overhead.n;
-    if (selective && fresh && !e.path_of(q).admits(cost)) {
+    if (selective && fresh && !(e.in_turn(q, e.path_of(q)) && e.path_of(q).admits(cost))) {
       if (n == 0) e.wait_for_path(q);
       break;
     }

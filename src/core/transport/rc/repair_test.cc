@@ -223,6 +223,27 @@ TEST(RepairTest, WhoeverUsesPathCreditAsksForAnAck) {
   EXPECT_EQ(first.packets[1].header.bits & wire::kAckReq, wire::kAckReq);
 }
 
+TEST(RepairTest, NobodyOvertakesThePathsLine) {
+  DeviceConfig narrow;
+  narrow.path_credit = Bytes{2500};
+  Hand w(wire::Mode::kIrn, narrow);
+  w.post(w.request(WrOpcode::kWrite, 0, 40'000, 0));
+  w.to(w.b, w.from(w.a));  // as much as the credit admits
+  const Qpn late = w.a.create();
+  const Qpn target = w.b.create();
+  w.connect(late, target);
+  ASSERT_TRUE(w.a.device.post_send(late, w.request(WrOpcode::kWrite, 0, 256, 0), w.now));
+  EXPECT_TRUE(w.from(w.a).empty());
+  // Every ACK makes room for one packet, and the first queue pair would have one.
+  bool had_its_turn = false;
+  for (const Side::Frame& ack : w.from(w.b)) {
+    w.to(w.a, {ack});
+    for (const Side::Frame& sent : w.from(w.a))
+      had_its_turn = had_its_turn || sent.packet.header.dest_qp == target;
+  }
+  EXPECT_TRUE(had_its_turn);
+}
+
 // What a dead connection has in flight must not stop those that share its path, even if it is much of a small
 // credit.
 TEST(RepairTest, ASmallRestOfCreditIsUsed) {

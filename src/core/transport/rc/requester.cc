@@ -9,6 +9,7 @@
 //   | incomplete   | unacknowledged    | being sent           | free
 //                                      ^ send_offset packets of it are out; nxt is its next number
 #include <algorithm>
+#include <utility>
 
 #include "core/transport/engine.h"
 #include "core/transport/rc/opcodes.h"
@@ -146,14 +147,15 @@ Gate gate(Engine& e, QueuePair& q, const SendWqe& w, std::uint32_t k, bool fresh
   if (is_read(w)) {
     if (fresh || !e.tx_selective(q)) {
       if (q.reads_outstanding >= e.cold(q).attr.max_rd_atomic) return Gate::kShut;
-      if (!e.tx_selective(q) && path.bounded() && !path.admits_read(read_piece(e, q, w, k)))
+      if (!e.tx_selective(q) && path.bounded() &&
+          !(e.in_turn(q, path) && path.admits_read(read_piece(e, q, w, k))))
         return Gate::kPath;
     }
     return Gate::kOpen;
   }
   if (fresh && path.bounded()) {
     const std::uint32_t payload = k + 1 == w.packets ? w.length - k * q.mtu : q.mtu;
-    if (!path.admits(payload + e.config.path_overhead.n)) return Gate::kPath;
+    if (!e.in_turn(q, path) || !path.admits(payload + e.config.path_overhead.n)) return Gate::kPath;
   }
   return Gate::kOpen;
 }
@@ -345,6 +347,18 @@ bool rc_requests_sendable(Engine& e, QueuePair& q) {
   const Gate g = gate(e, q, e.send_wqe(c, q.sq_send), q.send_offset, s.nxt == s.max);
   // Who already stands in the path's line is woken from there; repairs above never wait for credit.
   return g == Gate::kOpen || (g == Gate::kPath && !q.has(kWaitingPath));
+}
+
+PathNeed rc_requests_need(Engine& e, QueuePair& q) {
+  const SendStream& s = q.requests_out;
+  if (!q.sends() || q.has(kRnrWaiting) || halted(e, q)) return PathNeed::kNone;
+  if (q.sq_send == q.sq_tail || s.nxt - s.una >= window(e, q)) return PathNeed::kNone;
+  Path& path = e.path_of(q);
+  const std::uint32_t called = std::exchange(path.called, e.index_of(q));
+  const Gate g = gate(e, q, e.send_wqe(e.cold(q), q.sq_send), q.send_offset, s.nxt == s.max);
+  path.called = called;
+  if (g == Gate::kShut) return PathNeed::kNone;
+  return g == Gate::kOpen ? PathNeed::kEnough : PathNeed::kTooLittle;
 }
 
 wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {

@@ -2,8 +2,9 @@
 //
 // All queue pairs towards one (peer address, process slot) share one socket buffer at the other end.
 // The path caps the bytes they have in flight together; a queue pair that finds no credit waits in the
-// path's line and is woken when an acknowledgement frees some. READs are charged by their requester,
-// against the same figure, because what overflows is its own socket.
+// path's line. While somebody stands there nobody else takes credit: when enough has been freed, the first
+// in line is called, and the next one once it had its turn. READs are charged by their requester, against
+// the same figure, because what overflows is its own socket.
 //
 // The cap is what the receiver offers (until it says so: the configured share). A retransmission
 // time-out halves it, acknowledged bytes let it grow back. A cap of zero means unbounded.
@@ -25,6 +26,7 @@ struct Path {
   std::uint64_t reads = 0;                  // READ bytes we asked for
   std::uint32_t waiting_head = UINT32_MAX;  // queue pairs without credit, first come first served
   std::uint32_t waiting_tail = UINT32_MAX;
+  std::uint32_t called = UINT32_MAX;  // left the line to take credit in its next turn
 
   bool bounded() const { return credit != 0; }
   // One packet may always be in flight, or a credit below one packet would never move.
