@@ -30,6 +30,7 @@ class Workload final : public Application {
     std::uint64_t wr_id = 0;
     bool write_slot = false;  // holds a slot of write_sinks
     bool read_slot = false;
+    bool signaled = false;
     std::uint32_t slot = 0;
   };
   // One end of one connection.

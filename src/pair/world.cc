@@ -433,8 +433,11 @@ bool World::step(Application& app) {
       return false;
     }
   }
-  app.act(*this, now_);
-  for (std::uint32_t i = 0; i < hosts_.size(); ++i) pump(i);
+  // Twice: a request may complete, or fail, when it is its turn to be sent, and no later event may come.
+  for (int turn = 0; turn < 2; ++turn) {
+    app.act(*this, now_);
+    for (std::uint32_t i = 0; i < hosts_.size(); ++i) pump(i);
+  }
   for (auto& h : hosts_) h->device.check_invariants();
   return true;
 }
@@ -457,7 +460,6 @@ void World::run(Application& app) {
   // Once nobody waits, whatever is still under way must die down within a bound, too.
   const Duration farewell = farewell_bound();
   Time quiet_since = kNever;
-  bool settled = false;
   for (;;) {
     if (app.waiting()) {
       quiet_since = kNever;
@@ -469,16 +471,7 @@ void World::run(Application& app) {
       return;
     }
     if (referee_.report().total() > check::Report::kKept) return;
-    if (step(app)) {
-      settled = false;
-    } else if (!settled) {
-      // What the last turn of sending completed has not been looked at yet.
-      settled = true;
-      app.act(*this, now_);
-      for (std::uint32_t i = 0; i < hosts_.size(); ++i) pump(i);
-    } else {
-      break;
-    }
+    if (!step(app)) break;
   }
   if (app.waiting()) referee_.report().add(now_, "progress", "somebody waits, but nothing is under way");
   finish();
