@@ -493,7 +493,7 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
     if (h.syndrome == wire::kSyndromeNakSequence) ++silence_.naks;
   } else if (s.acked > s.una) {
     s.una = s.acked;
-    s.progress = now;
+    heard(s, responder_.selective_rto, now);
   }
   if (kind != 0) s.excused_below = s.max;
   if (selective() && h.syndrome == wire::kSyndromeNakSequence && (h.ext_flags & wire::kSackNotKept) == 0) {
@@ -507,6 +507,13 @@ void HalfConnection::implied_nak() {
   requests_.excused_below = requests_.max;
   requests_.acked = requests_.una;
   ++silence_.naks;
+}
+
+// The end of a silence that was long enough: what was outstanding may have been presumed lost meanwhile, and
+// waits for its turn to be sent (ARCHITECTURE, "After a time-out irn presumes everything outstanding lost").
+void HalfConnection::heard(Stream& s, Duration rto, Time now) {
+  if (now - s.progress >= rto) s.excused_below = s.max;
+  s.progress = now;
 }
 
 // Moves the requester's una over what is acknowledged; a roce READ is done when its responses are here.
@@ -532,7 +539,7 @@ void HalfConnection::advance_una(Time now) {
     }
   }
   if (s.una == before) return;
-  s.progress = now;
+  heard(s, shortest_rto(), now);
   progressed(now);
 }
 

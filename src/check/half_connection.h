@@ -121,6 +121,7 @@ class HalfConnection {
   void advance(Stream& s);
   void advance_una(Time now);
   void implied_nak();
+  void heard(Stream& s, Duration rto, Time now);
   void progressed(Time now);
   Duration shortest_rto() const;
   void learn(Stream& s, const wire::Header& h, Time now);
