@@ -44,13 +44,20 @@ struct ControlEntry {
   std::uint32_t qp = 0;  // index
   std::uint32_t psn = 0;
   std::uint32_t msn = 0;
-  std::uint32_t sack = 0;
+  std::uint32_t sack = 0;  // irn: a NACK's trigger; srnic: the first packet missing
+  std::uint32_t echo_msn = 0;
+  std::uint32_t echo_offset = 0;
   std::uint8_t opcode = 0;
   std::uint8_t syndrome = 0;
   std::uint8_t ext_flags = 0;
   std::uint8_t mode = 0;
   bool coalesced = false;  // stamped when it leaves; void if the queue pair's mark was taken back
   bool congestion = false;
+  // SACK or ECX follows (wire-reference §5.4, §5.5).
+  bool has_report() const {
+    if (syndrome == wire::kSyndromeNakSequence) return mode != 0;
+    return mode == static_cast<std::uint8_t>(wire::Mode::kSrnic) && syndrome < wire::kSyndromeRnr;
+  }
 };
 
 struct Engine {
@@ -63,6 +70,7 @@ struct Engine {
   // --- tables ---
   KeyTable keys;
   LossPool pool;
+  const LossScheme* schemes[wire::kModeCount] = {};  // what each mode recovers losses with
   std::vector<std::unique_ptr<CompletionQueue>> cqs;
   std::vector<std::unique_ptr<SharedReceiveQueue>> srqs;
   std::vector<bool> pds;
@@ -107,13 +115,9 @@ struct Engine {
   SharedReceiveQueue* find_srq(SrqId id) { return id.v < srqs.size() ? srqs[id.v].get() : nullptr; }
   const QueuePair* find(Qpn qpn) const { return const_cast<Engine*>(this)->find(qpn); }
   Path& path_of(const QueuePair& q) { return paths[q.path.v]; }
-  LossContext loss() { return {pool, counters}; }
-  const LossScheme& tx_scheme(const QueuePair& q) const {
-    return loss_scheme(static_cast<wire::Mode>(q.tx_mode));
-  }
-  const LossScheme& rx_scheme(const QueuePair& q) const {
-    return loss_scheme(static_cast<wire::Mode>(q.rx_mode));
-  }
+  LossContext loss() { return {pool, counters, config.nack_threshold}; }
+  const LossScheme& tx_scheme(const QueuePair& q) const { return *schemes[q.tx_mode]; }
+  const LossScheme& rx_scheme(const QueuePair& q) const { return *schemes[q.rx_mode]; }
   bool tx_selective(const QueuePair& q) const { return q.tx_mode != 0; }
   bool rx_selective(const QueuePair& q) const { return q.rx_mode != 0 && q.rx_mode != kUnpinned; }
   SendWqe& send_wqe(ColdQueuePair& c, std::uint16_t slot) { return c.sq[slot & c.sq_mask]; }
@@ -170,8 +174,10 @@ struct Engine {
 // --- rc/control.cc ---
 void rc_schedule_ack(Engine& e, QueuePair& q, bool congestion);
 void rc_schedule_read_ack(Engine& e, QueuePair& q, bool congestion);
-void rc_push_nack(Engine& e, QueuePair& q, Seq trigger, bool kept, bool congestion);
-void rc_push_read_nack(Engine& e, QueuePair& q, Seq trigger, bool kept, bool congestion);
+void rc_push_nack(Engine& e, QueuePair& q, const wire::Header& trigger, bool kept, bool congestion);
+void rc_push_read_nack(Engine& e, QueuePair& q, const wire::Header& trigger, bool kept, bool congestion);
+void rc_ack_duplicate(Engine& e, QueuePair& q, const wire::Header& trigger, bool congestion);
+void rc_ack_duplicate_response(Engine& e, QueuePair& q, const wire::Header& trigger, bool congestion);
 void rc_nak(Engine& e, QueuePair& q,
             std::uint8_t syndrome);  // RNR, sequence and error NAKs at the expected number
 void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome,

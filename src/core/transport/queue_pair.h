@@ -47,6 +47,14 @@ enum : std::uint8_t {      // QueuePair::rx_flags
 };
 enum class Inbound : std::uint8_t { kNone, kSend, kWrite };  // roce: which message is being received
 
+// A packet that an ACK answers, as srnic echoes it (SRNIC §4.4.1).
+struct Echo {
+  std::uint32_t psn = 0;
+  std::uint32_t msn = 0;
+  std::uint32_t offset = 0;  // packets inside its message
+};
+inline Echo echo_of(const wire::Header& h) { return {h.psn.v, h.srx_msn, h.psn_offset}; }
+
 struct SendWqe {
   std::uint64_t wr_id = 0;
   std::uint64_t remote_address = 0;
@@ -132,6 +140,7 @@ struct ColdQueuePair {
   std::unique_ptr<SendWqe[]> sq;
   std::unique_ptr<Sge[]> sq_sges;
   std::unique_ptr<SendOperands[]> sq_operands;
+  std::unique_ptr<std::uint32_t[]> sq_msn;  // srnic: message numbers, one per slot
   std::unique_ptr<RecvWqe[]> rq;
   std::unique_ptr<Sge[]> rq_sges;
   std::unique_ptr<ReadIssued[]> issued;
@@ -147,10 +156,12 @@ struct ColdQueuePair {
   Seq post_response{};
   std::uint32_t post_recv_sn = 0;
   std::uint32_t post_read_sn = 0;
+  std::uint32_t post_msn = 0;  // srnic
   std::uint64_t post_charged = 0;
   std::uint64_t acked_charged = 0;  // path bytes acknowledged
   std::uint64_t sent_charged = 0;   // path bytes sent
   RecvStream responses;             // irn: READ responses coming in
+  Echo last_response;               // srnic: the last one that came in order
   Time rnr_until = kNever;
   Time read_base{};  // last READ response, or the oldest READ's request
   Time rtt_start{};
@@ -223,6 +234,15 @@ struct alignas(64) QueuePair {
   // States in which packets are received, and in which requests are sent.
   bool receives() const { return state == QpState::kRtr || sends(); }
   bool sends() const { return state == QpState::kRts || state == QpState::kSqd; }
+  // srnic follows no message from packet to packet, but echoes the last packet that came in order.
+  Echo last_in_order() const {
+    return {inbound_key.v, static_cast<std::uint32_t>(inbound_va),
+            static_cast<std::uint32_t>(inbound_va >> 32U)};
+  }
+  void set_last_in_order(const Echo& o) {
+    inbound_key.v = o.psn;
+    inbound_va = std::uint64_t{o.offset} << 32U | o.msn;
+  }
   bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
   void set(std::uint8_t flag) { flags |= flag; }
   void clear(std::uint8_t flag) { flags &= static_cast<std::uint8_t>(~flag); }

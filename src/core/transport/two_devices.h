@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "core/base/check.h"
@@ -144,7 +145,7 @@ class TwoDevices {
   void run(Duration limit = milliseconds(2000)) {
     const Time end = now.after(limit);
     for (int turns = 0; turns < 100'000; ++turns) {
-      if (turn()) continue;
+      if (turn() || release()) continue;
       const Time next = std::min(a.device.next_deadline(), b.device.next_deadline());
       if (next > end) break;
       now = std::max(now, next);
@@ -173,6 +174,9 @@ class TwoDevices {
   int sent = 0;                    // packets, by both sides
   int lose_packet = 0;             // this one, counted from 1; 0 loses none
   std::uint64_t lose_pattern = 0;  // bit i: the packet after i others
+  std::uint64_t copy_pattern = 0;  // likewise: this one arrives twice
+  int late_packet = 0;             // this one, counted from 1, arrives only after `late_by` others
+  int late_by = 0;
 
  private:
   void connect_one(Side& s, Qpn q, Side& peer, Qpn remote) {
@@ -202,16 +206,38 @@ class TwoDevices {
     std::vector<Side::Frame> frames;
     from.collect(from.device.poll_transmit(now, {}), frames);
     from.collect(from.device.poll_control(now), frames);
-    for (const Side::Frame& f : frames) {
+    const bool any = !frames.empty();
+    for (Side::Frame& f : frames) {
       const int index = sent++;
       if (sent == lose_packet || (index < 64 && (lose_pattern >> index & 1U) != 0)) continue;
-      Side::Copier sink{to, &f.payload};
-      to.device.on_packets(now, {&f.packet, 1}, sink);
+      if (sent == late_packet && late_by > 0) {
+        late_ = std::move(f);
+        held_for_ = &to;
+        late_left_ = late_by;
+        continue;
+      }
+      deliver(f, to);
+      if (index < 64 && (copy_pattern >> index & 1U) != 0) deliver(f, to);
+      if (held_for_ != nullptr && --late_left_ == 0) release();
     }
-    return !frames.empty();
+    return any;
+  }
+  void deliver(const Side::Frame& f, Side& to) {
+    Side::Copier sink{to, &f.payload};
+    to.device.on_packets(now, {&f.packet, 1}, sink);
+  }
+  // The late packet arrives; also when nothing else moves any more.
+  bool release() {
+    if (held_for_ == nullptr) return false;
+    Side& to = *std::exchange(held_for_, nullptr);
+    deliver(late_, to);
+    return true;
   }
 
   std::deque<Sge> sges_;
+  Side::Frame late_;
+  Side* held_for_ = nullptr;
+  int late_left_ = 0;
 };
 
 }  // namespace weft

@@ -15,6 +15,7 @@
 //   UD            a = Q_Key, source QP
 #pragma once
 #include <cstdint>
+#include <string_view>
 
 #include "core/base/ids.h"
 #include "core/base/seq.h"
@@ -55,6 +56,8 @@ enum Opcode : std::uint8_t {
 // BTH.TVer marks every packet with its half-connection's mode (wire-reference §5.2).
 enum class Mode : std::uint8_t { kRoce = 0, kIrn = 1, kSrnic = 2 };
 inline constexpr std::uint8_t kModeCount = 3;
+inline constexpr std::string_view kModeNames[kModeCount] = {"roce", "irn", "srnic"};
+constexpr std::string_view mode_name(Mode m) { return kModeNames[static_cast<std::size_t>(m)]; }
 
 // Bits of Header::bits.
 enum : std::uint8_t {

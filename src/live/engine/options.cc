@@ -30,14 +30,12 @@ Result<void> parse_address(const char* field, std::string_view text, Options& o)
 }
 
 Result<void> parse_mode(const char* field, std::string_view text, Options& o) {
-  if (text == "roce") {
-    o.mode = wire::Mode::kRoce;
-  } else if (text == "irn") {
-    o.mode = wire::Mode::kIrn;
-  } else {
-    return not_one_of(field, text, "a mode: roce or irn");
+  for (std::size_t m = 0; m < wire::kModeCount; ++m) {
+    if (text != wire::kModeNames[m]) continue;
+    o.mode = static_cast<wire::Mode>(m);
+    return {};
   }
-  return {};
+  return not_one_of(field, text, "a mode: roce, irn or srnic");
 }
 
 template <bool Options::*kMember>
@@ -76,7 +74,7 @@ using Config = impair::ImpairConfig;
 
 constexpr std::array kSettings{
     Setting{"WEFT_ADDR", "addr", "IPv4 address of this process, its GID [127.0.0.1]", parse_address},
-    Setting{"WEFT_MODE", "mode", "transport of its requests: roce or irn [roce]", parse_mode},
+    Setting{"WEFT_MODE", "mode", "transport of its requests: roce, irn or srnic [roce]", parse_mode},
     Setting{"WEFT_LOSS", "loss", "drop received packets with this probability, such as 1%",
             parse_chance<&Config::loss>},
     Setting{"WEFT_DUPLICATE", "duplicate", "deliver received packets twice with this probability",

@@ -4,7 +4,7 @@
 //
 //   variable         default     meaning
 //   WEFT_ADDR        127.0.0.1   IPv4 address to bind; it is also the GID
-//   WEFT_MODE        roce        roce or irn: the mode of this process's requests (DESIGN §4.3)
+//   WEFT_MODE        roce        roce, irn or srnic: the mode of this process's requests (DESIGN §4.3)
 //   WEFT_LOSS        0           probability that a received packet is dropped, such as 1%
 //   WEFT_DUPLICATE   0           ... is delivered twice
 //   WEFT_REORDER     0           ... is held back for WEFT_REORDER_BY

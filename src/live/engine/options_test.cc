@@ -59,7 +59,7 @@ TEST(Options, BadValuesAreNamed) {
       {"WEFT_ADDR", "localhost", "WEFT_ADDR: 'localhost' is not an IPv4 address"},
       {"WEFT_ADDR", "0.0.0.0", "not the address of one host"},
       {"WEFT_ADDR", "239.1.1.1", "not the address of one host"},
-      {"WEFT_MODE", "tcp", "WEFT_MODE: 'tcp' is not a mode: roce or irn"},
+      {"WEFT_MODE", "tcp", "WEFT_MODE: 'tcp' is not a mode: roce, irn or srnic"},
       {"WEFT_LOSS", "1", "WEFT_LOSS"},
       {"WEFT_LOSS", "101%", "WEFT_LOSS: '101%' is not a probability"},
       {"WEFT_DELAY", "50", "WEFT_DELAY: '50' is not a time"},

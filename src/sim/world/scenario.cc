@@ -131,7 +131,8 @@ void read_network(Fields f, NetworkSpec& n) {
 
 void read_transport(Fields f, TransportSpec& t) {
   f.choice("mode", t.mode,
-           std::array{std::pair{"roce", wire::Mode::kRoce}, std::pair{"irn", wire::Mode::kIrn}});
+           std::array{std::pair{"roce", wire::Mode::kRoce}, std::pair{"irn", wire::Mode::kIrn},
+                      std::pair{"srnic", wire::Mode::kSrnic}});
   f.integer("mtu", t.mtu, 256, 4096);
   f.integer("bdp_cap", t.bdp_cap, 1, 8192);
   f.integer("roce_window", t.roce_window, 0, 1U << 22U);
@@ -284,7 +285,7 @@ record::Record to_record(const Scenario& s) {
   r.set("network", std::move(n));
   const TransportSpec& t = s.transport;
   record::Record tr;
-  tr.set("mode", t.mode == wire::Mode::kRoce ? "roce" : "irn").set("mtu", std::uint64_t{t.mtu});
+  tr.set("mode", std::string(wire::mode_name(t.mode))).set("mtu", std::uint64_t{t.mtu});
   tr.set("bdp_cap", std::uint64_t{t.bdp_cap}).set("roce_window", std::uint64_t{t.roce_window});
   tr.set("rto_low_ps", t.rto_low.ps).set("rto_high_ps", t.rto_high.ps);
   tr.set("rto_low_packets", std::uint64_t{t.rto_low_packets})

@@ -15,6 +15,7 @@
 
 #include "core/base/check.h"
 #include "core/base/seq.h"
+#include "core/transport/loss/fast_exit.h"
 #include "core/transport/stream.h"
 
 namespace weft {
@@ -25,7 +26,8 @@ class LossPool {
       : window_(window),
         words_(window / 64),
         bits_(static_cast<std::size_t>(blocks) * words_ * 2),
-        top_(blocks) {
+        top_(blocks),
+        runs_(blocks) {
     CHECK(std::has_single_bit(window) && window >= 64);
     CHECK(blocks < kNoBlock);
     free_.reserve(blocks);
@@ -40,6 +42,7 @@ class LossPool {
     const std::uint16_t b = free_.back();
     free_.pop_back();
     top_[b] = {};
+    runs_[b] = {};
     return b;
   }
   void give_back(std::uint16_t b) {
@@ -66,6 +69,7 @@ class LossPool {
   }
   // The highest sequence number ever set in this block.
   Seq top(std::uint16_t b) const { return top_[b]; }
+  FastExit& run(std::uint16_t b) { return runs_[b]; }
   // First clear bit A in [from, to), or `to`.
   Seq first_clear(std::uint16_t b, Seq from, Seq to) const {
     const std::uint64_t* w = words(b);
@@ -94,6 +98,7 @@ class LossPool {
   std::uint32_t words_;
   std::vector<std::uint64_t> bits_;
   std::vector<Seq> top_;
+  std::vector<FastExit> runs_;
   std::vector<std::uint16_t> free_;
 };
 

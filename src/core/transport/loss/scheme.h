@@ -10,6 +10,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "core/transport/counters.h"
 #include "core/transport/loss/pool.h"
@@ -21,6 +22,7 @@ namespace weft {
 struct LossContext {
   LossPool& pool;
   Counters& counters;
+  std::uint32_t nack_threshold = 1;  // DeviceConfig's
 };
 
 // What the receiver makes of a packet that is not the expected one.
@@ -55,13 +57,17 @@ struct LossScheme {
   void (*hold)(LossContext&, RecvStream&, Seq seq, bool message_end);
 };
 
-// All schemes; row i is mode i.
+// All schemes; row i is mode i's own, after them the variants.
 std::span<const LossScheme* const> loss_schemes();
 const LossScheme& loss_scheme(wire::Mode mode);
+const LossScheme* find_loss_scheme(std::string_view name);  // nullptr: no such row
 bool mode_known(wire::Mode mode);
 
 extern const LossScheme kGoBackN;
 extern const LossScheme kIrn;
+extern const LossScheme kSrnic;
+extern const LossScheme kIrnWithoutSack;
+extern const LossScheme kIrnGoBackN;
 
 // Releases the stream's bitmap, if it has one.
 inline void release_block(LossPool& pool, std::uint16_t& block) {
@@ -82,6 +88,16 @@ inline Advance receive_in_order(LossPool& pool, RecvStream& stream, bool message
   ++stream.expected;
   if (stream.block == kNoBlock) return a;
   while (stream.held > 0 && pool.arrived(stream.block, stream.expected)) {
+    const FastExit& run = pool.run(stream.block);
+    if (run.any && stream.expected == run.left) {
+      // What came last came in one piece: nothing is missing any more.
+      a.packets += stream.held;
+      a.messages += run.messages;
+      CHECK_OP(run.right + 1 - run.left, ==, stream.held);
+      stream.expected = run.right + 1;
+      stream.held = 0;
+      break;
+    }
     a.messages += pool.message_end(stream.block, stream.expected) ? 1U : 0U;
     pool.clear(stream.block, stream.expected);
     ++stream.expected;

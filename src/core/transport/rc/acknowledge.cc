@@ -7,6 +7,7 @@
 
 #include "core/transport/engine.h"
 #include "core/transport/rc/opcodes.h"
+#include "core/transport/rc/report.h"
 
 namespace weft {
 namespace {
@@ -73,10 +74,10 @@ void on_rnr(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
   e.arm(q, c.rnr_until);
 }
 
-void on_sequence_nak(Engine& e, QueuePair& q, const wire::Header& h, Seq expected, bool moved, Time now) {
+void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, Time now) {
   e.counters.add(Counter::nak_sequence);
   SendStream& s = q.requests_out;
-  if (!s.outstanding() || expected != s.una) return;
+  if (!s.outstanding()) return;
   LossContext loss = e.loss();
   if (!e.tx_selective(q)) {
     if ((s.flags & kRewound) != 0 && s.nxt == s.una) return;
@@ -89,8 +90,7 @@ void on_sequence_nak(Engine& e, QueuePair& q, const wire::Header& h, Seq expecte
     }
   }
   const Seq before = s.nxt;
-  const Seq trigger = expand(h.sack_psn(), s.una);
-  e.tx_scheme(q).on_nack(loss, s, trigger, (h.ext_flags & wire::kSackNotKept) == 0 && trigger != s.una);
+  e.tx_scheme(q).on_nack(loss, s, report.trigger, report.kept && report.trigger != s.una);
   if (s.nxt != before || !e.tx_selective(q)) rc_rewind(e, q);
   q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
   q.rto_base = now;
@@ -98,11 +98,9 @@ void on_sequence_nak(Engine& e, QueuePair& q, const wire::Header& h, Seq expecte
 }
 
 // A NACK that newer ACKs overtook: its expected number is old, but what it says of its trigger still counts.
-bool overtaken_nack(Engine& e, const QueuePair& q, const SendStream& s, const wire::Header& h) {
-  const bool selective = &s == &q.served ? e.rx_selective(q) : e.tx_selective(q);
-  if (!selective || h.syndrome != wire::kSyndromeNakSequence) return false;
-  const Seq trigger = expand(h.sack_psn(), s.una);
-  return trigger > s.una && trigger < s.max;
+bool overtaken_nack(const SendStream& s, const wire::Header& h, const Report& report) {
+  if (h.mode == wire::Mode::kRoce || h.syndrome != wire::kSyndromeNakSequence) return false;
+  return report.trigger > s.una && report.trigger < s.max;
 }
 
 void on_error_nak(Engine& e, QueuePair& q, std::uint8_t syndrome, std::uint16_t slot, Time now) {
@@ -257,10 +255,9 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
     return;
   }
   SendStream& s = q.requests_out;
-  const Seq psn = expand(h.psn, s.una);
-  const bool positive = h.syndrome < 0x20;
-  // An ACK names the last packet it covers, a NAK the first that it does not.
-  const Seq to = positive ? psn + 1 : psn;
+  const Report report = rc_report(h, s.una);
+  const bool positive = report.positive;
+  const Seq to = report.to;
   if (h.syndrome > wire::kSyndromeNakSequence && e.tx_selective(q) && to < s.una) {
     // irn: the READ's request was acknowledged long ago, now answering it failed.
     const ColdQueuePair& c = e.cold(q);
@@ -268,8 +265,8 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
       on_error_nak(e, q, h.syndrome, c.issued[c.issued_head & c.issued_mask].slot, now);
     return;
   }
-  if (to < s.una && overtaken_nack(e, q, s, h)) {
-    on_sequence_nak(e, q, h, s.una, true, now);
+  if (to < s.una && overtaken_nack(s, h, report)) {
+    on_sequence_nak(e, q, report, true, now);
     e.make_ready(q);
     return;
   }
@@ -293,7 +290,7 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
     if ((h.syndrome & 0xE0U) == wire::kSyndromeRnr) {
       if (q.requests_out.outstanding()) on_rnr(e, q, h, now);
     } else if (h.syndrome == wire::kSyndromeNakSequence) {
-      on_sequence_nak(e, q, h, to, moved, now);
+      if (to == s.una) on_sequence_nak(e, q, report, moved, now);
     } else {
       if (q.requests_out.outstanding())
         on_error_nak(e, q, h.syndrome, rc_slot_of(e, q, q.requests_out.una), now);
@@ -304,10 +301,9 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
 
 void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
   SendStream& s = q.served;
-  const Seq psn = expand(h.psn, s.una);
-  const bool positive = h.syndrome < 0x20;
-  const Seq to = positive ? psn + 1 : psn;
-  if (to > s.max || (to < s.una && !overtaken_nack(e, q, s, h))) {
+  const Report report = rc_report(h, s.una);
+  const Seq to = report.to;
+  if (to > s.max || (to < s.una && !overtaken_nack(s, h, report))) {
     e.counters.add(Counter::drop_stale);
     return;
   }
@@ -323,10 +319,9 @@ void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time
     scheme.on_ack(loss, s, acked);
     rc_release_served(e, q);
   }
-  if (!positive && h.syndrome == wire::kSyndromeNakSequence && s.outstanding()) {
+  if (h.syndrome == wire::kSyndromeNakSequence && s.outstanding()) {
     e.counters.add(Counter::nak_sequence);
-    const Seq trigger = expand(h.sack_psn(), s.una);
-    scheme.on_nack(loss, s, trigger, (h.ext_flags & wire::kSackNotKept) == 0 && trigger != s.una);
+    scheme.on_nack(loss, s, report.trigger, report.kept && report.trigger != s.una);
     e.cold(q).response_base = now;
   }
   rc_reads_drained(e, q);

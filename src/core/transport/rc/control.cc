@@ -28,6 +28,16 @@ bool reads_unfinished(Engine& e, const QueuePair& q) {
   return q.served.una < e.cold(q).response_next;
 }
 
+constexpr auto kSrnicMode = static_cast<std::uint8_t>(wire::Mode::kSrnic);
+
+// srnic: every ACK and NACK names the packet that caused it, and the first one missing apart from it.
+void echo(ControlEntry& c, const Echo& trigger, Seq expected) {
+  c.psn = trigger.psn;
+  c.sack = expected.wire().v;
+  c.echo_msn = trigger.msn;
+  c.echo_offset = trigger.offset;
+}
+
 ControlEntry acknowledgement(Engine& e, const QueuePair& q) {
   ControlEntry c;
   c.qp = e.index_of(q);
@@ -36,6 +46,7 @@ ControlEntry acknowledgement(Engine& e, const QueuePair& q) {
   c.opcode = wire::kAcknowledge;
   c.syndrome = wire::kSyndromeAck;
   c.mode = q.rx_mode;
+  if (c.mode == kSrnicMode) echo(c, q.last_in_order(), q.requests.expected);
   return c;
 }
 
@@ -46,6 +57,7 @@ ControlEntry read_acknowledgement(Engine& e, const QueuePair& q) {
   c.opcode = wire::kReadAcknowledge;
   c.syndrome = wire::kSyndromeAck;
   c.mode = q.tx_mode;
+  if (c.mode == kSrnicMode) echo(c, e.cold(q).last_response, e.cold(q).responses.expected);
   return c;
 }
 
@@ -56,7 +68,8 @@ void push_nak(Engine& e, QueuePair& q, std::uint8_t syndrome, Seq at) {
   c.syndrome = syndrome;
   c.psn = at.wire().v;
   c.sack = c.psn;
-  if (syndrome == wire::kSyndromeNakSequence && e.rx_selective(q)) c.ext_flags = wire::kSackNotKept;
+  if (syndrome == wire::kSyndromeNakSequence && c.mode == static_cast<std::uint8_t>(wire::Mode::kIrn))
+    c.ext_flags = wire::kSackNotKept;
   push(e, c);
   if (fatal(syndrome)) rc_enter_error(e, q);
 }
@@ -68,9 +81,13 @@ wire::Header to_header(const QueuePair& q, const ControlEntry& c) {
   h.dest_qp = q.remote;
   h.psn = {c.psn};
   h.set_aeth(c.syndrome, c.msn);
-  if (c.syndrome == wire::kSyndromeNakSequence && c.mode != 0) {
+  if (c.has_report()) {
     h.set_sack({c.sack});
     h.ext_flags = c.ext_flags;
+    if (c.mode == kSrnicMode) {
+      h.set_echo(c.echo_msn, c.echo_offset);
+      if (c.congestion) h.ext_flags |= wire::kCeEcho;
+    }
   }
   if (c.congestion) h.bits |= wire::kBecn;
   return h;
@@ -122,26 +139,47 @@ void rc_schedule_read_ack(Engine& e, QueuePair& q, bool congestion) {
   push(e, c);
 }
 
-void rc_push_nack(Engine& e, QueuePair& q, Seq trigger, bool kept, bool congestion) {
-  ControlEntry c = acknowledgement(e, q);
+namespace {
+void push_nack(Engine& e, ControlEntry c, const wire::Header& trigger, Seq expected, bool kept,
+               bool congestion) {
   c.syndrome = wire::kSyndromeNakSequence;
-  c.psn = q.requests.expected.wire().v;
-  c.sack = trigger.wire().v;
-  c.ext_flags = static_cast<std::uint8_t>((kept ? 0U : unsigned{wire::kSackNotKept}) |
-                                          (congestion ? unsigned{wire::kCeEcho} : 0U));
   c.congestion = congestion;
+  if (c.mode == kSrnicMode) {
+    echo(c, echo_of(trigger), expected);
+    c.ext_flags = static_cast<std::uint8_t>(kept ? unsigned{wire::kEcxOutOfOrder} : 0U);
+  } else {
+    c.psn = expected.wire().v;
+    c.sack = trigger.psn.v;
+    c.ext_flags = static_cast<std::uint8_t>((kept ? 0U : unsigned{wire::kSackNotKept}) |
+                                            (congestion ? unsigned{wire::kCeEcho} : 0U));
+  }
   push(e, c);
 }
 
-void rc_push_read_nack(Engine& e, QueuePair& q, Seq trigger, bool kept, bool congestion) {
-  ControlEntry c = read_acknowledgement(e, q);
-  c.syndrome = wire::kSyndromeNakSequence;
-  c.psn = e.cold(q).responses.expected.wire().v;
-  c.sack = trigger.wire().v;
-  c.ext_flags = static_cast<std::uint8_t>((kept ? 0U : unsigned{wire::kSackNotKept}) |
-                                          (congestion ? unsigned{wire::kCeEcho} : 0U));
+void push_duplicate(Engine& e, ControlEntry c, const wire::Header& trigger, Seq expected, bool congestion) {
+  echo(c, echo_of(trigger), expected);
+  c.ext_flags = wire::kEcxDuplicate;
   c.congestion = congestion;
   push(e, c);
+}
+}  // namespace
+
+void rc_push_nack(Engine& e, QueuePair& q, const wire::Header& trigger, bool kept, bool congestion) {
+  push_nack(e, acknowledgement(e, q), trigger, q.requests.expected, kept, congestion);
+}
+
+void rc_push_read_nack(Engine& e, QueuePair& q, const wire::Header& trigger, bool kept, bool congestion) {
+  push_nack(e, read_acknowledgement(e, q), trigger, e.cold(q).responses.expected, kept, congestion);
+}
+
+void rc_ack_duplicate(Engine& e, QueuePair& q, const wire::Header& trigger, bool congestion) {
+  if (q.rx_mode != kSrnicMode) return rc_schedule_ack(e, q, congestion);
+  push_duplicate(e, acknowledgement(e, q), trigger, q.requests.expected, congestion);
+}
+
+void rc_ack_duplicate_response(Engine& e, QueuePair& q, const wire::Header& trigger, bool congestion) {
+  if (q.tx_mode != kSrnicMode) return rc_schedule_read_ack(e, q, congestion);
+  push_duplicate(e, read_acknowledgement(e, q), trigger, e.cold(q).responses.expected, congestion);
 }
 
 void rc_nak(Engine& e, QueuePair& q, std::uint8_t syndrome) {
@@ -196,7 +234,7 @@ wire::Burst rc_poll_control(Engine& e, Time) {
       q.clear(mark);
     }
     if (n > 0 && q.qpn != burst.qpn) break;
-    const std::size_t size = c.mode != 0 && c.syndrome == wire::kSyndromeNakSequence ? 8 : 4;
+    const std::size_t size = !c.has_report() ? 4 : c.mode == kSrnicMode ? 16 : 8;
     if (n > 0 && size > frame) break;  // never an ACK: those are the shortest
     e.burst_packets[n] = {to_header(q, c), 0, 0, 0, false};
     burst.qpn = q.qpn;

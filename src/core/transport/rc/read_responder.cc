@@ -26,7 +26,8 @@ ReadServed* oldest_owed(ColdQueuePair& c) {
   return nullptr;
 }
 
-wire::Header response_header(const QueuePair& q, const ReadServed& r, Seq seq, bool first, bool last) {
+wire::Header response_header(const QueuePair& q, const ReadServed& r, Seq seq, std::uint32_t k, bool first,
+                             bool last) {
   wire::Header h;
   h.mode = static_cast<wire::Mode>(q.rx_mode);
   h.dest_qp = q.remote;
@@ -35,6 +36,10 @@ wire::Header response_header(const QueuePair& q, const ReadServed& r, Seq seq, b
   if (r.kind != ReadKind::kRead) {
     h.opcode = wire::kAtomicAcknowledge;
     h.va = r.value;
+  }
+  if (h.mode == wire::Mode::kSrnic) {
+    h.srx_msn = r.msn & kPsnMask;
+    h.psn_offset = k;
   }
   if (first || last) h.set_aeth(wire::kSyndromeAck, r.msn);
   return h;
@@ -138,7 +143,8 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
     }
     const std::uint32_t payload = std::min<std::uint32_t>(q.mtu, r->length - std::min(r->length, k * q.mtu));
     const std::uint32_t value = r->kind == ReadKind::kRead ? 0 : 8;
-    const std::uint32_t bytes = 12 + value + (first || last ? 4 : 0) + payload + ((0U - payload) & 3U);
+    const std::uint32_t srx = q.rx_mode == static_cast<std::uint8_t>(wire::Mode::kSrnic) ? 8 : 0;
+    const std::uint32_t bytes = 12 + srx + value + (first || last ? 4 : 0) + payload + ((0U - payload) & 3U);
     const bool fresh = selective ? seq == s.max : true;
     const std::uint64_t cost = payload + e.config.path_overhead.n;
     if (selective && fresh && !(e.in_turn(q, e.path_of(q)) && e.path_of(q).admits(cost))) {
@@ -147,7 +153,7 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
     }
     if (n > 0 && (bytes > frame || total + bytes > budget.bytes)) break;
     wire::TxPacket& p = e.burst_packets[n];
-    p = {response_header(q, *r, seq, first, last), payload, static_cast<std::uint32_t>(n), 1, !fresh};
+    p = {response_header(q, *r, seq, k, first, last), payload, static_cast<std::uint32_t>(n), 1, !fresh};
     if (payload > 0) {
       RegionId region;
       std::uint64_t offset = 0;

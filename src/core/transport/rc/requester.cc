@@ -52,6 +52,7 @@ Draft draft(Engine& e, const QueuePair& q, const SendWqe& w, std::uint16_t slot,
   Draft d;
   wire::Header& h = d.packet.header;
   const bool selective = e.tx_selective(q);
+  const bool srnic = q.tx_mode == static_cast<std::uint8_t>(wire::Mode::kSrnic);
   const std::uint32_t done = k * q.mtu;
   const bool first = k == 0;
   const bool last = k + 1 == w.packets;
@@ -59,23 +60,29 @@ Draft draft(Engine& e, const QueuePair& q, const SendWqe& w, std::uint16_t slot,
   h.dest_qp = q.remote;
   h.psn = seq.wire();
   std::uint32_t ext = 0;
+  if (srnic) {
+    h.srx_msn = e.cold(q).sq_msn[slot & e.cold(q).sq_mask] & kPsnMask;
+    h.psn_offset = k;
+    ext = 8;
+  }
   if (is_read(w)) {
     h.va = w.remote_address + done;
     h.rkey = w.rkey;
     h.bits = wire::kAckReq;
-    h.sn = selective ? w.sn & kPsnMask : 0;
+    h.sn = selective ? w.sn & serial_mask(q.tx_mode) : 0;
+    if (selective && !srnic) ext = 4;
     if (is_atomic(w.opcode)) {
       const SendOperands& o = e.cold(q).sq_operands[slot & e.cold(q).sq_mask];
       const bool swap = w.opcode == WrOpcode::kCompareSwap;
       h.opcode = swap ? wire::kCompareSwap : wire::kFetchAdd;
       h.a = swap ? o.swap : o.compare_or_add;
       h.b = swap ? o.compare_or_add : 0;
-      ext = 28 + (selective ? 4 : 0);
+      ext += 28;
     } else {
       h.opcode = wire::kReadRequest;
       h.dma_len = read_piece(e, q, w, k);
       d.numbers = selective ? 1 : Engine::packets_for(h.dma_len, q.mtu);
-      ext = 16 + (selective ? 4 : 0);
+      ext += 16;
     }
   } else {
     const bool write = w.opcode == WrOpcode::kWrite || w.opcode == WrOpcode::kWriteImm;
@@ -89,13 +96,16 @@ Draft draft(Engine& e, const QueuePair& q, const SendWqe& w, std::uint16_t slot,
     if (write && (first || selective)) {
       h.va = w.remote_address + done;
       h.rkey = w.rkey;
-      h.dma_len = w.length - done;
-      ext += 16;
+      h.dma_len = srnic ? 0 : w.length - done;
+      ext += srnic ? 12 : 16;
     }
-    if (selective && (!write || imm)) {
-      h.sn = w.sn & kPsnMask;
-      h.psn_offset = k;
-      ext += 6;
+    if (selective && (!write || w.opcode == WrOpcode::kWriteImm)) {
+      // irn needs it where a receive is consumed; srnic has room for it in every packet.
+      if (srnic || !write || imm) h.sn = w.sn & serial_mask(q.tx_mode);
+      if (!srnic && (!write || imm)) {
+        h.psn_offset = k;
+        ext += 6;
+      }
     }
     d.packet.payload = last ? w.length - done : q.mtu;
     if (last && (w.flags & kSendSolicited) != 0 && (!write || imm)) h.bits |= wire::kSolicited;
@@ -279,6 +289,7 @@ Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, T
     c.post_charged += e.charge(w.length, q.mtu, w.packets);
     if (wr.opcode != WrOpcode::kWrite) w.sn = c.post_recv_sn++;
   }
+  if (c.sq_msn != nullptr && !local) c.sq_msn[q.sq_tail & c.sq_mask] = ++c.post_msn;
   const std::uint32_t slot = q.sq_tail & c.sq_mask;
   ++q.sq_tail;
   if (local) rc_complete_requests(e, q, now);

@@ -12,6 +12,7 @@ void fill(const QueuePair& q, ReadServed& r, const wire::Header& h, Seq seq) {
   r.rkey = h.rkey;
   r.length = h.dma_len;
   r.packets = Engine::packets_for(h.dma_len, q.mtu);
+  r.msn = h.srx_msn;  // srnic; other modes count for themselves
   r.executed = false;
   r.answered = false;
   r.fault = 0;
@@ -57,7 +58,7 @@ void resume_responses(Engine& e, QueuePair& q) {
 void activate(QueuePair& q, ColdQueuePair& c, Engine& e, ReadServed& r) {
   r.state = ReadState::kActive;
   r.first = c.response_next;
-  r.msn = q.rx_msn;
+  if (q.rx_mode != static_cast<std::uint8_t>(wire::Mode::kSrnic)) r.msn = q.rx_msn;
   r.charged_before = c.response_charged;
   c.response_charged += e.charge(r.length, q.mtu, r.packets);
   c.response_next += r.packets;
@@ -103,7 +104,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
     return Verdict::kDone;
   }
   // Serial numbers count from zero at connection; widen around the next one to activate.
-  const auto delta = static_cast<std::int32_t>((h.sn - c.served_tail) << 8U) >> 8;
+  const std::int32_t delta = serial_ahead(q.rx_mode, h.sn, c.served_tail);
   const std::uint32_t serial = c.served_tail + static_cast<std::uint32_t>(delta);
   if (delta < 0 || static_cast<std::uint32_t>(delta) >= rows || c.attr.max_dest_rd_atomic == 0)
     return Verdict::kInvalid;
@@ -133,7 +134,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
 }
 
 RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn, std::uint16_t& slot) {
-  const auto ahead = static_cast<std::int32_t>((sn - q.recv_sn) << 8U) >> 8;
+  const std::int32_t ahead = serial_ahead(q.rx_mode, sn, q.recv_sn);
   const auto posted = static_cast<std::uint16_t>(q.rq_tail - q.rq_head);
   if (ahead < 0) return nullptr;
   for (auto bound = posted; ahead >= bound; ++bound) {
@@ -193,12 +194,12 @@ void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, S
   ColdQueuePair& c = e.cold(q);
   if (kind != RcKind::kRead && kind != RcKind::kAtomic) {
     if (e.rx_selective(q) || (h.bits & wire::kAckReq) != 0 || seq + 1 == q.requests.expected) {
-      rc_schedule_ack(e, q, congestion);
+      rc_ack_duplicate(e, q, h, congestion);
     }
     return;
   }
   if (e.rx_selective(q)) {
-    rc_schedule_ack(e, q, congestion);
+    rc_ack_duplicate(e, q, h, congestion);
     // Either the ACK of the request was lost, or the requester misses responses. Our own timer is for the
     // latter; only if it has run out already, and waits longer now, is this a reason to start over.
     const SendStream& s = q.served;

@@ -165,7 +165,7 @@ Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode
   return Verdict::kDone;
 }
 
-// irn: a SEND or WRITE packet anywhere in the window.
+// irn, srnic: a SEND or WRITE packet anywhere in the window.
 template <Sink S>
 Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode op, Seq seq,
                      std::uint32_t index, S& sink) {
@@ -180,11 +180,13 @@ Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode 
     r = rc_receive_for(e, q, h.sn, slot);
     if (r == nullptr) return Verdict::kNoReceive;
   }
-  if (op.first != (h.psn_offset == 0) && consumes) return Verdict::kInvalid;
+  const bool srnic = q.rx_mode == static_cast<std::uint8_t>(wire::Mode::kSrnic);
+  if (op.first != (h.psn_offset == 0) && (consumes || srnic)) return Verdict::kInvalid;
   if (write) {
     if ((q.access & kRemoteWrite) == 0) return Verdict::kInvalid;
-    if (p.payload > h.dma_len || (op.last && p.payload != h.dma_len)) return Verdict::kInvalid;
-    // The rest of the message, not only this packet: of one that ends outside, nothing is placed.
+    if (!srnic && (p.payload > h.dma_len || (op.last && p.payload != h.dma_len))) return Verdict::kInvalid;
+    // irn: the rest of the message, not only this packet: of one that ends outside, nothing is placed.
+    // srnic's packets do not know it; each is checked alone.
     RegionId region;
     std::uint64_t offset = 0;
     if (h.dma_len != 0 && rc_check_write(e, q, h.va, h.rkey, h.dma_len, region, offset) != Verdict::kDone)
@@ -241,6 +243,7 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
       e.make_ready(q);
       return;
     }
+    if (q.rx_mode == static_cast<std::uint8_t>(wire::Mode::kSrnic)) q.set_last_in_order(echo_of(h));
     const Advance moved = receive_in_order(e.pool, q.requests, op.last);
     q.rx_msn = (q.rx_msn + moved.messages) & kPsnMask;
     if (moved.messages > 0 && rc_settle(e, q)) rc_execute_atomics(e, q, sink);
@@ -258,7 +261,7 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
       if (const Verdict v = rc_accept(e, q, p, op, seq, index, sink); v == Verdict::kDone) {
         e.counters.add(Counter::rx_out_of_order);
         e.rx_scheme(q).hold(loss, q.requests, seq, op.last);
-        rc_push_nack(e, q, seq, true, congestion);
+        rc_push_nack(e, q, h, true, congestion);
       } else {
         e.counters.add(v == Verdict::kNoReceive ? Counter::drop_no_receive : Counter::drop_out_of_order);
         if (q.requests.held == 0) release_block(e.pool, q.requests.block);
@@ -266,7 +269,7 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
       break;
     case Arrival::kPoolEmpty:
       e.counters.add(Counter::drop_no_block);
-      rc_push_nack(e, q, seq, false, congestion);
+      rc_push_nack(e, q, h, false, congestion);
       break;
     case Arrival::kBeyond:
       e.counters.add(Counter::drop_out_of_order);

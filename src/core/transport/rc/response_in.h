@@ -98,12 +98,12 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
     arrival = e.tx_scheme(q).classify(loss, in, seq);
     if (arrival == Arrival::kDuplicate) {
       e.counters.add(Counter::rx_duplicate);
-      rc_schedule_read_ack(e, q, congestion);
+      rc_ack_duplicate_response(e, q, p.header, congestion);
       return;
     }
     if (arrival == Arrival::kPoolEmpty) {
       e.counters.add(Counter::drop_no_block);
-      rc_push_read_nack(e, q, seq, false, congestion);
+      rc_push_read_nack(e, q, p.header, false, congestion);
       return;
     }
     if (arrival == Arrival::kBeyond) return e.counters.add(Counter::drop_stale);
@@ -115,12 +115,13 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
     return;
   }
   if (in_order) {
+    c.last_response = echo_of(p.header);
     receive_in_order(e.pool, in, false);
     rc_schedule_read_ack(e, q, congestion);
   } else {
     e.counters.add(Counter::rx_out_of_order);
     e.tx_scheme(q).hold(loss, in, seq, false);
-    rc_push_read_nack(e, q, seq, true, congestion);
+    rc_push_read_nack(e, q, p.header, true, congestion);
   }
   rc_reads_progress(e, q, in.expected, now);
   rc_complete_requests(e, q, now);

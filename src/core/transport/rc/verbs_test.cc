@@ -356,12 +356,14 @@ TEST_P(VerbsTest, AQueuePairOnASharedQueueHasNoReceivesOfItsOwn) {
 
 // --- writes beyond their region ---
 
+// srnic's packets carry no length of their message: those that lie inside are placed before one is refused.
 TEST_P(VerbsTest, OfAWriteThatEndsOutsideItsRegionNothingIsPlaced) {
   TwoDevices w(GetParam());
   std::fill(w.a.bytes().begin(), w.a.bytes().end(), 0xAB);
   w.post(w.request(WrOpcode::kWrite, 0, 1000, w.b.bytes().size() - 900));
   w.run();
   expect_failure(w.a, WcStatus::kRemoteAccess);
+  if (GetParam() == wire::Mode::kSrnic) return;
   EXPECT_TRUE(std::all_of(w.b.bytes().begin(), w.b.bytes().end(), [](std::uint8_t v) { return v == 0; }));
 }
 
@@ -476,8 +478,9 @@ TEST_P(VerbsTest, AnIdleQueueIsDrainedAtOnce) {
   expect_success(w.a, {0, 1});
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, VerbsTest, ::testing::Values(wire::Mode::kRoce, wire::Mode::kIrn),
-                         [](const auto& m) { return m.param == wire::Mode::kRoce ? "roce" : "irn"; });
+INSTANTIATE_TEST_SUITE_P(Modes, VerbsTest,
+                         ::testing::Values(wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic),
+                         [](const auto& m) { return std::string(wire::mode_name(m.param)); });
 
 }  // namespace
 }  // namespace weft

@@ -1,0 +1,134 @@
+#include "core/transport/loss/selective.h"
+
+#include <algorithm>
+
+namespace weft::selective {
+
+void rewind(LossContext& c, SendStream& s) {
+  c.counters.add(Counter::recoveries);
+  s.recovery = SendStream::low(s.max - 1);
+  s.nxt = s.una;
+  s.flags |= kRewound;
+}
+
+bool enter(LossContext& c, SendStream& s) {
+  if (s.block == kNoBlock) s.block = c.pool.take();
+  if (s.block == kNoBlock) {
+    c.counters.add(Counter::fallback_go_back_n);
+    rewind(c, s);
+    return false;
+  }
+  c.counters.add(Counter::recoveries);
+  s.recovery = SendStream::low(s.max - 1);
+  s.flags |= kInRecovery;
+  s.rtx = SendStream::low(s.una);
+  s.lost = SendStream::low(s.una + 1);
+  return true;
+}
+
+void leave(LossContext& c, SendStream& s) {
+  s.flags &= static_cast<std::uint8_t>(~(kInRecovery | kTimeoutRecovery | kRewound));
+  if (s.block == kNoBlock) return;
+  const Seq top = c.pool.top(s.block);
+  if (top >= s.una) {
+    // Packets sent during this recovery are already SACKed above a hole: the next recovery begins.
+    enter(c, s);
+    s.lost = SendStream::low(top);
+    return;
+  }
+  release_block(c.pool, s.block);
+}
+
+void advance(SendStream& s, std::uint64_t acked) {
+  if (s.widen(s.rtx) < s.una) s.rtx = SendStream::low(s.una);
+  if ((s.flags & kTimeoutRecovery) != 0) {
+    const Seq grown = std::min(std::max(s.widen(s.lost), s.una) + 2 * acked, s.widen(s.recovery) + 1);
+    if (grown > s.widen(s.lost)) s.lost = SendStream::low(grown);
+  } else if (s.widen(s.lost) <= s.una) {
+    s.lost = SendStream::low(s.una);
+  }
+}
+
+void on_ack(LossContext& c, SendStream& s, std::uint64_t acked) {
+  if (s.block != kNoBlock) c.pool.clear_range(s.block, s.una - acked, s.una);
+  if ((s.flags & (kInRecovery | kRewound)) == 0) {
+    // NACKs had been counted, but fewer than it takes; progress says that it was mere reordering.
+    s.rtx = 0;
+    if (s.block != kNoBlock && c.pool.top(s.block) < s.una) release_block(c.pool, s.block);
+    return;
+  }
+  if (s.una > s.widen(s.recovery)) {
+    leave(c, s);
+    return;
+  }
+  advance(s, acked);
+}
+
+void on_nack(LossContext& c, SendStream& s, Seq trigger, bool kept) {
+  if (trigger < s.una || trigger >= s.max || trigger - s.una >= c.pool.window()) return;
+  if ((s.flags & kInRecovery) == 0) {
+    if ((s.flags & kRewound) != 0) return;  // resending everything already
+    if (c.nack_threshold > 1) {
+      // `rtx` means nothing outside recovery: it counts.
+      if (s.block == kNoBlock) s.rtx = 0;
+      if (s.block == kNoBlock) s.block = c.pool.take();
+      if (s.block != kNoBlock && ++s.rtx < c.nack_threshold) {
+        if (kept) c.pool.set(s.block, trigger, false);
+        return;
+      }
+    }
+    if (!enter(c, s)) return;
+  }
+  if (kept) c.pool.set(s.block, trigger, false);
+  const Seq bound = std::max(kept ? trigger : trigger + 1, std::min(c.pool.top(s.block), s.max));
+  if (bound > s.widen(s.lost)) s.lost = SendStream::low(bound);
+}
+
+void on_timeout(LossContext& c, SendStream& s) {
+  if ((s.flags & kInRecovery) == 0) {
+    if (!enter(c, s)) return;
+  } else {
+    s.recovery = SendStream::low(s.max - 1);
+  }
+  s.flags |= kTimeoutRecovery;
+  s.rtx = SendStream::low(s.una);
+  const Seq top = c.pool.top(s.block);
+  s.lost = SendStream::low(std::max(top, s.una + 1));
+}
+
+bool next_lost(LossContext& c, SendStream& s, Seq& out, bool take) {
+  if ((s.flags & kInRecovery) == 0) return false;
+  const Seq bound = std::min(s.widen(s.lost), s.nxt);
+  const Seq from = std::max(s.widen(s.rtx), s.una);
+  const Seq found = s.block == kNoBlock ? from : c.pool.first_clear(s.block, from, bound);
+  if (found >= bound) {
+    if (bound > from) s.rtx = SendStream::low(bound);
+    return false;
+  }
+  out = found;
+  if (take) s.rtx = SendStream::low(found + 1);
+  return true;
+}
+
+Seq skip_received(LossContext& c, const SendStream& s, Seq from) {
+  if (s.block == kNoBlock || from >= s.max) return from;
+  return c.pool.first_clear(s.block, from, s.max);
+}
+
+Arrival classify(LossContext& c, RecvStream& r, Seq seq) {
+  if (seq < r.expected) return Arrival::kDuplicate;
+  if (seq - r.expected >= c.pool.window()) return Arrival::kBeyond;
+  if (r.block == kNoBlock) {
+    r.block = c.pool.take();
+    if (r.block == kNoBlock) return Arrival::kPoolEmpty;
+  }
+  return c.pool.arrived(r.block, seq) ? Arrival::kDuplicate : Arrival::kKeep;
+}
+
+void hold(LossContext& c, RecvStream& r, Seq seq, bool message_end) {
+  c.pool.set(r.block, seq, message_end);
+  c.pool.run(r.block).observe(seq, message_end);
+  ++r.held;
+}
+
+}  // namespace weft::selective

@@ -1,0 +1,35 @@
+// What an ACK, NAK, READ ACK or READ NACK says, whatever its mode's layout (wire-reference §1.6, §5.4, §5.5).
+//
+//              BTH.PSN of an ACK        BTH.PSN of a sequence NAK     beside it
+//   roce       last packet covered      first packet missing          -
+//   irn        last packet covered      first packet missing          SACK: the trigger of the NAK
+//   srnic      the trigger              the trigger                   ECX: first packet missing, echo
+//
+// Receiver-not-ready and error NAKs have the plain layout everywhere.
+#pragma once
+#include "core/base/seq.h"
+#include "core/wire/header.h"
+
+namespace weft {
+
+struct Report {
+  Seq to{};               // everything before this has arrived
+  Seq trigger{};          // the packet that caused it, where the layout says so
+  bool positive = false;  // an ACK
+  bool kept = false;      // a sequence NAK whose trigger the receiver has
+};
+
+inline Report rc_report(const wire::Header& h, Seq una) {
+  const Seq psn = expand(h.psn, una);
+  const bool positive = h.syndrome < wire::kSyndromeRnr;
+  const bool sequence = h.syndrome == wire::kSyndromeNakSequence;
+  if (h.mode == wire::Mode::kSrnic && (positive || sequence)) {
+    return {expand(h.sack_psn(), una), psn, positive, (h.ext_flags & wire::kEcxOutOfOrder) != 0};
+  }
+  if (positive) return {psn + 1, psn, true, false};
+  if (h.mode == wire::Mode::kRoce || !sequence) return {psn, psn, false, false};
+  const Seq trigger = expand(h.sack_psn(), una);
+  return {psn, trigger, false, (h.ext_flags & wire::kSackNotKept) == 0 && trigger != psn};
+}
+
+}  // namespace weft
