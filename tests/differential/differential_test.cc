@@ -1,6 +1,6 @@
 // One scenario, two worlds, one log (DESIGN §8.5): what the simulator says is what the soft NIC does. At each
 // host every packet sent and every completion must be the same, in the same order, at the same picosecond;
-// over a thousand seeds with and without loss, in both modes. It does not cover threads or sockets: the live
+// over a thousand seeds with and without loss, in every mode. It does not cover threads or sockets: the live
 // tests and the thread sanitizer do.
 #include <gtest/gtest.h>
 
@@ -57,8 +57,9 @@ TEST_P(DifferentialTest, OneLostPacketMakesADifference) {
   EXPECT_NE(difference(simulated, live), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, DifferentialTest, ::testing::Values(wire::Mode::kRoce, wire::Mode::kIrn),
-                         [](const auto& m) { return m.param == wire::Mode::kRoce ? "roce" : "irn"; });
+INSTANTIATE_TEST_SUITE_P(Modes, DifferentialTest,
+                         ::testing::Values(wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic),
+                         [](const auto& m) { return std::string(wire::mode_name(m.param)); });
 
 }  // namespace
 }  // namespace weft::differential

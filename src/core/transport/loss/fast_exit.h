@@ -1,8 +1,8 @@
 // The receiver's way out of loss recovery (SRNIC §4.4.2, Figure 8).
 //
-// While packets are missing, whoever fills the bitmap lags behind whoever receives: SRNIC's software behind its
-// hardware. The expected number that it computes may be old when it arrives. So the receiver remembers the
-// most advanced run of consecutive packets, [psn_left, psn_right]; once the computed number falls into
+// While packets are missing, whoever fills the bitmap lags behind whoever receives: SRNIC's software behind
+// its hardware. The expected number that it computes may be old when it arrives. So the receiver remembers
+// the most advanced run of consecutive packets, [psn_left, psn_right]; once the computed number falls into
 // [psn_left, psn_right + 1] nothing is missing before psn_right, and the expected number is psn_right + 1.
 //
 // Without a lag it is a short cut: at psn_left the rest of the bitmap need not be walked.

@@ -1,7 +1,7 @@
-// SRNIC's race on leaving recovery (SRNIC §4.4.2, Figure 8): hardware receives, software fills the bitmap some
-// packets later and hands back the expected number it computed. A receiver that waits for the number that
-// equals what has arrived may wait for ever while packets keep coming; one with the run of the latest packets
-// leaves as soon as the number reaches that run.
+// SRNIC's race on leaving recovery (SRNIC §4.4.2, Figure 8): hardware receives, software fills the bitmap
+// some packets later and hands back the expected number it computed. A receiver that waits for the number
+// that equals what has arrived may wait for ever while packets keep coming; one with the run of the latest
+// packets leaves as soon as the number reaches that run.
 #include "core/transport/loss/fast_exit.h"
 
 #include <gtest/gtest.h>
