@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
+#include "check/opcodes.h"
+
 namespace weft::check {
 namespace {
 
-bool is_send(std::uint8_t op) {
-  return op <= wire::kSendOnlyImm || op == wire::kSendLastInvalidate || op == wire::kSendOnlyInvalidate;
-}
-bool is_write(std::uint8_t op) { return op >= wire::kWriteFirst && op <= wire::kWriteOnlyImm; }
 bool is_response(std::uint8_t op) { return op >= wire::kReadResponseFirst && op <= wire::kReadResponseOnly; }
 
 // Marks [from, from + n) and tells whether any of it was marked before.

@@ -4,6 +4,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "check/opcodes.h"
+
 namespace weft::check {
 namespace {
 
@@ -11,29 +13,6 @@ constexpr std::uint32_t kResponderTries = 4;  // how often it sends again what n
 
 unsigned long long ull(std::uint64_t v) { return v; }
 
-bool is_send(std::uint8_t op) { return op <= wire::kSendOnlyImm; }
-bool is_write(std::uint8_t op) { return op >= wire::kWriteFirst && op <= wire::kWriteOnlyImm; }
-bool starts(std::uint8_t op) {
-  return op == wire::kSendFirst || op == wire::kSendOnly || op == wire::kSendOnlyImm ||
-         op == wire::kWriteFirst || op == wire::kWriteOnly || op == wire::kWriteOnlyImm;
-}
-bool ends(std::uint8_t op) {
-  return op == wire::kSendLast || op == wire::kSendLastImm || op == wire::kSendOnly ||
-         op == wire::kSendOnlyImm || op == wire::kWriteLast || op == wire::kWriteLastImm ||
-         op == wire::kWriteOnly || op == wire::kWriteOnlyImm;
-}
-bool has_imm(std::uint8_t op) {
-  return op == wire::kSendLastImm || op == wire::kSendOnlyImm || op == wire::kWriteLastImm ||
-         op == wire::kWriteOnlyImm;
-}
-std::uint32_t packets_of(std::uint32_t length, std::uint32_t mtu) {
-  return length == 0 ? 1 : (length + mtu - 1) / mtu;
-}
-std::uint8_t response_opcode(std::uint32_t index, std::uint32_t count) {
-  if (count == 1) return wire::kReadResponseOnly;
-  if (index == 0) return wire::kReadResponseFirst;
-  return index + 1 == count ? wire::kReadResponseLast : wire::kReadResponseMiddle;
-}
 // Equal but for AckReq, which a sender may set on any copy.
 bool same_packet(wire::Header a, wire::Header b) {
   a.bits = static_cast<std::uint8_t>(a.bits & ~wire::kAckReq);
@@ -118,9 +97,8 @@ void HalfConnection::new_request(const wire::Header& h, std::uint32_t payload, T
     ++p.messages;
     if (selective()) {
       p.response_first = reads_.empty() ? responses_.max : reads_.back().first + reads_.back().packets;
-      reads_.push_back({p.first, p.response_first, p.responses, h.dma_len});
-      if (h.sn != (read_sn_ & kPsnMask))
-        bad(now, "extension", "READ psn %u has read_WQE_SN %u, not %u", h.psn.v, h.sn, read_sn_);
+      reads_.push_back({p.first, p.response_first, p.responses, h.dma_len, h.srx_msn, {}});
+      check_read_extension(h, p.messages, now);
       ++read_sn_;
     } else {
       p.span = p.responses;
@@ -142,11 +120,12 @@ void HalfConnection::new_request(const wire::Header& h, std::uint32_t payload, T
       bad(now, "sequence", "psn %u carries %u bytes, MTU %u", h.psn.v, payload, mtu);
     if (ends(op) && !starts(op) && payload == 0) bad(now, "sequence", "Last psn %u is empty", h.psn.v);
     if (kind == Open::kWrite) {
-      if (payload > left_ || (ends(op) && payload != left_)) {
+      // srnic's packets do not say how long their message is.
+      if (!srnic() && (payload > left_ || (ends(op) && payload != left_))) {
         bad(now, "sequence", "WRITE psn %u carries %u bytes of %u left", h.psn.v, payload, left_);
       }
     }
-    if (selective()) check_request_extension(h, now);
+    if (selective()) check_extension(h, p.messages + 1, now);
     left_ -= std::min(left_, payload);
     next_va_ += payload;
     ++index_;
@@ -169,23 +148,6 @@ void HalfConnection::new_request(const wire::Header& h, std::uint32_t payload, T
   s.max += p.span;
   s.packets.push_back(std::move(p));
   trim(s);
-}
-
-// wire-reference §5.4: every packet can be placed by itself.
-void HalfConnection::check_request_extension(const wire::Header& h, Time now) {
-  if (requester_.mode != wire::Mode::kIrn) return;
-  if (is_write(h.opcode)) {
-    if (h.va != next_va_ || h.rkey != rkey_)
-      bad(now, "extension", "WRITE psn %u names another address or key", h.psn.v);
-    if (h.dma_len != left_)
-      bad(now, "extension", "WRITE psn %u says %u bytes left of %u", h.psn.v, h.dma_len, left_);
-  }
-  if (is_send(h.opcode) || has_imm(h.opcode)) {
-    if (h.sn != (recv_sn_ & kPsnMask))
-      bad(now, "extension", "psn %u has recv_WQE_SN %u, not %u", h.psn.v, h.sn, recv_sn_);
-    if (h.psn_offset != index_)
-      bad(now, "extension", "psn %u has offset %u, not %u", h.psn.v, h.psn_offset, index_);
-  }
 }
 
 void HalfConnection::resent_request(const wire::Header& h, std::uint32_t payload, Seq seq, Time now) {
@@ -257,15 +219,14 @@ void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto
 void HalfConnection::ack_sent(const wire::Header& h, Time now) {
   mark(h, now);
   check_ack(requests_, h, now);
-  if (selective()) reads_taken(expand(h.psn, requests_.frontier) + ((h.syndrome & 0x60U) == 0 ? 1U : 0U));
+  if (selective()) reads_taken(said_by(h, requests_.frontier).upto);
 }
 
 void HalfConnection::read_ack_sent(const wire::Header& h, Time now) {
   mark(h, now);
   if (!selective()) return bad(now, "sequence", "READ ACK in roce");
   check_ack(responses_, h, now);
-  const Seq psn = expand(h.psn, responses_.frontier);
-  confirmed_ = std::max(confirmed_, (h.syndrome & 0x60U) == 0 ? psn + 1 : psn);
+  confirmed_ = std::max(confirmed_, said_by(h, responses_.frontier).upto);
 }
 
 std::uint64_t HalfConnection::messages_below(Seq s) {
@@ -282,23 +243,14 @@ void HalfConnection::check_ack(Stream& s, const wire::Header& h, Time now) {
   const bool fatal = h.syndrome > wire::kSyndromeNakSequence;
   if (!fatal && ++s.acks_sent > s.packets_arrived) bad(now, "ACK", "more ACKs than packets");
   // What it acknowledges: everything below `upto`.
-  Seq upto = expand(h.psn, s.frontier);
+  const Said said = said_by(h, s.frontier);
+  const Seq upto = said.upto;
   const std::uint8_t kind = h.syndrome & 0x60U;
-  if (kind == 0) upto += 1;
   if (upto > s.frontier) {
-    bad(now, "ACK", "acknowledges psn %u, but below psn %u something is missing or not placed", h.psn.v,
-        s.frontier.wire().v);
+    bad(now, "ACK", "acknowledges all below psn %u, but below psn %u something is missing or not placed",
+        upto.wire().v, s.frontier.wire().v);
   }
-  if (h.syndrome == wire::kSyndromeNakSequence && selective()) {
-    const Seq trigger = expand(h.sack_psn(), upto);
-    Packet* p = s.find(trigger);
-    const bool kept = (h.ext_flags & wire::kSackNotKept) == 0;
-    if (trigger <= upto || p == nullptr || !p->arrived) {
-      bad(now, "ACK", "NACK %u names psn %u, which did not arrive ahead of it", h.psn.v, h.sack_psn().v);
-    } else if (kept && p->placed != p->payload) {
-      bad(now, "ACK", "NACK %u keeps psn %u, which is not placed", h.psn.v, h.sack_psn().v);
-    }
-  }
+  if (said.echoes) check_echo(s, h, said, now);
   if (kind == wire::kSyndromeRnr) {
     const Packet* p = s.find(upto);
     if (p == nullptr || !(is_send(p->header.opcode) || has_imm(p->header.opcode))) {
@@ -380,6 +332,7 @@ void HalfConnection::selective_response_sent(const wire::Header& h, std::uint32_
   }
   const std::uint32_t mtu = requester_.mtu;
   const std::uint32_t bytes = std::min(mtu, read.length - std::min(read.length, read_packet_ * mtu));
+  check_response_extension(h, read, now);
   if (payload != bytes || h.opcode != response_opcode(read_packet_, read.packets)) {
     bad(now, "READ", "response psn %u opcode 0x%02x with %u bytes is not packet %u of %u", h.psn.v,
         static_cast<unsigned>(h.opcode), payload, read_packet_, read.packets);
@@ -481,8 +434,8 @@ void HalfConnection::read_ack_arrived(const wire::Header& h, Time now) { learn(r
 
 void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
   const std::uint8_t kind = h.syndrome & 0x60U;
-  Seq upto = expand(h.psn, s.una);
-  if (kind == 0) upto += 1;
+  const Said said = said_by(h, s.una);
+  const Seq upto = said.upto;
   // A NACK that was overtaken still tells of its trigger.
   const bool tells = selective() && h.syndrome == wire::kSyndromeNakSequence;
   if (upto > s.max || (upto + 1 < s.una && !tells)) return;
@@ -496,8 +449,8 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
     heard(s, responder_.selective_rto, now);
   }
   if (kind != 0) s.excused_below = s.max;
-  if (selective() && h.syndrome == wire::kSyndromeNakSequence && (h.ext_flags & wire::kSackNotKept) == 0) {
-    if (Packet* p = s.find(expand(h.sack_psn(), s.una))) p->sacked = true;
+  if (said.keeps) {
+    if (Packet* p = s.find(said.trigger)) p->sacked = true;
   }
 }
 

@@ -10,7 +10,7 @@
 //   numbering      new packets are consecutive; a retransmission repeats its packet exactly
 //   sequence       First, Middle, Last, Only in order, lengths as the MTU demands, sums as RETH says
 //   marking        every packet bears the half connection's mode; AckReq where a response is owed
-//   extension      irn: address, remaining length, receive and READ counters, offsets, in every packet
+//   extension      irn, srnic: what every packet and every echo must say (extension.cc)
 //   window         irn: never more than the BDP cap in flight
 //   cause          nothing is resent without a NAK, or silence of at least the shortest time-out; nothing
 //                  that is known to have arrived is resent
@@ -27,6 +27,7 @@
 
 #include "check/facts.h"
 #include "check/report.h"
+#include "check/said.h"
 #include "core/base/seq.h"
 
 namespace weft::check {
@@ -110,7 +111,15 @@ class HalfConnection {
   void mark(const wire::Header& h, Time now);
 
   void new_request(const wire::Header& h, std::uint32_t payload, Time now);
-  void check_request_extension(const wire::Header& h, Time now);
+  // extension.cc
+  bool srnic() const { return requester_.mode == wire::Mode::kSrnic; }
+  std::uint32_t serial_mask() const { return srnic() ? 0xFFFFU : kPsnMask; }
+  struct ReadAsked;
+  void check_extension(const wire::Header& h, std::uint64_t message, Time now);
+  void check_read_extension(const wire::Header& h, std::uint64_t message, Time now);
+  void check_response_extension(const wire::Header& h, const ReadAsked& read, Time now);
+  void check_echo(Stream& s, const wire::Header& h, const Said& said, Time now);
+
   void resent_request(const wire::Header& h, std::uint32_t payload, Seq seq, Time now);
   void resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto, bool remembers, Time now);
   void roce_response_sent(const wire::Header& h, std::uint32_t payload, Time now);
@@ -154,7 +163,8 @@ class HalfConnection {
     Seq first{};
     std::uint32_t packets = 0;
     std::uint32_t length = 0;
-    Time acknowledged{};  // the request, not the answer
+    std::uint32_t message = 0;  // srnic: its number
+    Time acknowledged{};        // the request, not the answer
   };
   std::vector<ReadAsked> reads_;  // irn
   std::size_t reads_taken_ = 0;   // irn: the responder has acknowledged this many READ requests

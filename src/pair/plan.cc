@@ -184,7 +184,7 @@ void plan_fault(Prng& r, FlowPlan& f) {
 
 EndConfig plan_end(Prng& r) {
   EndConfig e;
-  e.mode = one_in(r, 2) ? wire::Mode::kRoce : wire::Mode::kIrn;
+  e.mode = static_cast<wire::Mode>(r.below(wire::kModeCount));
   e.caps.max_send_wr = pick(r, {1, 2, 4, 16, 64});
   e.caps.max_recv_wr = pick(r, {1, 2, 4, 16, 64});
   e.caps.max_send_sge = between(r, 1, 4);

@@ -119,10 +119,14 @@ bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
     case Fault::kWrongKey:
       wr.rkey = {wr.rkey.v ^ 0x5A};
       break;
-    case Fault::kOutOfBounds:
-      wr.remote_address = (write ? e.write_sinks.buffer : peer.source).address +
-                          (write ? e.write_sinks.buffer : peer.source).bytes.size() - m.length + 1;
+    case Fault::kOutOfBounds: {
+      const Buffer& target = write ? e.write_sinks.buffer : peer.source;
+      // srnic judges every packet by itself, so it is the first one that has to be outside.
+      const bool srnic = plan_of(e).end[e.side].mode == wire::Mode::kSrnic;
+      const std::uint32_t judged = write && srnic ? std::min(m.length, plan_of(e).mtu) : m.length;
+      wr.remote_address = target.address + target.bytes.size() - judged + 1;
       break;
+    }
     case Fault::kNoRight:
       wr.remote_address = peer.no_right.address;
       wr.rkey = peer.no_right.mr.rkey;
@@ -266,6 +270,7 @@ void Workload::forge(World& world) {
       h.mode = c.end[e.side].mode;
       h.psn = WirePsn{(c.end[e.side].psn.v + (1U << 22U)) & kPsnMask};
       h.set_aeth(wire::kSyndromeAck, 0);
+      if (random_.below(2) == 0) h.set_sack(h.psn);  // srnic: or only one of its two numbers is nonsense
       payload.clear();
       break;
   }

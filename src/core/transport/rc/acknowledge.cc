@@ -270,7 +270,7 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
     e.make_ready(q);
     return;
   }
-  if (to > s.max || to < s.una) {
+  if (to > s.max || to < s.una || report.trigger > s.max) {
     e.counters.add(Counter::drop_stale);
     return;
   }
@@ -303,7 +303,7 @@ void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time
   SendStream& s = q.served;
   const Report report = rc_report(h, s.una);
   const Seq to = report.to;
-  if (to > s.max || (to < s.una && !overtaken_nack(s, h, report))) {
+  if (to > s.max || report.trigger > s.max || (to < s.una && !overtaken_nack(s, h, report))) {
     e.counters.add(Counter::drop_stale);
     return;
   }

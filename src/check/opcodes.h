@@ -1,0 +1,36 @@
+// What an opcode is (wire-reference §1.4), as the observers read it.
+#pragma once
+#include <cstdint>
+
+#include "core/wire/header.h"
+
+namespace weft::check {
+
+inline bool is_send(std::uint8_t op) {
+  return op <= wire::kSendOnlyImm || op == wire::kSendLastInvalidate || op == wire::kSendOnlyInvalidate;
+}
+inline bool is_write(std::uint8_t op) { return op >= wire::kWriteFirst && op <= wire::kWriteOnlyImm; }
+inline bool starts(std::uint8_t op) {
+  return op == wire::kSendFirst || op == wire::kSendOnly || op == wire::kSendOnlyImm ||
+         op == wire::kSendOnlyInvalidate || op == wire::kWriteFirst || op == wire::kWriteOnly || op == wire::kWriteOnlyImm;
+}
+inline bool ends(std::uint8_t op) {
+  return op == wire::kSendLast || op == wire::kSendLastImm || op == wire::kSendOnly ||
+         op == wire::kSendOnlyImm || op == wire::kSendLastInvalidate || op == wire::kSendOnlyInvalidate ||
+         op == wire::kWriteLast || op == wire::kWriteLastImm ||
+         op == wire::kWriteOnly || op == wire::kWriteOnlyImm;
+}
+inline bool has_imm(std::uint8_t op) {
+  return op == wire::kSendLastImm || op == wire::kSendOnlyImm || op == wire::kWriteLastImm ||
+         op == wire::kWriteOnlyImm;
+}
+inline std::uint32_t packets_of(std::uint32_t length, std::uint32_t mtu) {
+  return length == 0 ? 1 : (length + mtu - 1) / mtu;
+}
+inline std::uint8_t response_opcode(std::uint32_t index, std::uint32_t count) {
+  if (count == 1) return wire::kReadResponseOnly;
+  if (index == 0) return wire::kReadResponseFirst;
+  return index + 1 == count ? wire::kReadResponseLast : wire::kReadResponseMiddle;
+}
+
+}  // namespace weft::check
