@@ -19,6 +19,7 @@
 
 #include "core/wire/bytes.h"
 #include "core/wire/codec.h"
+#include "core/wire/ip.h"
 
 namespace weft::wire {
 namespace {
@@ -26,9 +27,6 @@ namespace {
 constexpr std::uint32_t kPolynomial = 0xEDB8'8320;
 constexpr std::uint32_t kOne = 0x8000'0000;       // x^0
 constexpr std::uint32_t kAfterLrh = 0xDEBB'20E3;  // register after eight 0xFF bytes
-constexpr std::size_t kIpv4Bytes = 20;
-constexpr std::size_t kIpv6Bytes = 40;
-constexpr std::size_t kUdpBytes = 8;
 
 constexpr std::uint32_t times_x(std::uint32_t r) { return (r >> 1U) ^ ((r & 1U) != 0 ? kPolynomial : 0U); }
 constexpr std::uint32_t over_x(std::uint32_t r) {
@@ -121,13 +119,7 @@ void mask_udp(std::uint8_t* udp) { set_ones(udp + 6, 2); }  // checksum
 
 }  // namespace
 
-bool IpFacts::is_v4() const {
-  const auto mapped = [](const Address& a) {
-    return std::all_of(a.bytes.begin(), a.bytes.begin() + 10, [](std::uint8_t b) { return b == 0; }) &&
-           a.bytes[10] == 0xFF && a.bytes[11] == 0xFF;
-  };
-  return mapped(source) && mapped(destination);
-}
+bool IpFacts::is_v4() const { return is_v4_mapped(source) && is_v4_mapped(destination); }
 
 Icrc::Icrc(const IpFacts& ip) {
   std::uint8_t bytes[kIpv6Bytes + kUdpBytes] = {};
@@ -137,7 +129,7 @@ Icrc::Icrc(const IpFacts& ip) {
     store_be16(bytes + 2, static_cast<std::uint16_t>(kIpv4Bytes + ip.udp_length));
     store_be16(bytes + 4, ip.identification);
     store_be16(bytes + 6, ip.dont_fragment ? 0x4000 : 0);
-    bytes[9] = 17;
+    bytes[9] = kUdpProtocol;
     std::memcpy(bytes + 12, ip.source.bytes.data() + 12, 4);
     std::memcpy(bytes + 16, ip.destination.bytes.data() + 12, 4);
     mask_ipv4(bytes);
@@ -145,7 +137,7 @@ Icrc::Icrc(const IpFacts& ip) {
   } else {
     bytes[0] = 0x60;
     store_be16(bytes + 4, ip.udp_length);
-    bytes[6] = 17;
+    bytes[6] = kUdpProtocol;
     std::memcpy(bytes + 8, ip.source.bytes.data(), 16);
     std::memcpy(bytes + 24, ip.destination.bytes.data(), 16);
     mask_ipv6(bytes);
