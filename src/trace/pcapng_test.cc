@@ -9,7 +9,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -21,6 +20,7 @@
 #include "core/wire/bytes.h"
 #include "core/wire/codec.h"
 #include "core/wire/icrc.h"
+#include "trace/tshark.h"
 
 namespace weft::trace {
 namespace {
@@ -80,39 +80,6 @@ std::vector<std::uint8_t> pattern(std::uint32_t n) {
   std::vector<std::uint8_t> bytes(n);
   for (std::uint32_t i = 0; i < n; ++i) bytes[i] = static_cast<std::uint8_t>(0xA0 + i);
   return bytes;
-}
-
-std::string capture_path(const char* name) { return std::string(WEFT_BINARY_DIR) + "/" + name + ".pcapng"; }
-
-std::string run(const std::string& command) {
-  std::string output;
-  std::FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return output;
-  char chunk[4096];
-  for (std::size_t n = 0; (n = std::fread(chunk, 1, sizeof chunk, pipe)) != 0;) output.append(chunk, n);
-  EXPECT_EQ(pclose(pipe), 0) << command << "\n" << output << "\n(Debian package: tshark)";
-  return output;
-}
-
-// tshark's fields, a row per packet, "" where a packet has no such field.
-std::vector<std::vector<std::string>> dissect(const std::string& path,
-                                              const std::vector<std::string>& fields) {
-  std::string command = "tshark -r " + path + " -T fields -E separator='|' -E occurrence=f";
-  command += " -o ip.check_checksum:TRUE -o udp.check_checksum:TRUE";
-  for (const std::string& f : fields) command += " -e " + f;
-  std::vector<std::vector<std::string>> rows;
-  std::istringstream lines(run(command + " 2>/dev/null"));
-  for (std::string line; std::getline(lines, line);) {
-    std::vector<std::string> row(1);
-    for (const char c : line) {
-      if (c == '|')
-        row.emplace_back();
-      else
-        row.back() += c;
-    }
-    rows.push_back(row);
-  }
-  return rows;
 }
 
 std::uint64_t number(const std::string& text) {

@@ -5,8 +5,9 @@
 //   IPv4   | zero, 20          | IPv4 header, 20 |
 //
 // verbs calls these 40 bytes the GRH; programs build address handles from them and take a GRH for an IPv4 one
-// only if its header checksum is right, so it is. A socket hides the header that really came: the world writes
-// it again from what it knows. The don't-fragment bit is set, the version of IP follows from the addresses.
+// only if its header checksum is right, so it is. A socket hides the header that really came: the world
+// writes it again from what it knows. The don't-fragment bit is set, the version of IP follows from the
+// addresses.
 #pragma once
 #include <cstddef>
 #include <cstdint>
