@@ -1,8 +1,8 @@
 // CM messages read back by tshark: every field that its dissector knows must hold our number.
 //
-// Known limits of tshark 4.0 (wire-reference §3.3): the flow label and packet rate of a REQ are read from wrong
-// places, MRA and SIDR bodies are not dissected, and a vendor class is data. For those the MAD header is
-// compared here and their bodies byte by byte in core/wire/mad_test.cc.
+// Known limits of tshark 4.0 (wire-reference §3.3): the flow label and packet rate of a REQ are read from
+// wrong places, MRA and SIDR bodies are not dissected, and a vendor class is data. For those the MAD header
+// is compared here and their bodies byte by byte in core/wire/mad_test.cc.
 #include "core/wire/mad.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using wire::CmKind;
 using wire::CmMessage;
 using Numbers = std::map<std::string, std::uint64_t>;
 
-constexpr CmKind kKinds[] = {CmKind::kReq, CmKind::kMra,  CmKind::kRej,     CmKind::kRep,    CmKind::kRtu,
+constexpr CmKind kKinds[] = {CmKind::kReq,  CmKind::kMra,  CmKind::kRej,     CmKind::kRep,    CmKind::kRtu,
                              CmKind::kDreq, CmKind::kDrep, CmKind::kSidrReq, CmKind::kSidrRep};
 
 std::string field(const char* name) { return std::string("infiniband.") + name; }
@@ -47,7 +47,7 @@ CmMessage random_message(CmKind kind, Prng& prng) {
   if (kind == CmKind::kReq) {
     m.service_id = wire::service_id(wire::PortSpace::kTcp, 7471);
     wire::write_address_header({.source_port = 0xABCD, .source = m.local_gid, .destination = m.remote_gid},
-                         m.private_data);
+                               m.private_data);
   }
   return m;
 }
@@ -140,12 +140,10 @@ Numbers expected(const CmMessage& m) {
 }
 
 // Private data as tshark prints it: hex digits.
-const std::map<CmKind, std::string> kPrivate = {{CmKind::kReq, "cm.req.ip_cm.private"},
-                                                {CmKind::kRep, "cm.rep.private"},
-                                                {CmKind::kRtu, "cm.rtu.private"},
-                                                {CmKind::kRej, "cm.rej.private"},
-                                                {CmKind::kDreq, "cm.dreq.private"},
-                                                {CmKind::kDrep, "cm.drsp.private"}};
+const std::map<CmKind, std::string> kPrivate = {
+    {CmKind::kReq, "cm.req.ip_cm.private"}, {CmKind::kRep, "cm.rep.private"},
+    {CmKind::kRtu, "cm.rtu.private"},       {CmKind::kRej, "cm.rej.private"},
+    {CmKind::kDreq, "cm.dreq.private"},     {CmKind::kDrep, "cm.drsp.private"}};
 
 std::string hex(const CmMessage& m) {
   const std::size_t skip = m.kind == CmKind::kReq ? wire::kAddressHeaderBytes : 0;
@@ -157,6 +155,8 @@ std::string hex(const CmMessage& m) {
   }
   return text;
 }
+
+std::string capture_path(const char* name) { return std::string(WEFT_BINARY_DIR) + "/" + name + ".pcapng"; }
 
 class TsharkMads : public testing::Test {
  protected:
@@ -199,9 +199,10 @@ TEST_F(TsharkMads, every_field_of_every_connection_message_holds_our_number) {
   for (const auto& [name, value] : all) fields.push_back(name);
   const std::size_t numbers = fields.size();
   for (const auto& [kind, name] : kPrivate) fields.push_back(field(name.c_str()));
-  fields.insert(fields.end(), {field("cm.req.ip_cm.sip4"), field("cm.req.ip_cm.dip4"),
-                               field("cm.req.prim_localgid_ipv4"), field("cm.req.prim_remotegid_ipv4"),
-                               field("cm.req.prim_localgid"), field("cm.req.prim_remotegid"), "_ws.malformed"});
+  fields.insert(fields.end(),
+                {field("cm.req.ip_cm.sip4"), field("cm.req.ip_cm.dip4"), field("cm.req.prim_localgid_ipv4"),
+                 field("cm.req.prim_remotegid_ipv4"), field("cm.req.prim_localgid"),
+                 field("cm.req.prim_remotegid"), "_ws.malformed"});
   const auto rows = dissect(path_, fields);
   ASSERT_EQ(rows.size(), 2 * sent.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -87,6 +87,8 @@ std::uint64_t number(const std::string& text) {
   return std::strtoull(text.c_str(), nullptr, 0);
 }
 
+std::string capture_path(const char* name) { return std::string(WEFT_BINARY_DIR) + "/" + name + ".pcapng"; }
+
 class Tshark : public testing::Test {
  protected:
   void SetUp() override {

@@ -11,10 +11,6 @@ namespace weft::trace {
 // ./dev setup installs it.
 inline bool has_tshark() { return std::system("command -v tshark >/dev/null") == 0; }
 
-inline std::string capture_path(const char* name) {
-  return std::string(WEFT_BINARY_DIR) + "/" + name + ".pcapng";
-}
-
 // Its fields, a row per packet, "" where a packet has no such field. No rows when it failed.
 inline std::vector<std::vector<std::string>> dissect(const std::string& path,
                                                      const std::vector<std::string>& fields) {

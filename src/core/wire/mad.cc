@@ -191,9 +191,9 @@ struct Kind {
 };
 constexpr unsigned kBodyBytes = kMadBytes - kMadHeaderBytes;
 constexpr Kind kKinds[] = {
-    {CmKind::kReq, "REQ", 140},        {CmKind::kMra, "MRA", 10},          {CmKind::kRej, "REJ", 84},
-    {CmKind::kRep, "REP", 36},         {CmKind::kRtu, "RTU", 8},           {CmKind::kDreq, "DREQ", 12},
-    {CmKind::kDrep, "DREP", 8},        {CmKind::kSidrReq, "SIDR_REQ", 16}, {CmKind::kSidrRep, "SIDR_REP", 96},
+    {CmKind::kReq, "REQ", 140}, {CmKind::kMra, "MRA", 10},          {CmKind::kRej, "REJ", 84},
+    {CmKind::kRep, "REP", 36},  {CmKind::kRtu, "RTU", 8},           {CmKind::kDreq, "DREQ", 12},
+    {CmKind::kDrep, "DREP", 8}, {CmKind::kSidrReq, "SIDR_REQ", 16}, {CmKind::kSidrRep, "SIDR_REP", 96},
 };
 
 const Kind* find(std::uint64_t attribute) {
@@ -280,7 +280,8 @@ bool decode(std::span<const std::uint8_t> bytes, CmMessage& out, MadError& error
   if (bytes.size() != kMadBytes) return refuse(MadError::kLength, error);
   MadHeader h;
   header_rows(h, Reader{bytes.data()});
-  if (h.base_version != kBaseVersion || h.management_class != kClassCm) return refuse(MadError::kClass, error);
+  if (h.base_version != kBaseVersion || h.management_class != kClassCm)
+    return refuse(MadError::kClass, error);
   if (h.class_version != kVersionCm) return refuse(MadError::kClass, error);
   if (h.method != kMethodSend) return refuse(MadError::kMethod, error);
   if (find(h.attribute) == nullptr) return refuse(MadError::kMessage, error);
@@ -308,7 +309,8 @@ bool decode(std::span<const std::uint8_t> bytes, Capability& out, MadError& erro
   if (bytes.size() != kMadBytes) return refuse(MadError::kLength, error);
   MadHeader h;
   header_rows(h, Reader{bytes.data()});
-  if (h.base_version != kBaseVersion || h.management_class != kClassVendor) return refuse(MadError::kClass, error);
+  if (h.base_version != kBaseVersion || h.management_class != kClassVendor)
+    return refuse(MadError::kClass, error);
   if (h.class_version != kVersionVendor || load_be24(bytes.data() + 37) != kEceVendor)
     return refuse(MadError::kClass, error);
   if (h.method != kMethodGet && h.method != kMethodGetResponse) return refuse(MadError::kMethod, error);

@@ -1,5 +1,5 @@
-// Management datagrams: the messages of the connection manager and of capability discovery (wire-reference §3,
-// §5.8). All are 256 bytes in a UD SEND Only to queue pair 1.
+// Management datagrams: the messages of the connection manager and of capability discovery (wire-reference
+// §3, §5.8). All are 256 bytes in a UD SEND Only to queue pair 1.
 //
 //   0          24                                   256
 //   | header   | body of 232 bytes                  |
@@ -28,7 +28,7 @@ inline constexpr std::size_t kMadBytes = 256;
 inline constexpr std::size_t kMadHeaderBytes = 24;
 using Mad = std::array<std::uint8_t, kMadBytes>;
 
-inline constexpr Qpn kGeneralServices{1};               // the queue pair of all of these
+inline constexpr Qpn kGeneralServices{1};                  // the queue pair of all of these
 inline constexpr std::uint32_t kGeneralKey = 0x8001'0000;  // its Q_Key
 
 // The header of the packet that carries a MAD, and whether a received one may.
@@ -187,7 +187,9 @@ EceOptions decode_ece(std::uint32_t vendor_id, std::uint32_t options);
 // --- capability discovery: CAP_QUERY and CAP_REPLY (wire-reference §5.8) ---------------------------
 
 enum : std::uint8_t { kCapElideIcrc = 0x01 };  // Capability::flags
-constexpr std::uint16_t mode_bit(Mode m) { return static_cast<std::uint16_t>(1U << static_cast<unsigned>(m)); }
+constexpr std::uint16_t mode_bit(Mode m) {
+  return static_cast<std::uint16_t>(1U << static_cast<unsigned>(m));
+}
 
 struct Capability {
   bool reply = false;

@@ -14,7 +14,7 @@
 namespace weft::wire {
 namespace {
 
-constexpr CmKind kKinds[] = {CmKind::kReq, CmKind::kMra,  CmKind::kRej,     CmKind::kRep,    CmKind::kRtu,
+constexpr CmKind kKinds[] = {CmKind::kReq,  CmKind::kMra,  CmKind::kRej,     CmKind::kRep,    CmKind::kRtu,
                              CmKind::kDreq, CmKind::kDrep, CmKind::kSidrReq, CmKind::kSidrRep};
 
 Mad mad_of(const CmMessage& m) {
@@ -42,7 +42,7 @@ TEST(CmMessages, the_header_says_what_follows) {
   m.transaction = 0x0102030405060708;
   m.modifier = 0xA1A2A3A4;
   const Mad mad = mad_of(m);
-  const std::vector<std::uint8_t> want = {1, 7, 2, 3, 0, 0,    0, 0, 1, 2,    3,    4,
+  const std::vector<std::uint8_t> want = {1, 7, 2, 3, 0, 0,    0, 0, 1,    2,    3,    4,
                                           5, 6, 7, 8, 0, 0x16, 0, 0, 0xA1, 0xA2, 0xA3, 0xA4};
   EXPECT_EQ(std::vector<std::uint8_t>(mad.begin(), mad.begin() + 24), want);
 }
@@ -198,7 +198,8 @@ TEST(CmMessages, no_bit_belongs_to_two_fields) {
       MadError error{};
       ASSERT_TRUE(decode(one, m, error));
       const Mad again = mad_of(m);
-      const auto bits = std::count_if(again.begin() + kMadHeaderBytes, again.end(), [](std::uint8_t b) { return b != 0; });
+      const auto bits =
+          std::count_if(again.begin() + kMadHeaderBytes, again.end(), [](std::uint8_t b) { return b != 0; });
       ASSERT_LE(bits, 1) << cm_name(kind) << " bit " << bit;
       if (bits == 1) {
         ASSERT_EQ(again[kMadHeaderBytes + bit / 8], one[kMadHeaderBytes + bit / 8]);
@@ -238,7 +239,8 @@ TEST(CmMessages, what_is_no_cm_message_is_refused_for_its_reason) {
 
 TEST(AddressHeaders, are_the_36_bytes_of_the_reference) {
   std::vector<std::uint8_t> bytes(92, 0xEE);
-  AddressHeader h{.source_port = 0x1234, .source = Address::v4(10, 0, 0, 1), .destination = Address::v4(10, 0, 0, 2)};
+  AddressHeader h{
+      .source_port = 0x1234, .source = Address::v4(10, 0, 0, 1), .destination = Address::v4(10, 0, 0, 2)};
   write_address_header(h, bytes);
   EXPECT_EQ(bytes[0], 0);
   EXPECT_EQ(bytes[1], 0x40);
@@ -272,7 +274,8 @@ TEST(AddressHeaders, service_ids_name_port_space_and_port) {
 }
 
 TEST(EceWords, say_which_modes_are_offered_and_nothing_to_a_stranger) {
-  const EceOptions all{.irn = true, .srnic = true, .ecn_echo = true, .dctcp = true, .dcqcn = true, .window_log2 = 9};
+  const EceOptions all{
+      .irn = true, .srnic = true, .ecn_echo = true, .dctcp = true, .dcqcn = true, .window_log2 = 9};
   EXPECT_EQ(encode_ece(all), 0x0100'091FU);
   EXPECT_EQ(encode_ece({.irn = true}), 0x0100'0001U);
   EXPECT_EQ(encode_ece({.srnic = true}), 0x0100'0002U);
@@ -297,7 +300,8 @@ TEST(Capabilities, lie_where_the_reference_puts_them) {
   Mad mad;
   mad.fill(0xEE);
   encode(c, mad);
-  const std::vector<std::uint8_t> head = {1, 0x30, 1, 1, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 1, 0xFF, 0x10, 0, 0, 0, 0, 0, 0};
+  const std::vector<std::uint8_t> head = {1, 0x30, 1, 1, 0,    0,    0, 0, 5, 0, 0, 0,
+                                          0, 0,    0, 1, 0xFF, 0x10, 0, 0, 0, 0, 0, 0};
   EXPECT_EQ(std::vector<std::uint8_t>(mad.begin(), mad.begin() + 24), head);
   EXPECT_TRUE(std::all_of(mad.begin() + 24, mad.begin() + 37, [](std::uint8_t b) { return b == 0; }));
   EXPECT_EQ(load_be24(mad.data() + 37), 0x025253U);
@@ -335,8 +339,12 @@ TEST(Capabilities, of_another_vendor_or_attribute_are_not_ours) {
     EXPECT_FALSE(decode(mad, c, error));
     return error;
   };
-  for (const auto& [at, error] : {std::pair{0, MadError::kClass}, {1, MadError::kClass}, {2, MadError::kClass},
-                                  {3, MadError::kMethod}, {16, MadError::kMessage}, {38, MadError::kClass}}) {
+  for (const auto& [at, error] : {std::pair{0, MadError::kClass},
+                                  {1, MadError::kClass},
+                                  {2, MadError::kClass},
+                                  {3, MadError::kMethod},
+                                  {16, MadError::kMessage},
+                                  {38, MadError::kClass}}) {
     Mad bad = good;
     bad[static_cast<std::size_t>(at)] ^= 0x40U;
     EXPECT_EQ(why(bad), error) << at;
