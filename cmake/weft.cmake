@@ -39,7 +39,9 @@ if(WEFT_MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
 endif()
 find_program(WEFT_CCACHE ccache)
 if(WEFT_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${WEFT_CCACHE})
+  # Relative to the root, so that several checkouts share what was compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+                                  ${WEFT_CCACHE})
 endif()
 
 if(WEFT_TESTS)
