@@ -78,7 +78,8 @@ void HalfConnection::new_request(const wire::Header& h, std::uint32_t payload, T
   const std::uint32_t mtu = requester_.mtu;
   if (s.una == s.max) {
     s.progress = now;
-    progressed(now);
+    // New requests do not make up for an unanswered READ.
+    if (reads_.empty() || confirmed_ >= reads_.back().first + reads_.back().packets) progressed(now);
   }
   const std::uint32_t cap = selective() ? requester_.bdp_cap : requester_.roce_window;
   if (cap != 0 && s.max - s.una >= cap)
