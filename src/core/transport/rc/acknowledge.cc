@@ -261,8 +261,11 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
   if (h.syndrome > wire::kSyndromeNakSequence && e.tx_selective(q) && to < s.una) {
     // irn: the READ's request was acknowledged long ago, now answering it failed.
     const ColdQueuePair& c = e.cold(q);
-    if (c.issued_head != c.issued_tail)
-      on_error_nak(e, q, h.syndrome, c.issued[c.issued_head & c.issued_mask].slot, now);
+    for (std::uint8_t i = c.issued_head; i != c.issued_tail; ++i) {
+      const ReadIssued& r = c.issued[i & c.issued_mask];
+      if (r.request == to) return on_error_nak(e, q, h.syndrome, r.slot, now);
+    }
+    e.counters.add(Counter::drop_stale);
     return;
   }
   if (to < s.una && overtaken_nack(s, h, report)) {

@@ -113,6 +113,24 @@ TEST(RepairTest, AReadThatFailsHereWaitsForAnEarlierOnesAnswer) {
   EXPECT_EQ(statuses(w.a), (Statuses{WcStatus::kSuccess, WcStatus::kLocalProtection}));
 }
 
+TEST(RepairTest, ARefusalOfAReadNamesTheReadItMeans) {
+  Hand w(wire::Mode::kIrn);
+  const MrInfo other = w.b.region(4096, kLocalWrite | kRemoteRead);
+  w.post(w.request(WrOpcode::kRead, 0, 8, 0));
+  SendWr refused = w.request(WrOpcode::kRead, 8, 8, 0);
+  refused.rkey = other.rkey;
+  w.post(refused);
+  const Frames asked = w.from(w.a);
+  ASSERT_EQ(asked.size(), 2U);
+  w.to(w.b, asked);
+  ASSERT_TRUE(w.b.device.deregister_mr(other.rkey));  // the request was in order, the answer is not
+  const Frames sent = w.from(w.b);
+  ASSERT_EQ(sent.back().packet.header.syndrome, wire::kSyndromeNakAccess);
+  // The first answer comes last.
+  for (auto f = sent.rbegin(); f != sent.rend(); ++f) w.to(w.a, {*f});
+  EXPECT_EQ(statuses(w.a), (Statuses{WcStatus::kSuccess, WcStatus::kRemoteAccess}));
+}
+
 // --- irn: a responder whose requester does not acknowledge ---
 
 TEST(RepairTest, AResponderWithoutARequesterKeepsNoCredit) {
