@@ -119,9 +119,7 @@ void Engine::wait_for_path(QueuePair& q) {
 }
 
 void Engine::wake_path(Path& path) {
-  // A good part of a burst, so that nobody is called for every packet; of a small credit, a part of that.
-  const std::uint64_t enough = std::min<std::uint64_t>(config.burst_bytes, path.cap) / 4;
-  while (path.waiting_head != UINT32_MAX && path.called == UINT32_MAX && path.admits(enough)) {
+  while (path.waiting_head != UINT32_MAX && path.called == UINT32_MAX) {
     const std::uint32_t index = path.waiting_head;
     QueuePair& q = qp(index);
     const PathNeed need = std::max(rc_requests_need(*this, q), rc_responses_need(*this, q));

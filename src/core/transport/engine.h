@@ -155,6 +155,11 @@ struct Engine {
   bool in_turn(const QueuePair& q, const Path& path) const {
     return path.waiting_head == UINT32_MAX || path.called == index_of(q);
   }
+  // Bytes worth a turn: a good part of a burst, so that nobody is called for every packet; of a small credit,
+  // a part of that.
+  bool worth_a_turn(const Path& path) const {
+    return path.admits(std::min<std::uint64_t>(config.burst_bytes, path.cap) / 4);
+  }
   // Its turn is over, or it will not have one.
   void end_turn(const QueuePair& q) {
     Path& path = path_of(q);

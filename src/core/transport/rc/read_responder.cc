@@ -100,7 +100,8 @@ PathNeed rc_responses_need(Engine& e, QueuePair& q) {
   CHECK(r != nullptr);
   const std::uint64_t left = r->length - std::min<std::uint64_t>(r->length, (s.nxt - r->first) * q.mtu);
   const std::uint64_t cost = std::min<std::uint64_t>(q.mtu, left) + e.config.path_overhead.n;
-  return e.path_of(q).admits(cost) ? PathNeed::kEnough : PathNeed::kTooLittle;
+  const Path& path = e.path_of(q);
+  return path.admits(cost) && e.worth_a_turn(path) ? PathNeed::kEnough : PathNeed::kTooLittle;
 }
 
 wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {

@@ -262,6 +262,27 @@ TEST(RepairTest, NobodyOvertakesThePathsLine) {
   EXPECT_TRUE(had_its_turn);
 }
 
+// A READ waits for READ credit only, even if what was sent behind it has used up the other.
+TEST(RepairTest, AReadGoesOutAgainThoughWhatIsBehindItHoldsTheCredit) {
+  DeviceConfig narrow;
+  narrow.path_credit = Bytes{2500};
+  Hand w(wire::Mode::kRoce, narrow);
+  w.post(w.request(WrOpcode::kSend, 0, 8, 0));
+  w.post(w.request(WrOpcode::kRead, 0, 600, 0));
+  w.post(w.request(WrOpcode::kWrite, 0, 20'000, 0));
+  const Frames sent = w.from(w.a);
+  // Another queue pair has asked for more than the credit.
+  const Qpn other = w.a.create();
+  w.connect(other, w.b.create());
+  ASSERT_TRUE(w.a.device.post_send(other, w.request(WrOpcode::kRead, 0, 2400, 0), w.now));
+  w.to(w.b, sent);
+  w.to(w.a, w.from(w.b));  // not ready: back to the SEND
+  ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 0, 64, 7)));
+  w.play();
+  EXPECT_EQ(statuses(w.a), Statuses(4, WcStatus::kSuccess));
+  EXPECT_EQ(w.a.device.counters().get(Counter::timeout_high), 0U);
+}
+
 // What a dead connection has in flight must not stop those that share its path, even if it is much of a small
 // credit.
 TEST(RepairTest, ASmallRestOfCreditIsUsed) {

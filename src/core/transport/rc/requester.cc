@@ -366,10 +366,11 @@ PathNeed rc_requests_need(Engine& e, QueuePair& q) {
   if (q.sq_send == q.sq_tail || s.nxt - s.una >= window(e, q)) return PathNeed::kNone;
   Path& path = e.path_of(q);
   const std::uint32_t called = std::exchange(path.called, e.index_of(q));
-  const Gate g = gate(e, q, e.send_wqe(e.cold(q), q.sq_send), q.send_offset, s.nxt == s.max);
+  const SendWqe& w = e.send_wqe(e.cold(q), q.sq_send);
+  const Gate g = gate(e, q, w, q.send_offset, s.nxt == s.max);
   path.called = called;
   if (g == Gate::kShut) return PathNeed::kNone;
-  return g == Gate::kOpen ? PathNeed::kEnough : PathNeed::kTooLittle;
+  return g == Gate::kOpen && (is_read(w) || e.worth_a_turn(path)) ? PathNeed::kEnough : PathNeed::kTooLittle;
 }
 
 wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
