@@ -419,6 +419,14 @@ Time World::next_wake(const Application& app) const {
   return at;
 }
 
+// Twice: a request may complete, or fail, when it is its turn to be sent, and no later event may come.
+void World::act(Application& app) {
+  for (int turn = 0; turn < 2; ++turn) {
+    app.act(*this, now_);
+    for (std::uint32_t i = 0; i < hosts_.size(); ++i) pump(i);
+  }
+}
+
 bool World::step(Application& app) {
   const Time at = next_wake(app);
   if (at == kNever) return false;
@@ -433,11 +441,7 @@ bool World::step(Application& app) {
       return false;
     }
   }
-  // Twice: a request may complete, or fail, when it is its turn to be sent, and no later event may come.
-  for (int turn = 0; turn < 2; ++turn) {
-    app.act(*this, now_);
-    for (std::uint32_t i = 0; i < hosts_.size(); ++i) pump(i);
-  }
+  act(app);
   for (auto& h : hosts_) h->device.check_invariants();
   return true;
 }
@@ -455,8 +459,7 @@ Duration World::farewell_bound() const {
 }
 
 void World::run(Application& app) {
-  app.act(*this, now_);
-  for (std::uint32_t i = 0; i < hosts_.size(); ++i) pump(i);
+  act(app);
   // Once nobody waits, whatever is still under way must die down within a bound, too.
   const Duration farewell = farewell_bound();
   Time quiet_since = kNever;

@@ -149,6 +149,7 @@ class World {
   };
 
   Time next_wake(const Application& app) const;
+  void act(Application& app);
   void arrivals();
   void deliver(std::uint32_t to, std::vector<std::unique_ptr<Flight>>& batch);
   bool sound(Flight& flight);
