@@ -45,6 +45,8 @@ struct QpFacts {
   std::uint32_t reads_kept = 0;
   bool ack_coalesce = false;
   bool path_bounded = false;   // either end caps what it has in flight to the other, all queue pairs together
+  Duration cnp_interval = microseconds(50);  // as notification point
+  Duration slowest_turn{};     // a controller's lowest rate lets it send after this long at the latest
   bool network_loses = false;  // RETRY_EXC may happen without anybody's fault
 };
 

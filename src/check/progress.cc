@@ -4,10 +4,18 @@
 
 namespace weft::check {
 
+namespace {
+// Turns that a queue pair may wait for its rate while nothing else happens: requests and responses take
+// turns, and between two charges there are at most a few retransmissions of the oldest packet (each doubles
+// the time to the next).
+constexpr std::int64_t kTurns = 64;
+}  // namespace
+
 void Progress::connected(const QpFacts& facts) {
   if (facts.timeout == 0) return;
   const std::int64_t charges = facts.retry_count + 1;
-  patience_ = std::max(patience_, verbs_timeout(facts.timeout) * charges + facts.peer_rnr_delay);
+  patience_ = std::max(
+      patience_, verbs_timeout(facts.timeout) * charges + facts.peer_rnr_delay + facts.slowest_turn * kTurns);
 }
 
 bool Progress::waiting(Time now) {

@@ -4,9 +4,10 @@
 // whose request goes unanswered is charged at the latest after one verbs time-out, and fails once it has
 // been charged more often than retry_cnt; an RNR delay puts this off once. So, whatever the network does:
 //
-//   bound = max over queue pairs of [ (retry_cnt + 1) x timeout + RNR delay ] + transit
+//   bound = max over queue pairs of [ (retry_cnt + 1) x timeout + RNR delay + 64 turns ] + transit
 //
-// where transit is a round trip with every delay that the network can add, plus the time the slowest
+// where a turn is what a controller's lowest rate may keep a packet from leaving (nothing without one), and
+// transit is a round trip with every delay that the network can add, plus the time the slowest
 // part of it needs for everything that may be under way. No probability enters. A queue pair whose
 // time-out is zero ("never") has no bound, and a world with one must not lose packets.
 #pragma once

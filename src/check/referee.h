@@ -57,7 +57,10 @@ class Referee {
   void sent(HostId from, HostId to, const wire::Header& h, std::uint32_t payload, Time now) {
     wire_.sent(from, to, h, payload, now);
   }
-  void arrived(HostId at, const wire::Header& h, Time now) { wire_.arrived(at, h, now); }
+  // `marked`: by the network, for congestion.
+  void arrived(HostId at, const wire::Header& h, Time now, bool marked = false) {
+    wire_.arrived(at, h, now, marked);
+  }
   void placed(const Placed& p, const wire::Header& h, std::span<const std::uint8_t> bytes, Time now);
 
   // Somebody waits at this time; false when they have waited too long.

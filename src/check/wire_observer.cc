@@ -1,5 +1,7 @@
 #include "check/wire_observer.h"
 
+#include <algorithm>
+
 namespace weft::check {
 
 void WireObserver::connected(const QpFacts& a, const QpFacts& b) {
@@ -7,6 +9,7 @@ void WireObserver::connected(const QpFacts& a, const QpFacts& b) {
   by_requester_[b.self] = std::make_unique<HalfConnection>(b, a, report_);
   peer_[a.self] = b.self;
   peer_[b.self] = a.self;
+  for (const QpFacts* f : {&a, &b}) congestion_[f->self] = Congestion{f->cnp_interval};
 }
 
 WireObserver::Role WireObserver::role(std::uint8_t opcode) {
@@ -32,6 +35,10 @@ HalfConnection* WireObserver::half(End destination, Role role) const {
 
 void WireObserver::sent(HostId from, HostId to, const wire::Header& h, std::uint32_t payload, Time now) {
   const End destination{to, h.dest_qp};
+  if (const auto peer = peer_.find(destination); peer != peer_.end() && peer->second.host == from) {
+    congestion_sent(peer->second, h, now);
+    if (h.opcode == wire::kCnp) return;
+  }
   const Role r = role(h.opcode);
   HalfConnection* c = half(destination, r);
   if (c == nullptr || r == Role::kOther || peer_.at(destination).host != from) {
@@ -52,7 +59,29 @@ void WireObserver::sent(HostId from, HostId to, const wire::Header& h, std::uint
   }
 }
 
-void WireObserver::arrived(HostId at, const wire::Header& h, Time now) {
+void WireObserver::congestion_sent(End from, const wire::Header& h, Time now) {
+  Congestion& c = congestion_[from];
+  if (h.opcode == wire::kCnp) {
+    ++c.cnps;
+    // The first at the first mark, the others an interval apart; a busy transmitter only makes them later.
+    const std::int64_t most = c.marks == 0 ? 0 : 1 + (now - c.first).ps / c.interval.ps;
+    if (static_cast<std::int64_t>(c.cnps) > most)
+      report_.add(now, "CNP", "host %u qp 0x%x sends CNP number %llu, %lld are allowed", from.host.v,
+                  from.qpn.v, static_cast<unsigned long long>(c.cnps), static_cast<long long>(most));
+    return;
+  }
+  const bool acknowledges = h.opcode == wire::kAcknowledge || h.opcode == wire::kReadAcknowledge;
+  if (!acknowledges || ((h.bits & wire::kBecn) == 0 && (h.ext_flags & wire::kCeEcho) == 0)) return;
+  if (++c.echoes > c.marks)
+    report_.add(now, "ECN", "host %u qp 0x%x echoes %llu marks of %llu", from.host.v, from.qpn.v,
+                static_cast<unsigned long long>(c.echoes), static_cast<unsigned long long>(c.marks));
+}
+
+void WireObserver::arrived(HostId at, const wire::Header& h, Time now, bool marked) {
+  if (const auto c = congestion_.find({at, h.dest_qp}); marked && c != congestion_.end()) {
+    ++c->second.marks;
+    c->second.first = std::min(c->second.first, now);
+  }
   const Role r = role(h.opcode);
   HalfConnection* c = half({at, h.dest_qp}, r);
   if (c == nullptr) return;

@@ -20,7 +20,7 @@ class WireObserver {
   // Both ends are known: the two half connections begin.
   void connected(const QpFacts& a, const QpFacts& b);
   void sent(HostId from, HostId to, const wire::Header& h, std::uint32_t payload, Time now);
-  void arrived(HostId at, const wire::Header& h, Time now);
+  void arrived(HostId at, const wire::Header& h, Time now, bool marked);
   void placed(const Placed& p, const wire::Header& h, Time now);
   void requester_failed(End requester, Time now);
   Silence silence(End requester) const;
@@ -33,7 +33,19 @@ class WireObserver {
   // The half connection that a packet to this queue pair belongs to.
   HalfConnection* half(End destination, Role role) const;
 
+  // wire-reference §6.2, §6.4: who was told of congestion by the network tells the sender, and nobody else
+  // does.
+  struct Congestion {
+    Duration interval{};
+    std::uint64_t marks = 0;   // marked packets that arrived here
+    std::uint64_t echoes = 0;  // acknowledgements that said so
+    std::uint64_t cnps = 0;
+    Time first = kNever;  // mark
+  };
+  void congestion_sent(End from, const wire::Header& h, Time now);
+
   Report& report_;
+  std::map<End, Congestion> congestion_;
   std::map<End, std::unique_ptr<HalfConnection>> by_requester_;
   std::map<End, End> peer_;
 };

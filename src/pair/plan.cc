@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/transport/cc/controller.h"
+
 namespace weft::pair {
 namespace {
 
@@ -219,6 +221,20 @@ Bytes door_bound(const Plan& p) {
   return Bytes{bound};
 }
 
+// Half of the worlds have controllers, and a network that marks. Drawn apart: the other half, and the rest of
+// each world, is what it would be without.
+void plan_congestion(Prng r, Plan& p) {
+  if (one_in(r, 2)) return;
+  if (!one_in(r, 3)) p.world.network.mark = between(r, 1'000, 300'000);
+  for (DeviceConfig& d : p.world.hosts) {
+    if (one_in(r, 2)) d.line_rate = gigabits(between(r, 1, 100));
+    if (one_in(r, 2)) d.pacing_quantum = some(r, Duration{}, microseconds(40));
+  }
+  for (ConnectionPlan& c : p.connections) {
+    for (EndConfig& e : c.end) e.controller = static_cast<std::uint8_t>(r.below(controllers().size()));
+  }
+}
+
 }  // namespace
 
 Plan plan_world(std::uint64_t seed) {
@@ -271,6 +287,7 @@ Plan plan_world(std::uint64_t seed) {
     }
     if (lossless) p.door_bound = door_bound(p);
   }
+  plan_congestion(Prng(seed).fork(0x70616365), p);
   return p;
 }
 

@@ -97,6 +97,7 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     CHECK(path.has_value());
     QpAttr attr;
     attr.mode = e.mode;
+    attr.controller = e.controller;
     attr.mtu = mtu;
     attr.rq_psn = other.psn;
     attr.sq_psn = e.psn;
@@ -142,6 +143,9 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     f.reads_kept = std::bit_ceil(std::uint32_t{e.max_dest_rd_atomic});
     f.peer_rnr_delay = check::rnr_delay(other.min_rnr_timer);
     f.bdp_cap = dc.bdp_cap;
+    f.cnp_interval = controllers()[e.controller]->cnp_interval;
+    // No controller goes below 100 Mb/s, nor below the line.
+    if (e.controller != 0) f.slowest_turn = std::min(dc.line_rate, megabits(100)).time_for(Bytes{4096 + 256});
     f.roce_window = dc.roce_window;
     f.selective_rto = std::min(dc.rto_low, dc.rto_high);
     // A queue pair holds at most four blocks: two directions, sending and receiving.
@@ -254,6 +258,7 @@ void World::launch(std::uint32_t from, std::uint32_t to, const wire::Header& h,
     f->from = from;
     f->forged = false;
     f->corrupt = v.corrupt && copy == 0;
+    f->marked = v.mark;
     f->source = host(from).address();
     if (config_.serialise) {
       f->datagram = to_datagram(f->source, host(to).address(), h, payload);
@@ -357,9 +362,10 @@ void World::deliver(std::uint32_t to, std::vector<std::unique_ptr<Flight>>& batc
     p.header = f->header;
     p.source = f->source;
     p.payload = static_cast<std::uint32_t>(f->payload.size());
+    p.tos = f->marked ? wire::kEcnCe : std::uint8_t{0};
     packets.push_back(p);
     payloads.push_back(std::move(f->payload));
-    if (!f->forged) referee_.arrived(host(to).id(), f->header, now_);
+    if (!f->forged) referee_.arrived(host(to).id(), f->header, now_, f->marked);
   }
   batch.clear();
   if (packets.empty()) return;

@@ -61,6 +61,7 @@ struct EndConfig {
   std::uint8_t retry_count = 7;
   std::uint8_t rnr_retry = 7;
   std::uint8_t min_rnr_timer = 1;
+  std::uint8_t controller = 0;  // row of controllers()
 };
 
 class World;
@@ -125,6 +126,7 @@ class World {
     std::uint32_t from;
     bool forged;
     bool corrupt;
+    bool marked = false;   // by the network, for congestion
     bool at_door = false;  // arrived, waits to be taken in
     wire::Address source;
     wire::Header header;

@@ -27,6 +27,7 @@ class VirtualWire final : public live::Wire {
     facts_.mtu = 9000;
     impair::ImpairConfig c;
     c.loss = plan.loss;
+    c.mark = plan.mark;
     // What this end receives left through the other one's link.
     impairment_ = impair::Impairment(c, Prng(seed).fork(1 - host));
   }
@@ -37,8 +38,10 @@ class VirtualWire final : public live::Wire {
     while (!inbox.empty() && inbox.front().due <= now) {
       frame_ = std::move(inbox.front().bytes);
       inbox.pop_front();
-      if (impairment_.decide().copies == 0) continue;
+      const impair::Verdict v = impairment_.decide();
+      if (v.copies == 0) continue;
       train_ = {};
+      train_.tos = v.mark ? wire::kEcnCe : std::uint8_t{0};
       train_.data = frame_.data();
       train_.bytes = train_.frame_size = static_cast<std::uint32_t>(frame_.size());
       train_.source = peer->facts_.address;

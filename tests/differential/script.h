@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/prng.h"
+#include "core/transport/cc/controller.h"
 #include "core/transport/device.h"
 
 namespace weft::differential {
@@ -36,6 +37,7 @@ struct Plan {
   wire::Mode mode{};
   std::uint32_t mtu = 1024;
   std::uint32_t loss = 0;  // millionths, each direction
+  std::uint32_t mark = 0;  // for congestion, the same
   std::array<DeviceConfig, 2> devices;
   std::array<std::vector<Message>, 2> messages;
 };
@@ -63,6 +65,17 @@ inline Plan make_plan(std::uint64_t seed, wire::Mode mode) {
   p.devices = {d, d};
   p.devices[1].rto_low += picoseconds(70);
   p.devices[1].rto_high += picoseconds(1100);
+  // Two plans of three have controllers: windows, rates and CNPs must be the same in both worlds, too.
+  Prng c = Prng(seed).fork(1);
+  if (c.below(3) != 0) {
+    p.mark = static_cast<std::uint32_t>(c.below(4) == 0 ? 0 : c.between(10'000, 400'000));
+    for (DeviceConfig& each : p.devices) {
+      each.controller = static_cast<std::uint8_t>(c.below(controllers().size()));
+      each.line_rate = Rate{c.between(1'000'000'000, 100'000'000'000)};
+      each.pacing_quantum =
+          c.below(2) == 0 ? Duration{} : microseconds(static_cast<std::int64_t>(c.below(20)));
+    }
+  }
   constexpr WrOpcode kOps[] = {WrOpcode::kWrite,   WrOpcode::kWriteImm, WrOpcode::kSend,
                                WrOpcode::kSendImm, WrOpcode::kRead,     WrOpcode::kCompareSwap,
                                WrOpcode::kFetchAdd};

@@ -37,6 +37,7 @@ void run_simulated(const Plan& plan, std::uint64_t seed, Script& script) {
   sim::PortConfig link;
   link.delay = kDelay;
   link.impair.loss = plan.loss;
+  link.impair.mark = plan.mark;
   sim::Port out0(fabric, link, Prng(seed).fork(0));
   sim::Port out1(fabric, link, Prng(seed).fork(1));
   sim::IdealNic nic0(fabric, {0}, plan.devices[0], out0, sim::Framing::kWire, &watcher,

@@ -73,6 +73,11 @@ struct Rate {
   // it does not fit.
   constexpr Duration time_for(Bytes b) const {
     if (bps == 0) return {};
+    constexpr std::uint64_t kPerByte = 8 * 1'000'000'000'000ULL;  // bits in 10^-12
+    if (b.n < 1'000'000) {                                        // the sum below still fits 64 bits
+      const std::uint64_t scaled = b.n * kPerByte;
+      return {static_cast<std::int64_t>(scaled / bps + (scaled % bps != 0 ? 1U : 0U))};
+    }
     __extension__ using Wide = unsigned __int128;
     const Wide bits = static_cast<Wide>(b.n) * 8U * 1'000'000'000'000ULL;
     const Wide ps = (bits + bps - 1U) / bps;

@@ -28,6 +28,7 @@ Result<void> ImpairConfig::validate() const {
   if (auto r = check_probability("duplicate", duplicate); !r) return r;
   if (auto r = check_probability("reorder", reorder); !r) return r;
   if (auto r = check_probability("corrupt", corrupt); !r) return r;
+  if (auto r = check_probability("mark", mark); !r) return r;
   if (auto r = check_duration("delay", delay); !r) return r;
   if (auto r = check_duration("jitter", jitter); !r) return r;
   if (auto r = check_duration("reorder_by", reorder_by); !r) return r;
@@ -61,6 +62,7 @@ Verdict Impairment::decide_slowly() {
       v.corrupt = true;
       v.corrupt_draw = static_cast<std::uint32_t>(prng_.next() >> 32U);
     }
+    v.mark = config_.mark != 0 && prng_.chance(config_.mark);
   }
   for (; next_step_ < script_.size() && script_[next_step_].packet == packet_; ++next_step_) {
     const ScriptStep& step = script_[next_step_];

@@ -1,4 +1,4 @@
-// What a bad network does to a packet: drop, duplicate, delay, reorder, corrupt. Only the decision;
+// What a bad network does to a packet: drop, duplicate, delay, reorder, corrupt, mark. Only the decision;
 // whoever moves packets (the simulator's links, the live wires, the pair harness) carries it out:
 //
 //   const Verdict v = impairment.decide();
@@ -34,17 +34,21 @@ struct ImpairConfig {
   std::uint32_t duplicate = 0;
   std::uint32_t reorder = 0;  // this packet is held back by `reorder_by`
   std::uint32_t corrupt = 0;  // one bit of this packet flips
+  std::uint32_t mark = 0;     // the packet arrives with a congestion mark (ECN CE)
   Duration delay{};           // every packet
   Duration jitter{};          // every packet, uniform in [0, jitter]
   Duration reorder_by{};      // must not be zero when `reorder` is not
 
   Result<void> validate() const;
-  bool clean() const { return loss == 0 && duplicate == 0 && reorder == 0 && corrupt == 0 && jitter.ps == 0; }
+  bool clean() const {
+    return loss == 0 && duplicate == 0 && reorder == 0 && corrupt == 0 && mark == 0 && jitter.ps == 0;
+  }
 };
 
 struct Verdict {
   std::uint8_t copies = 1;  // 0 dropped, 1, 2 duplicated
   bool corrupt = false;
+  bool mark = false;
   std::uint32_t corrupt_draw = 0;  // which bit, modulo the size
   Duration delay{};                // of the first copy, ImpairConfig::delay included
   Duration duplicate_delay{};      // of the second

@@ -44,6 +44,12 @@ struct DeviceConfig {
   bool ack_coalesce = false;    // in-order packets of one batch share an ACK (DESIGN §4.3, ACK policy)
   std::uint32_t ack_every = 1;  // roce: AckReq on every n-th packet of a long message, and on its last
 
+  // --- congestion control and scheduling ---
+  std::uint8_t controller = 0;     // row of controllers() for queue pairs that name none
+  Rate line_rate = gigabits(100);  // of the port: where controllers start, and what they never exceed
+  Duration pacing_quantum{};  // how much a paced queue pair sends at once, as time at its rate; 0: one packet
+  bool send_cnp = true;       // answer congestion marks with CNPs (the notification point of DCQCN)
+
   // --- sending ---
   std::uint32_t burst_packets = 64;   // per turn; also the size of the scratch burst
   std::uint32_t burst_bytes = 65000;  // payload and headers of one burst: what one GSO send can carry

@@ -39,6 +39,11 @@ namespace weft {
   X(timeout_high, "other retransmission time-outs")                                     \
   X(timeout_read, "READ requests sent again after their responses stayed away")         \
   X(retries_charged, "verbs time-outs without progress")                                \
+  X(rx_marked, "packets that the network marked for congestion")                        \
+  X(rx_echo, "acknowledgements that echo a congestion mark")                            \
+  X(tx_cnp, "congestion notification packets sent")                                     \
+  X(rx_cnp, "congestion notification packets received")                                 \
+  X(paced, "turns put off by a controller's rate")                                      \
   X(path_blocked, "turns ended for lack of path credit")                                \
   X(cq_overflow, "completions lost to a full completion queue")
 

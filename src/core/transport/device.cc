@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 
 namespace weft {
@@ -247,13 +248,19 @@ bool Device::poll_event(Event& out) {
   return true;
 }
 
-Qpn Device::pick(Time) {
+Qpn Device::pick(Time now) {
   Engine& e = *engine_;
+  while (e.pacing.next() <= now) pacing_release(e);
   while (!e.ready_queue.empty()) {
     const std::uint32_t index = e.ready_queue.pop();
     e.prefetch_ready();
     QueuePair& q = e.qp(index);
-    if (q.has(kInUse) && e.can_send(q)) return q.qpn;
+    if (q.has(kInUse) && e.can_send(q)) {
+      if (!controlled(q) || q.next_send <= now) return q.qpn;
+      pacing_wait(e, q, now);
+      e.wake_path(e.path_of(q));  // credit that it was called for is for others meanwhile
+      continue;
+    }
     q.clear(kQueued);  // destroyed, failed or satisfied since it was queued
     if (q.has(kInUse) && q.receives()) e.end_turn(q);
   }
@@ -267,7 +274,7 @@ void Device::put_back(Qpn qpn) {
 
 bool Device::is_ready(Qpn qpn) const {
   QueuePair* q = const_cast<Engine&>(*engine_).find(qpn);
-  return q != nullptr && engine_->can_send(*q);
+  return q != nullptr && engine_->can_send(*q) && !engine_->pacing.contains(engine_->index_of(*q));
 }
 
 wire::Burst Device::transmit(Qpn qpn, Time now, Budget budget) {
@@ -279,6 +286,10 @@ wire::Burst Device::transmit(Qpn qpn, Time now, Budget budget) {
   wire::Burst burst;
   if (q.receives()) {
     budget.bytes = std::min(budget.bytes, e.config.burst_bytes);
+    if (controlled(q)) {
+      pacing_leave(e, q);  // a NIC model chose it before its time
+      budget = congestion_budget(e, q, now, budget);
+    }
     // Responses and requests of one queue pair take turns.
     q.rx_flags ^= kResponsesFirst;
     const bool responses_first = (q.rx_flags & kResponsesFirst) != 0;
@@ -286,6 +297,7 @@ wire::Burst Device::transmit(Qpn qpn, Time now, Budget budget) {
     if (burst.empty() && rc_requests_sendable(e, q)) burst = rc_send_requests(e, q, now, budget);
     if (burst.empty() && !responses_first && rc_responses_sendable(e, q))
       burst = rc_send_responses(e, q, now, budget);
+    if (controlled(q)) congestion_sent(e, q, now, burst);
     e.make_ready(q);
     e.end_turn(q);
   }
@@ -334,17 +346,22 @@ void Device::acknowledge_again(Qpn qpn) {
   if (q != nullptr && q->receives() && q->rx_mode != kUnpinned) rc_repeat_ack(*engine_, *q);
 }
 
-Time Device::next_deadline() const { return engine_->deadlines.next(); }
+Time Device::next_deadline() const { return std::min(engine_->deadlines.next(), engine_->pacing.next()); }
 
 Qpn Device::peek_timer(Time now) const {
   const Engine& e = *engine_;
-  if (e.deadlines.next() > now) return kNoQpn;
-  return const_cast<Engine&>(e).qp(e.deadlines.top()).qpn;
+  if (next_deadline() > now) return kNoQpn;
+  const Deadlines& first = e.pacing.next() <= e.deadlines.next() ? e.pacing : e.deadlines;
+  return const_cast<Engine&>(e).qp(first.top()).qpn;
 }
 
 bool Device::fire_timer(Time now) {
   Engine& e = *engine_;
-  if (e.deadlines.next() > now) return false;
+  if (next_deadline() > now) return false;
+  if (e.pacing.next() <= e.deadlines.next()) {
+    pacing_release(e);
+    return true;
+  }
   const std::uint32_t index = e.deadlines.top();
   e.deadlines.remove(index);
   QueuePair& q = e.qp(index);

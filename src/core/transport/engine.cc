@@ -25,6 +25,10 @@ Result<void> DeviceConfig::validate() const {
     return fail("irn_recovery must be a scheme of mode irn");
   if (rto_low.ps <= 0 || rto_high < rto_low)
     return fail("rto_low must be positive and no larger than rto_high");
+  if (controller >= controllers().size()) return fail("controller must be a row of the table of controllers");
+  if (line_rate.bps < 1'000'000) return fail("line_rate must be at least 1 Mb/s");
+  if (pacing_quantum.ps < 0 || pacing_quantum > milliseconds(10))
+    return fail("pacing_quantum must be between 0 and 10 ms");
   if (max_mr == 0 || max_mr > (1U << 24U)) return fail("max_mr must be between 1 and 2^24");
   return {};
 }
@@ -36,6 +40,7 @@ Engine::Engine(const DeviceConfig& c)
       pool(c.loss_blocks, c.window_packets),
       ready_queue(std::bit_ceil(c.max_qp)),
       deadlines(c.max_qp),
+      pacing(c.max_qp),
       control(c.control_ring),
       events(std::bit_ceil(c.max_cq * 2 + c.max_qp * 4 + c.max_srq)),
       burst_packets(c.burst_packets),

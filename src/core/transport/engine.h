@@ -10,6 +10,8 @@
 //   rc/local.cc           requests that send nothing: memory windows
 //   rc/timers.cc          time-outs
 //   rc/failure.cc         error states and flushing
+//
+//   congestion.h          between queue pairs and controllers: samples, window, pacing, marks and CNPs
 #pragma once
 #include <memory>
 #include <vector>
@@ -84,6 +86,7 @@ struct Engine {
   // --- queues ---
   ReadyQueue ready_queue;
   Deadlines deadlines;
+  Deadlines pacing;                   // queue pairs that wait for their rate; each is marked kQueued
   std::vector<ControlEntry> control;  // ring
   std::uint32_t control_head = 0;
   std::uint32_t control_tail = 0;
@@ -187,6 +190,7 @@ void rc_nak(Engine& e, QueuePair& q,
             std::uint8_t syndrome);  // RNR, sequence and error NAKs at the expected number
 void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome,
                  Seq request);  // a READ being answered failed
+void rc_push_cnp(Engine& e, QueuePair& q);
 void rc_repeat_ack(Engine& e, QueuePair& q);
 void rc_withdraw_acks(Engine& e, QueuePair& q,
                       Seq from);  // roce: responses from here on did not leave after all
@@ -199,8 +203,8 @@ void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time
 // Everything before `to` is acknowledged, as far as no unanswered READ stands in the way (roce).
 // Returns false when one does: its response is missing.
 bool rc_acknowledge(Engine& e, QueuePair& q, Seq to, Time now);
-// Moves una to `to` unconditionally.
-void rc_advance(Engine& e, QueuePair& q, Seq to, Time now);
+// Moves una to `to` unconditionally. `ours`: the numbers are of packets that we sent, not of READ responses.
+void rc_advance(Engine& e, QueuePair& q, Seq to, Time now, bool ours = true);
 void rc_complete_requests(Engine& e, QueuePair& q, Time now);
 void rc_reads_progress(Engine& e, QueuePair& q, Seq reached,
                        Time now);  // issued READs whose responses are all here

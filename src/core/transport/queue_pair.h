@@ -45,6 +45,10 @@ enum : std::uint8_t {      // QueuePair::rx_flags
   kDrainNotify = 0x80,     // SQ_DRAINED is owed
   kReceiveStopped = 0x20,  // a request failed here; the NAK waits for older READ responses
 };
+enum : std::uint8_t {  // QueuePair::level
+  kServiceLevel = 0x0F,
+  kEchoOwed = 0x80,  // roce: a marked packet asked for no ACK; the next ACK echoes it
+};
 enum class Inbound : std::uint8_t { kNone, kSend, kWrite };  // roce: which message is being received
 
 // A packet that an ACK answers, as srnic echoes it (SRNIC §4.4.1).
@@ -175,10 +179,13 @@ struct ColdQueuePair {
   std::uint64_t response_charged = 0;  // path bytes of all responses recorded
   std::uint64_t response_charged_sent = 0;
   std::uint64_t response_charged_acked = 0;
-  Seq response_next{};                      // irn: first number the next READ request gets
-  std::uint32_t served_head = 0;            // oldest recorded READ, a serial number
-  std::uint32_t served_tail = 0;            // next read_WQE_SN to activate
-  Time response_base{};                     // responder's retransmission timer, from here
+  Seq response_next{};              // irn: first number the next READ request gets
+  std::uint32_t served_head = 0;    // oldest recorded READ, a serial number
+  std::uint32_t served_tail = 0;    // next read_WQE_SN to activate
+  Time response_base{};             // responder's retransmission timer, from here
+  Time response_timed_at = kNever;  // irn: a response whose READ ACK tells the RTT left then
+  Seq response_timed{};
+  Time next_cnp{};                          // notification point: none before
   std::uint32_t next_waiting = UINT32_MAX;  // the path's line
 };
 
@@ -197,7 +204,8 @@ struct alignas(64) QueuePair {
   std::uint8_t rx_flags = 0;
   Inbound inbound = Inbound::kNone;
   std::uint16_t mtu = 1024;
-  std::uint16_t reserved0 = 0;
+  std::uint8_t controller_row = 0;  // of controllers(); 0 is none
+  std::uint8_t level = 0;           // service level and kEchoOwed
   std::uint32_t rx_msn = 0;
   RecvStream requests;           // 16 bytes with block and held
   std::uint64_t inbound_va = 0;  // roce: where the next byte of the current WRITE goes
@@ -225,11 +233,13 @@ struct alignas(64) QueuePair {
 
   // --- line 3: congestion and pacing ---
   alignas(64) ControllerState controller;
-  Time rto_base{};  // the retransmission timer runs from here
+  Time next_send{};  // pacing: no data leaves before
+  Time rto_base{};   // the retransmission timer runs from here
   std::uint8_t retries = 0;
   std::uint8_t rnr_retries = 0;
   std::uint8_t reads_outstanding = 0;
-  std::uint8_t reserved[5] = {};
+  std::uint8_t reserved = 0;
+  std::uint32_t window = UINT32_MAX;  // the controller's, packets in flight
 
   // States in which packets are received, and in which requests are sent.
   bool receives() const { return state == QpState::kRtr || sends(); }

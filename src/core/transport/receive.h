@@ -1,6 +1,7 @@
 // Device::on_packets: every received packet's first checks, then on to the responder or requester
 // (wire-reference §2.2, check 0: all of these failures are silent drops, counted).
 #pragma once
+#include "core/transport/congestion.h"
 #include "core/transport/device.h"
 #include "core/transport/engine.h"
 #include "core/transport/rc/opcodes.h"
@@ -21,6 +22,7 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
   const RcOpcode op = rc_opcode(h.opcode);
   const auto mode = static_cast<std::uint8_t>(h.mode);
   const bool congestion = (p.tos & wire::kEcnMask) == wire::kEcnCe;
+  if (congestion) congestion_experienced(e, q, now);
   switch (op.kind) {
     case RcKind::kSend:
     case RcKind::kWrite:
@@ -53,6 +55,7 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
       rc_on_read_acknowledge(e, q, h, now);
       break;
     case RcKind::kUnknown:
+      if (h.opcode == wire::kCnp) return congestion_notified(e, q, now);
       e.counters.add(Counter::drop_opcode);
       break;
   }

@@ -172,6 +172,7 @@ class TwoDevices {
   std::uint64_t next_id = 0;
   std::uint8_t rnr_retry = 7;      // of queue pairs connected from now on
   int sent = 0;                    // packets, by both sides
+  bool mark_all = false;           // the network marks everything that carries bytes
   int lose_packet = 0;             // this one, counted from 1; 0 loses none
   std::uint64_t lose_pattern = 0;  // bit i: the packet after i others
   std::uint64_t copy_pattern = 0;  // likewise: this one arrives twice
@@ -224,7 +225,9 @@ class TwoDevices {
   }
   void deliver(const Side::Frame& f, Side& to) {
     Side::Copier sink{to, &f.payload};
-    to.device.on_packets(now, {&f.packet, 1}, sink);
+    wire::RxPacket packet = f.packet;
+    if (mark_all && !f.payload.empty()) packet.tos = wire::kEcnCe;
+    to.device.on_packets(now, {&packet, 1}, sink);
   }
   // The late packet arrives; also when nothing else moves any more.
   bool release() {

@@ -167,11 +167,14 @@ enum : std::uint32_t {  // attribute bits, wire-reference §2.5
   kAttrDestQpn = 1U << 20U,
 };
 
+inline constexpr std::uint8_t kDefaultController = 0xFF;  // the device's
+
 struct QpAttr {
   QpState state = QpState::kReset;
   QpState current_state = QpState::kReset;
-  wire::Mode mode = wire::Mode::kRoce;  // our own: the requester's half-connection; fixed at RTS
-  std::uint32_t mtu = 1024;             // bytes, any multiple of 4 from 256 to 4096
+  wire::Mode mode = wire::Mode::kRoce;           // our own: the requester's half-connection; fixed at RTS
+  std::uint8_t controller = kDefaultController;  // row of controllers(); taken at RTR and RTS, like the mode
+  std::uint32_t mtu = 1024;                      // bytes, any multiple of 4 from 256 to 4096
   std::uint32_t qkey = 0;
   WirePsn rq_psn{};
   WirePsn sq_psn{};

@@ -39,6 +39,7 @@ struct RxPacket {
 };
 inline constexpr std::uint8_t kEcnMask = 0x03;
 inline constexpr std::uint8_t kEcnCe = 0x03;
+inline constexpr std::uint8_t kEct0 = 0x02;
 
 // A piece of local memory: only the world can turn it into an address.
 struct Segment {
@@ -62,6 +63,7 @@ struct Burst {
   PathId path{};
   std::span<const TxPacket> packets;
   std::span<const Segment> segments;
+  bool ecn_capable = false;  // a controller listens to congestion marks: send these as ECT(0)
   bool empty() const { return packets.empty(); }
 };
 

@@ -28,7 +28,7 @@ void ImpairedWire::pass(const RxTrain& frame) {
   if (!out_.empty()) {
     RxTrain& last = out_.back();
     if (last.data + last.bytes == frame.data && last.bytes % last.frame_size == 0 &&
-        frame.bytes <= last.frame_size &&
+        frame.bytes <= last.frame_size && frame.tos == last.tos &&
         last.first_index + last.bytes / last.frame_size == frame.first_index) {
       last.bytes += frame.bytes;
       return;
@@ -83,6 +83,7 @@ void ImpairedWire::impair(const RxTrain& train, Time now) {
       hold(frame, now.after(v.duplicate_delay));
     }
     if (v.corrupt) flip(frame, v.corrupt_draw);
+    frame.tos = v.mark ? static_cast<std::uint8_t>(train.tos | wire::kEcnCe) : train.tos;
     if (v.delay.ps == 0) {
       pass(frame);
     } else {

@@ -117,6 +117,7 @@ void Port::impaired_arrival(PacketRef ref, Time now) {
     if (original.payload != kNoPayload) fabric_.payloads.share(original.payload);
     detour_->hold(twin, now + v.duplicate_delay);
   }
+  if (v.mark) fabric_.packets.at(ref).rx.tos |= wire::kEcnCe;
   if (v.corrupt) {
     ++counters_.corrupted;
     fabric_.packets.at(ref).corrupt = true;

@@ -30,6 +30,7 @@ void Endpoint::emit(const wire::Burst& burst) {
     p.rx.header = t.header;
     p.rx.source = address_of(host_);
     p.rx.payload = t.payload;
+    p.rx.tos = burst.ecn_capable ? wire::kEct0 : std::uint8_t{0};
     p.frame = frame_bytes(t.header, t.payload, framing_);
     p.destination = to;
     p.flow = burst.qpn.v;

@@ -4,14 +4,20 @@
 namespace weft {
 namespace {
 
-void start(ControllerState&, Rate, std::uint32_t, Time) {}
+void start(ControllerState&, const ControllerStart&) {}
 void on_ack(ControllerState&, const AckSample&) {}
-void on_signal(ControllerState&, Time) {}
-Permit permit(const ControllerState&) { return {}; }
+void on_loss(ControllerState&, const LossSample&) {}
+void on_cnp(ControllerState&, Time) {}
+void on_sent(ControllerState&, const SendSample&) {}
+Permit permit(ControllerState&, Time) { return {}; }
 
 }  // namespace
 
-const Controller kNoController{
-    "none", "line rate, bounded by the window alone", start, on_ack, on_signal, on_signal, permit};
+const Controller kNoController{"none",       "line rate, bounded by the window alone",
+                               "IRN §3.2",   false,
+                               kCnpInterval, start,
+                               on_ack,       on_loss,
+                               on_cnp,       on_sent,
+                               permit};
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 // are acknowledged apart, and a READ is complete when its last response is here.
 #include <algorithm>
 
+#include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 #include "core/transport/rc/opcodes.h"
 #include "core/transport/rc/report.h"
@@ -20,8 +21,9 @@ std::int64_t rnr_delay_ps(std::uint8_t code) {
   return std::int64_t{kTens[code & 31U]} * 10'000'000;
 }
 
-void sample_rtt(Engine& e, QueuePair& q, Seq to, Time now) {
-  if ((q.rx_flags & kRttPending) == 0 || to <= q.requests_out.widen(q.rtt_low)) return;
+// Zero: nothing was timed, or not yet.
+Duration sample_rtt(Engine& e, QueuePair& q, Seq to, Time now) {
+  if ((q.rx_flags & kRttPending) == 0 || to <= q.requests_out.widen(q.rtt_low)) return {};
   q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
   ColdQueuePair& c = e.cold(q);
   const std::int64_t rtt = (now - c.rtt_start).ps;
@@ -32,6 +34,7 @@ void sample_rtt(Engine& e, QueuePair& q, Seq to, Time now) {
     c.rttvar_ps += (std::abs(c.srtt_ps - rtt) - c.rttvar_ps) / 4;
     c.srtt_ps += (rtt - c.srtt_ps) / 8;
   }
+  return {rtt};
 }
 
 bool is_read(const SendWqe& w) { return has_response(w.opcode); }
@@ -90,11 +93,12 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
     }
   }
   const Seq before = s.nxt;
+  const bool recovering = (s.flags & (kInRecovery | kRewound)) != 0;
   e.tx_scheme(q).on_nack(loss, s, report.trigger, report.kept && report.trigger != s.una);
   if (s.nxt != before || !e.tx_selective(q)) rc_rewind(e, q);
   q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
   q.rto_base = now;
-  kNoController.on_loss(q.controller, now);
+  if (controlled(q) && !recovering) congestion_lost(e, q, now, false);
 }
 
 // A NACK that newer ACKs overtook: its expected number is old, but what it says of its trigger still counts.
@@ -113,7 +117,7 @@ void on_error_nak(Engine& e, QueuePair& q, std::uint8_t syndrome, std::uint16_t 
 
 }  // namespace
 
-void rc_advance(Engine& e, QueuePair& q, Seq to, Time now) {
+void rc_advance(Engine& e, QueuePair& q, Seq to, Time now, bool ours) {
   SendStream& s = q.requests_out;
   const std::uint64_t acked = to - s.una;
   if (acked == 0) return;
@@ -150,7 +154,7 @@ void rc_advance(Engine& e, QueuePair& q, Seq to, Time now) {
     if (q.sq_send != q.sq_tail)
       q.send_offset = static_cast<std::uint32_t>(to - e.send_wqe(c, q.sq_send).first);
   }
-  sample_rtt(e, q, to, now);
+  const Duration rtt = sample_rtt(e, q, to, now);
   if ((s.flags | (s.block ^ kNoBlock)) != 0) {
     LossContext loss = e.loss();
     e.tx_scheme(q).on_ack(loss, s, acked);
@@ -161,7 +165,7 @@ void rc_advance(Engine& e, QueuePair& q, Seq to, Time now) {
     c.acked_charged = charged;
     e.discharge(e.path_of(q), freed);
   }
-  kNoController.on_ack(q.controller, {now, static_cast<std::uint32_t>(acked), 0, false});
+  if (controlled(q)) congestion_acked(e, q, ours ? acked : 0, rtt, now);
 }
 
 bool rc_acknowledge(Engine& e, QueuePair& q, Seq to, Time now) {
@@ -254,6 +258,7 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
     e.counters.add(Counter::drop_state);
     return;
   }
+  if (((h.bits & wire::kBecn) | (h.ext_flags & wire::kCeEcho)) != 0) congestion_echoed(e, q, now);
   SendStream& s = q.requests_out;
   const Report report = rc_report(h, s.una);
   const bool positive = report.positive;
@@ -303,6 +308,7 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
 }
 
 void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
+  if (((h.bits & wire::kBecn) | (h.ext_flags & wire::kCeEcho)) != 0) congestion_echoed(e, q, now);
   SendStream& s = q.served;
   const Report report = rc_report(h, s.una);
   const Seq to = report.to;
@@ -321,11 +327,23 @@ void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time
     q.served_progress = now;
     scheme.on_ack(loss, s, acked);
     rc_release_served(e, q);
+    if (controlled(q)) {
+      ColdQueuePair& c = e.cold(q);
+      Duration rtt{};
+      if (c.response_timed_at != kNever && to > c.response_timed) {
+        rtt = now - c.response_timed_at;
+        c.response_timed_at = kNever;
+      }
+      congestion_acked(e, q, acked, rtt, now);
+    }
   }
   if (h.syndrome == wire::kSyndromeNakSequence && s.outstanding()) {
     e.counters.add(Counter::nak_sequence);
+    const bool recovering = (s.flags & (kInRecovery | kRewound)) != 0;
     scheme.on_nack(loss, s, report.trigger, report.kept && report.trigger != s.una);
     e.cold(q).response_base = now;
+    e.cold(q).response_timed_at = kNever;
+    if (controlled(q) && !recovering) congestion_lost(e, q, now, false);
   }
   rc_reads_drained(e, q);
   if (q.receives()) e.make_ready(q);

@@ -1,5 +1,6 @@
 // Queue pair states and which attributes each transition requires and allows (wire-reference §2.5).
 // A mask outside required + optional is refused and nothing changes.
+#include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 
 namespace weft {
@@ -61,6 +62,9 @@ Outcome<void> check_values(const Engine& e, const QpAttr& a, std::uint32_t mask)
   if ((mask & kAttrMinRnrTimer) != 0 && a.min_rnr_timer > 31) return fail(Errc::kInvalid);
   if ((mask & kAttrState) != 0 && a.state == QpState::kRts && !mode_known(a.mode))
     return fail(Errc::kUnsupported);
+  const bool connects = (mask & kAttrState) != 0 && (a.state == QpState::kRtr || a.state == QpState::kRts);
+  if (connects && a.controller != kDefaultController && a.controller >= controllers().size())
+    return fail(Errc::kUnsupported);
   return {};
 }
 
@@ -95,7 +99,7 @@ void reset(Engine& e, QueuePair& q) {
   e.keys.unbind_all(qpn);
 }
 
-void to_rtr(Engine& e, QueuePair& q, const QpAttr& a) {
+void to_rtr(Engine& e, QueuePair& q, const QpAttr& a, Time now) {
   ColdQueuePair& c = e.cold(q);
   q.path = a.path;
   q.mtu = static_cast<std::uint16_t>(a.mtu);
@@ -105,6 +109,7 @@ void to_rtr(Engine& e, QueuePair& q, const QpAttr& a) {
   c.response_next = Seq::start(a.rq_psn);
   c.served_mask = ring_mask(a.max_dest_rd_atomic);
   c.served = std::make_unique<ReadServed[]>(static_cast<std::size_t>(c.served_mask) + 1);
+  congestion_start(e, q, a.controller, now);  // READ responses may be all that it ever sends
 }
 
 void to_rts(Engine& e, QueuePair& q, const QpAttr& a, Time now) {
@@ -117,7 +122,7 @@ void to_rts(Engine& e, QueuePair& q, const QpAttr& a, Time now) {
   c.issued = std::make_unique<ReadIssued[]>(static_cast<std::size_t>(c.issued_mask) + 1);
   if (a.mode == wire::Mode::kSrnic) c.sq_msn = std::make_unique<std::uint32_t[]>(std::size_t{c.sq_mask} + 1);
   q.progress = now;
-  kNoController.start(q.controller, {}, e.config.bdp_cap, now);
+  congestion_start(e, q, a.controller, now);
 }
 
 void store(QpAttr& to, const QpAttr& a, std::uint32_t mask) {
@@ -193,7 +198,8 @@ Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32
   ColdQueuePair& c = e.cold(q);
   store(c.attr, attr, mask);
   q.access = c.attr.access;
-  if (from == QpState::kInit && to == QpState::kRtr) to_rtr(e, q, c.attr);
+  if (to == QpState::kRtr || from == QpState::kRtr) c.attr.controller = attr.controller;
+  if (from == QpState::kInit && to == QpState::kRtr) to_rtr(e, q, c.attr, now);
   if (from == QpState::kRtr && to == QpState::kRts) {
     c.attr.mode = attr.mode;
     to_rts(e, q, c.attr, now);

@@ -7,6 +7,7 @@
 // In roce an ACK must not overtake older READ responses: while any are owed, ACK and NAK are held and
 // made up for when the last response has left. In irn the responses have their own numbers and only
 // an error, which ends the connection, waits for them.
+#include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 
 namespace weft {
@@ -74,6 +75,12 @@ void push_nak(Engine& e, QueuePair& q, std::uint8_t syndrome, Seq at) {
   if (fatal(syndrome)) rc_enter_error(e, q);
 }
 
+// Of what follows the BTH.
+std::size_t control_bytes(const ControlEntry& c) {
+  if (c.opcode == wire::kCnp) return 16;
+  return !c.has_report() ? 4 : c.mode == kSrnicMode ? 16 : 8;
+}
+
 wire::Header to_header(const QueuePair& q, const ControlEntry& c) {
   wire::Header h;
   h.opcode = c.opcode;
@@ -99,8 +106,10 @@ void rc_schedule_ack(Engine& e, QueuePair& q, bool congestion) {
   const bool selective = e.rx_selective(q);
   if (!selective && q.responses_owed > 0) {
     q.set(kAckAfterReads);
+    if (congestion) q.level |= kEchoOwed;
     return;
   }
+  if (!selective && take_echo(q)) congestion = true;
   if (e.config.ack_coalesce && !congestion) {
     if (q.has(kAckQueued)) return;
     ControlEntry c = acknowledgement(e, q);
@@ -111,6 +120,14 @@ void rc_schedule_ack(Engine& e, QueuePair& q, bool congestion) {
   ControlEntry c = acknowledgement(e, q);
   c.congestion = congestion;
   push(e, c);
+}
+
+void rc_push_cnp(Engine& e, QueuePair& q) {
+  ControlEntry c;
+  c.qp = e.index_of(q);
+  c.opcode = wire::kCnp;  // no AETH; its fields stay zero
+  c.congestion = true;
+  if (push(e, c)) e.counters.add(Counter::tx_cnp);
 }
 
 void rc_repeat_ack(Engine& e, QueuePair& q) {
@@ -234,7 +251,7 @@ wire::Burst rc_poll_control(Engine& e, Time) {
       q.clear(mark);
     }
     if (n > 0 && q.qpn != burst.qpn) break;
-    const std::size_t size = !c.has_report() ? 4 : c.mode == kSrnicMode ? 16 : 8;
+    const std::size_t size = control_bytes(c);
     if (n > 0 && size > frame) break;  // never an ACK: those are the shortest
     e.burst_packets[n] = {to_header(q, c), 0, 0, 0, false};
     burst.qpn = q.qpn;

@@ -1,5 +1,6 @@
 // Error states (wire-reference §2.6): the failing request completes with its status, everything else
 // is flushed in posting order, and nothing the queue pair held of shared pools stays behind.
+#include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 
 namespace weft {
@@ -77,6 +78,7 @@ void rc_release(Engine& e, QueuePair& q) {
   q.flags &= static_cast<std::uint8_t>(~(kRnrWaiting | kAckAfterReads | kReadsWaiting));
   q.rx_flags &= static_cast<std::uint8_t>(~(kSendStopped | kRttPending | kResendRequest));
   e.deadlines.remove(e.index_of(q));
+  pacing_leave(e, q);
   if (freed != 0) e.discharge(path, freed);
   if (q.has(kWaitingPath)) {
     // Out of the path's line, wherever it stands.

@@ -10,6 +10,7 @@
 // The key is checked again for every packet: rights may have gone since the request came.
 #include <algorithm>
 
+#include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 #include "core/transport/rc/opcodes.h"
 
@@ -24,6 +25,10 @@ ReadServed* oldest_owed(ColdQueuePair& c) {
     if (r.state == ReadState::kActive && r.next < r.end) return &r;
   }
   return nullptr;
+}
+
+std::uint64_t window(const Engine& e, const QueuePair& q) {
+  return controlled(q) ? congestion_window(e, q, q.requests_out, e.config.bdp_cap) : e.config.bdp_cap;
 }
 
 wire::Header response_header(const QueuePair& q, const ReadServed& r, Seq seq, std::uint32_t k, bool first,
@@ -87,7 +92,7 @@ bool rc_responses_sendable(Engine& e, QueuePair& q) {
     Seq seq;
     if (e.rx_scheme(q).next_lost(loss, s, seq, false)) return true;
   }
-  if (s.nxt >= e.cold(q).response_next || s.nxt - s.una >= e.config.bdp_cap) return false;
+  if (s.nxt >= e.cold(q).response_next || s.nxt - s.una >= window(e, q)) return false;
   if (silenced(s) && s.nxt == s.max) return false;
   return s.nxt < s.max || !q.has(kWaitingPath);
 }
@@ -124,7 +129,7 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
       repair = (s.flags & kInRecovery) != 0 && scheme.next_lost(loss, s, seq, false);
       if (!repair) {
         if (s.nxt < s.max) s.nxt = scheme.skip_received(loss, s, s.nxt);
-        if (s.nxt >= c.response_next || s.nxt - s.una >= e.config.bdp_cap) break;
+        if (s.nxt >= c.response_next || s.nxt - s.una >= window(e, q)) break;
         if (silenced(s) && s.nxt == s.max) break;
         seq = s.nxt;
       }
@@ -175,12 +180,17 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
     total += bytes;
     if (repair) {
       scheme.next_lost(loss, s, seq, true);
+      c.response_timed_at = kNever;
     } else if (selective) {
       ++s.nxt;
       if (fresh) {
         s.max = s.nxt;
         e.path_of(q).in_flight += cost;
         c.response_charged_sent += cost;
+        if (controlled(q) && c.response_timed_at == kNever && (s.flags & (kInRecovery | kRewound)) == 0) {
+          c.response_timed_at = now;
+          c.response_timed = seq;
+        }
       }
     } else if (++r->next == r->end) {
       --q.responses_owed;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 #include "core/transport/rc/opcodes.h"
 
@@ -27,9 +28,10 @@ bool has_imm(const SendWqe& w) {
 }
 
 std::uint64_t window(const Engine& e, const QueuePair& q) {
-  const std::uint64_t granted = kNoController.permit(q.controller).window_packets;
-  if (e.tx_selective(q)) return std::min<std::uint64_t>(granted, e.config.bdp_cap);
-  return std::min<std::uint64_t>(granted, e.config.roce_window == 0 ? kMaxOutstanding : e.config.roce_window);
+  const std::uint64_t cap = e.tx_selective(q)           ? e.config.bdp_cap
+                            : e.config.roce_window == 0 ? kMaxOutstanding
+                                                        : e.config.roce_window;
+  return controlled(q) ? congestion_window(e, q, q.served, cap) : cap;
 }
 
 // Bytes of the READ request that may go out now (roce may ask for a long READ in pieces).
@@ -109,7 +111,9 @@ Draft draft(Engine& e, const QueuePair& q, const SendWqe& w, std::uint16_t slot,
     }
     d.packet.payload = last ? w.length - done : q.mtu;
     if (last && (w.flags & kSendSolicited) != 0 && (!write || imm)) h.bits |= wire::kSolicited;
-    if (selective || last || (k + 1) % e.config.ack_every == 0) h.bits |= wire::kAckReq;
+    // A window that may shrink to less than is in flight needs an ACK of every packet.
+    const bool clocked = controlled(q) && q.window != UINT32_MAX;
+    if (selective || last || (k + 1) % e.config.ack_every == 0 || clocked) h.bits |= wire::kAckReq;
   }
   d.bytes = 12 + ext + d.packet.payload + ((0U - d.packet.payload) & 3U);
   return d;
@@ -452,7 +456,8 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
           e.path_of(q).in_flight += cost;
           c.sent_charged += cost;
         }
-        if ((q.rx_flags & kRttPending) == 0 && (s.flags & (kInRecovery | kRewound)) == 0) {
+        if ((q.rx_flags & kRttPending) == 0 && (d.packet.header.bits & wire::kAckReq) != 0 &&
+            (s.flags & (kInRecovery | kRewound)) == 0) {
           q.rx_flags |= kRttPending;
           q.rtt_low = SendStream::low(seq);
           c.rtt_start = now;

@@ -248,7 +248,11 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
     q.rx_msn = (q.rx_msn + moved.messages) & kPsnMask;
     if (moved.messages > 0 && rc_settle(e, q)) rc_execute_atomics(e, q, sink);
     if (q.state == QpState::kErr) return;  // an invalidation was refused
-    if (selective || (h.bits & wire::kAckReq) != 0) rc_schedule_ack(e, q, congestion);
+    if (selective || (h.bits & wire::kAckReq) != 0) {
+      rc_schedule_ack(e, q, congestion);
+    } else if (congestion) {
+      q.level |= kEchoOwed;
+    }
     return;
   }
   LossContext loss = e.loss();

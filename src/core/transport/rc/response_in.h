@@ -71,7 +71,7 @@ void rc_response_roce(Engine& e, QueuePair& q, std::uint32_t index, const wire::
     if (!fits) e.counters.add(Counter::drop_malformed);
     return;
   }
-  rc_advance(e, q, seq + 1, now);
+  rc_advance(e, q, seq + 1, now, false);
   rc_reads_progress(e, q, seq + 1, now);
   rc_complete_requests(e, q, now);
   if (q.sends()) e.make_ready(q);

@@ -9,6 +9,7 @@
 // Each queue pair has one entry in the deadline heap; which of its timers is due is decided here.
 #include <algorithm>
 
+#include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 
 namespace weft {
@@ -67,7 +68,7 @@ void request_timeout(Engine& e, QueuePair& q, Time now) {
   q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
   if (s.backoff < 10) ++s.backoff;
   q.rto_base = now;
-  kNoController.on_loss(q.controller, now);
+  if (controlled(q)) congestion_lost(e, q, now, true);
 }
 
 }  // namespace
@@ -138,11 +139,13 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
     if (q.served.backoff > 0) give_credit_back(e, q, c.response_charged_acked, c.response_charged_sent);
     if (q.served.backoff < kResponderTries) {
       e.rx_scheme(q).on_timeout(loss, q.served);
+      if (controlled(q)) congestion_lost(e, q, now, true);
     } else {
       // Silent from now on; credit and bitmap are for others.
       release_block(e.pool, q.served.block);
       q.served.flags = 0;
     }
+    c.response_timed_at = kNever;
     ++q.served.backoff;
     c.response_base = now;
   }

@@ -20,6 +20,7 @@ class Deadlines {
   Time next() const { return heap_.empty() ? kNever : heap_[0].at; }
   std::uint32_t top() const { return heap_[0].index; }
   bool empty() const { return heap_.empty(); }
+  bool contains(std::uint32_t index) const { return position_[index] != kAbsent; }
 
   // Makes sure the entry of `index` is not later than `at`.
   void at_latest(std::uint32_t index, Time at) {

@@ -1,0 +1,203 @@
+// What the wires of two Devices show of congestion control: who is told of a mark, how often, and what
+// pacing and windows do to a queue pair's turns.
+#include "core/transport/congestion.h"
+
+#include <gtest/gtest.h>
+
+#include "core/transport/two_devices.h"
+
+namespace weft {
+namespace {
+
+std::uint8_t row(const char* name) { return *find_controller(name); }
+
+struct Marked : TwoDevices {
+  explicit Marked(wire::Mode m, const char* controller, const DeviceConfig& c = {}) : TwoDevices(m, with(c, controller)) {}
+  static DeviceConfig with(DeviceConfig c, const char* controller) {
+    c.controller = row(controller);
+    return c;
+  }
+  std::uint64_t at_a(Counter c) const { return a.device.counters().get(c); }
+  std::uint64_t at_b(Counter c) const { return b.device.counters().get(c); }
+};
+
+class CongestionTest : public ::testing::TestWithParam<wire::Mode> {};
+
+// 64 packets, all marked, within 40 us: one notification, for the next is due 50 us after the first. Each mark
+// is echoed once; in roce only packets that ask for an ACK bring one, so what came before shares it.
+TEST_P(CongestionTest, MarksAreEchoedAndNotifiedOncePerInterval) {
+  Marked w(GetParam(), "dcqcn");
+  w.mark_all = true;
+  w.post(w.request(WrOpcode::kWrite, 0, 256 * 16, 0));
+  w.run();
+  EXPECT_EQ(w.at_b(Counter::rx_marked), 16U);
+  EXPECT_EQ(w.at_b(Counter::tx_cnp), 1U);
+  EXPECT_EQ(w.at_a(Counter::rx_cnp), 1U);
+  EXPECT_EQ(w.at_a(Counter::rx_echo), 16U);
+  EXPECT_EQ(w.a.completions().size(), 1U);
+}
+
+TEST_P(CongestionTest, NotificationsKeepComingWhileMarksDo) {
+  Marked w(GetParam(), "dcqcn");
+  w.mark_all = true;
+  const Time began = w.now;
+  for (int i = 0; i < 200; ++i) {
+    if (i % 10 == 0) w.post(w.request(WrOpcode::kWrite, 0, 256, 0));
+    w.turn();
+  }
+  const std::int64_t most = 1 + (w.now - began).ps / microseconds(50).ps;
+  EXPECT_GE(w.at_a(Counter::rx_cnp), 3U);
+  EXPECT_LE(w.at_a(Counter::rx_cnp), static_cast<std::uint64_t>(most));
+}
+
+TEST_P(CongestionTest, NoNotificationWithoutAMarkAndNoneWhenSwitchedOff) {
+  Marked clean(GetParam(), "dcqcn");
+  clean.post(clean.request(WrOpcode::kWrite, 0, 4096, 0));
+  clean.run();
+  EXPECT_EQ(clean.at_b(Counter::tx_cnp), 0U);
+  EXPECT_EQ(clean.at_a(Counter::rx_echo), 0U);
+  DeviceConfig c;
+  c.send_cnp = false;
+  Marked off(GetParam(), "dcqcn", c);
+  off.mark_all = true;
+  off.post(off.request(WrOpcode::kWrite, 0, 4096, 0));
+  off.run();
+  EXPECT_EQ(off.at_b(Counter::tx_cnp), 0U);
+}
+
+// After the first CNP the rate is half of 1 Gb/s: a packet of 256 bytes and headers takes some 5 us, and no
+// turn is spent on waiting.
+TEST_P(CongestionTest, APacedQueuePairSendsAtItsRate) {
+  DeviceConfig c;
+  c.line_rate = gigabits(1);
+  Marked w(GetParam(), "dcqcn", c);
+  w.mark_all = true;
+  w.post(w.request(WrOpcode::kWrite, 0, 256, 0));
+  for (int i = 0; i < 5; ++i) w.turn();  // not run(): time-outs would pass, and the rate come back
+  ASSERT_EQ(w.at_a(Counter::rx_cnp), 1U);
+  w.mark_all = false;
+  w.a.completions();
+  QueuePair& q = *w.a.device.engine().find(w.qa);
+  const Rate rate = controllers()[q.controller_row]->permit(q.controller, w.now).rate;
+  ASSERT_GT(rate.bps, 0U);
+  ASSERT_LE(rate, megabits(760));
+  const std::uint64_t turns = w.at_a(Counter::paced);
+  const Time began = w.now;
+  w.post(w.request(WrOpcode::kWrite, 0, 256 * 12, 0));
+  w.run();
+  EXPECT_EQ(w.a.completions().size(), 1U);
+  const Duration least = gigabits(1).time_for(Bytes{11 * 256});
+  EXPECT_GT(w.now - began, least);
+  EXPECT_GE(w.at_a(Counter::paced) - turns, 10U);
+  EXPECT_LE(w.at_a(Counter::paced) - turns, 13U);
+  EXPECT_TRUE(w.a.device.engine().pacing.empty());
+  EXPECT_TRUE(w.a.device.engine().ready_queue.empty());
+}
+
+// A window bounds what is in flight; in roce every packet then asks for an ACK.
+TEST_P(CongestionTest, AWindowBoundsWhatIsInFlight) {
+  DeviceConfig c;
+  c.bdp_cap = 4;
+  c.ack_every = 64;
+  Marked w(GetParam(), "dctcp", c);
+  w.post(w.request(WrOpcode::kWrite, 0, 256 * 32, 0));
+  const QueuePair& q = *w.a.device.engine().find(w.qa);
+  for (int i = 0; i < 100; ++i) {
+    w.turn();
+    ASSERT_LE(q.requests_out.in_flight(), 4U);
+  }
+  w.run();
+  EXPECT_EQ(w.a.completions().size(), 1U);
+  EXPECT_EQ(w.at_a(Counter::tx_retransmitted), 0U);
+}
+
+// A READ responder is a sender: the marks of its packets, told by READ ACKs or CNPs, slow it down.
+TEST_P(CongestionTest, AReadResponderSlowsDown) {
+  Marked w(GetParam(), "dcqcn");
+  w.mark_all = true;
+  w.post(w.request(WrOpcode::kRead, 0, 256 * 16, 0));
+  w.run();
+  EXPECT_GE(w.at_a(Counter::tx_cnp), 1U);
+  EXPECT_EQ(w.at_b(Counter::rx_cnp), w.at_a(Counter::tx_cnp));
+  EXPECT_EQ(w.at_b(Counter::rx_echo), GetParam() == wire::Mode::kIrn ? 16U : 0U);
+  EXPECT_NE(w.b.device.engine().find(w.qb)->next_send, Time{});
+}
+
+// In roce nobody acknowledges READ responses.
+TEST(Congestion, AReadResponderMeasuresItsRoundTrip) {
+  Marked w(wire::Mode::kIrn, "timely");
+  QueuePair& q = *w.b.device.engine().find(w.qb);
+  const ControllerState before = q.controller;
+  w.post(w.request(WrOpcode::kRead, 0, 256 * 16, 0));
+  w.run();
+  EXPECT_NE(std::memcmp(before.bytes, q.controller.bytes, sizeof before.bytes), 0);
+}
+
+// Once per recovery, not once per NACK: aimd halves its window for each.
+TEST_P(CongestionTest, ALossIsToldOncePerRecovery) {
+  Marked w(GetParam(), "aimd");
+  w.lose_packet = 7;  // data in either mode
+  w.post(w.request(WrOpcode::kWrite, 0, 256 * 30, 0));
+  const QueuePair& q = *w.a.device.engine().find(w.qa);
+  const std::uint32_t full = q.window;
+  std::uint32_t least = full;
+  for (int i = 0; i < 60; ++i) {
+    w.turn();
+    least = std::min(least, q.window);
+  }
+  w.run();
+  EXPECT_EQ(least, full / 2);
+  EXPECT_EQ(w.a.completions().size(), 1U);
+}
+
+// Failing, resetting or destroying a queue pair that waits for its rate leaves nothing behind.
+TEST_P(CongestionTest, APacedQueuePairMayGoAtAnyTime) {
+  for (const bool destroy : {false, true}) {
+    DeviceConfig c;
+    c.line_rate = gigabits(1);
+    Marked w(GetParam(), "dcqcn", c);
+    w.mark_all = true;
+    w.post(w.request(WrOpcode::kWrite, 0, 256, 0));
+    for (int i = 0; i < 5; ++i) w.turn();
+    w.post(w.request(WrOpcode::kWrite, 0, 256 * 12, 0));
+    w.turn();
+    Engine& e = w.a.device.engine();
+    ASSERT_FALSE(e.pacing.empty());
+    if (destroy) {
+      ASSERT_TRUE(w.a.device.destroy_qp(w.qa));
+    } else {
+      QpAttr t;
+      t.state = QpState::kReset;
+      ASSERT_TRUE(w.a.device.modify_qp(w.qa, t, kAttrState, w.now));
+      EXPECT_FALSE(e.find(w.qa)->has(kQueued));
+    }
+    EXPECT_TRUE(e.pacing.empty());
+    EXPECT_EQ(w.a.device.pick(w.now.after(seconds(1))), kNoQpn);
+  }
+}
+
+// The attribute names the row; without it the device's configuration does; what does not exist is refused.
+TEST(Congestion, TheControllerIsAnAttribute) {
+  DeviceConfig c;
+  c.controller = row("aimd");
+  TwoDevices w(wire::Mode::kIrn, c);
+  EXPECT_EQ(w.a.device.engine().find(w.qa)->controller_row, row("aimd"));
+  const Qpn other = w.a.create();
+  QpAttr t;
+  t.state = QpState::kInit;
+  ASSERT_TRUE(w.a.device.modify_qp(other, t, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, w.now));
+  t.state = QpState::kRtr;
+  t.path = *w.a.device.open_path({w.b.address});
+  t.controller = static_cast<std::uint8_t>(controllers().size());
+  const std::uint32_t mask = kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer;
+  EXPECT_EQ(w.a.device.modify_qp(other, t, mask, w.now).error(), Errc::kUnsupported);
+  t.controller = row("timely");
+  ASSERT_TRUE(w.a.device.modify_qp(other, t, mask, w.now));
+  EXPECT_EQ(w.a.device.engine().find(other)->controller_row, row("timely"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, CongestionTest, ::testing::Values(wire::Mode::kRoce, wire::Mode::kIrn),
+                         [](const auto& m) { return m.param == wire::Mode::kRoce ? "roce" : "irn"; });
+
+}  // namespace
+}  // namespace weft
