@@ -12,13 +12,14 @@ inline bool is_send(std::uint8_t op) {
 inline bool is_write(std::uint8_t op) { return op >= wire::kWriteFirst && op <= wire::kWriteOnlyImm; }
 inline bool starts(std::uint8_t op) {
   return op == wire::kSendFirst || op == wire::kSendOnly || op == wire::kSendOnlyImm ||
-         op == wire::kSendOnlyInvalidate || op == wire::kWriteFirst || op == wire::kWriteOnly || op == wire::kWriteOnlyImm;
+         op == wire::kSendOnlyInvalidate || op == wire::kWriteFirst || op == wire::kWriteOnly ||
+         op == wire::kWriteOnlyImm;
 }
 inline bool ends(std::uint8_t op) {
   return op == wire::kSendLast || op == wire::kSendLastImm || op == wire::kSendOnly ||
          op == wire::kSendOnlyImm || op == wire::kSendLastInvalidate || op == wire::kSendOnlyInvalidate ||
-         op == wire::kWriteLast || op == wire::kWriteLastImm ||
-         op == wire::kWriteOnly || op == wire::kWriteOnlyImm;
+         op == wire::kWriteLast || op == wire::kWriteLastImm || op == wire::kWriteOnly ||
+         op == wire::kWriteOnlyImm;
 }
 inline bool has_imm(std::uint8_t op) {
   return op == wire::kSendLastImm || op == wire::kSendOnlyImm || op == wire::kWriteLastImm ||

@@ -7,8 +7,8 @@
 namespace weft::check {
 
 struct Said {
-  Seq upto{};     // everything below this has arrived
-  Seq trigger{};  // irn's NACKs, everything in srnic: the packet that caused it
+  Seq upto{};           // everything below this has arrived
+  Seq trigger{};        // irn's NACKs, everything in srnic: the packet that caused it
   bool echoes = false;  // `trigger` means something, and in srnic MSN and offset go with it
   bool keeps = false;   // a NACK whose trigger is kept
   bool again = false;   // srnic: its trigger had come before

@@ -327,7 +327,8 @@ bool Workload::waiting() const {
     if (e.destroyed) continue;
     if (!e.dead && e.next < flow_of(e).messages.size()) return true;
     // Nobody is told of an unsignaled request that was complete when its queue pair failed.
-    if (std::any_of(e.posted.begin(), e.posted.end(), [](const Posted& p) { return p.signaled; })) return true;
+    if (std::any_of(e.posted.begin(), e.posted.end(), [](const Posted& p) { return p.signaled; }))
+      return true;
     if (e.dead && !e.receives.empty()) return true;
   }
   return false;

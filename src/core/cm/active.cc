@@ -1,5 +1,5 @@
-// The side that connects: REQ out, REP in, RTU out. Repetitions of a REP mean that the RTU was lost, or that the
-// program is slow; an MRA buys time for a slow peer.
+// The side that connects: REQ out, REP in, RTU out. Repetitions of a REP mean that the RTU was lost, or that
+// the program is slow; an MRA buys time for a slow peer.
 #include <algorithm>
 
 #include "core/cm/state.h"

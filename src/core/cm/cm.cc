@@ -239,8 +239,9 @@ void Cm::check_invariants() const {
     CHECK(!c.owes_last || c.in_outbox);
     CHECK(c.pending == 0 || (c.in_events && !c.abandoned));
     if (c.listener.v != kNone) ++waiting[c.listener.v];
-    const bool must_wait = c.phase == Phase::kReqSent || c.phase == Phase::kRepSent || c.phase == Phase::kDreqSent ||
-                           c.phase == Phase::kTimewait || c.phase == Phase::kSidrSent || c.phase == Phase::kAnswered;
+    const bool must_wait = c.phase == Phase::kReqSent || c.phase == Phase::kRepSent ||
+                           c.phase == Phase::kDreqSent || c.phase == Phase::kTimewait ||
+                           c.phase == Phase::kSidrSent || c.phase == Phase::kAnswered;
     CHECK(must_wait == (c.deadline != kNever));
     if (must_wait) CHECK(s.deadlines.next() <= c.deadline);
     if (c.phase == Phase::kOver) CHECK(c.pending != 0 || c.owes_last);

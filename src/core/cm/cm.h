@@ -1,5 +1,5 @@
-// The connection manager: one object per process (DESIGN §4.3), driven like a Device. Time and MADs go in; MADs,
-// events and deadlines come out. There is no clock, socket or queue pair in it.
+// The connection manager: one object per process (DESIGN §4.3), driven like a Device. Time and MADs go in;
+// MADs, events and deadlines come out. There is no clock, socket or queue pair in it.
 //
 // What it speaks is RDMA-CM over the CM messages of wire-reference §3:
 //
@@ -21,9 +21,9 @@
 //   qp_setup(conn, state)          the attributes of the connection's queue pair, for modify_qp
 //
 // A connection belongs to the user from connect, resolve or its request event until its last event is
-// polled (terms.h) or it is abandoned; abandoning one in any state ends it the way the protocol wants, without
-// further events. Nothing else frees it, and nothing stays behind: a lost message is sent again or runs into
-// the peer's "I know no such connection", which is always answered.
+// polled (terms.h) or it is abandoned; abandoning one in any state ends it the way the protocol wants,
+// without further events. Nothing else frees it, and nothing stays behind: a lost message is sent again or
+// runs into the peer's "I know no such connection", which is always answered.
 //
 // Differences from Linux, all compatible: a DREQ is answered at once instead of when the program disconnects
 // as well; a rejection is remembered for a while, so that a repeated REQ is rejected again without asking the
@@ -50,17 +50,19 @@ class Cm {
   Cm& operator=(const Cm&) = delete;
 
   // --- user ---
-  Outcome<ListenerId> listen(const ListenAttr& attr);     // kBusy: that port of that address is taken
-  Outcome<void> close(ListenerId listener, Time now);     // undelivered requests are rejected
+  Outcome<ListenerId> listen(const ListenAttr& attr);  // kBusy: that port of that address is taken
+  Outcome<void> close(ListenerId listener, Time now);  // undelivered requests are rejected
   Outcome<ConnId> connect(const ConnectAttr& attr, Time now);
   Outcome<void> establish(ConnId conn, Time now);
-  // The REP leaves with a later poll_mad: the queue pair must be in RTS by then (or the connection abandoned).
+  // The REP leaves with a later poll_mad: the queue pair must be in RTS by then (or the connection
+  // abandoned).
   Outcome<void> accept(ConnId conn, const AcceptAttr& attr, Time now);
   // Either side, before it is established: `conn` is gone afterwards.
   Outcome<void> reject(ConnId conn, std::span<const std::uint8_t> private_data, Time now);
   // The first packet came in before the RTU (Device: kCommEstablished).
   Outcome<void> notify(ConnId conn, Time now);
-  Outcome<void> disconnect(ConnId conn, Time now);  // also when the peer was first: then nothing is left to do
+  Outcome<void> disconnect(ConnId conn,
+                           Time now);  // also when the peer was first: then nothing is left to do
   Outcome<void> abandon(ConnId conn, Time now);
   Outcome<ConnId> resolve(const ResolveAttr& attr, Time now);
   Outcome<void> answer(ConnId conn, const AnswerAttr& attr, Time now);  // `conn` is gone afterwards

@@ -156,7 +156,8 @@ TEST(Connections, refuse_arguments_that_no_message_can_carry) {
   EXPECT_TRUE(refused([](ConnectAttr& a) { a.retry_count = 8; }));
   EXPECT_TRUE(refused([](ConnectAttr& a) { a.type = QpType::kUd; }));
   EXPECT_TRUE(refused([](ConnectAttr& a) { a.space = wire::PortSpace::kUdp; }));
-  EXPECT_FALSE(refused([&](ConnectAttr& a) { a.private_data = std::span(long_data).first(kConnectPrivate); }));
+  EXPECT_FALSE(
+      refused([&](ConnectAttr& a) { a.private_data = std::span(long_data).first(kConnectPrivate); }));
   const ConnId nobody{0x01000001};
   EXPECT_EQ(t.a.cm.disconnect(nobody, t.now).error(), Errc::kNotFound);
   EXPECT_EQ(t.a.cm.accept(nobody, accept_attr(), t.now).error(), Errc::kNotFound);
@@ -174,7 +175,8 @@ TEST(Connections, refuse_steps_out_of_turn) {
   EXPECT_EQ(t.b.cm.establish(y, t.now).error(), Errc::kInvalid);
   ASSERT_TRUE(t.b.cm.reject(y, {}, t.now).has_value());
   EXPECT_EQ(t.b.cm.accept(y, accept_attr(), t.now).error(), Errc::kInvalid);
-  EXPECT_EQ(t.b.cm.abandon(y, t.now).error(), Errc::kNotFound) << "a rejected request is no longer the user's";
+  EXPECT_EQ(t.b.cm.abandon(y, t.now).error(), Errc::kNotFound)
+      << "a rejected request is no longer the user's";
 }
 
 // REQ: 2 x t(18) + t(20); 15 repetitions, then the program is told and the peer as well.

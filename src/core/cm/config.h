@@ -1,7 +1,7 @@
 // Everything that can be set about the connection manager, with its default and where that comes from.
 //
-// Time-outs are the codes that travel in the messages: 4.096 us x 2^code. Linux rounds them to powers of two of
-// a millisecond; here they are exact. The defaults are RDMA-CM's, made for wide areas: a lost REQ costs
+// Time-outs are the codes that travel in the messages: 4.096 us x 2^code. Linux rounds them to powers of two
+// of a millisecond; here they are exact. The defaults are RDMA-CM's, made for wide areas: a lost REQ costs
 // six seconds. A program that knows its network sets smaller ones.
 #pragma once
 #include <cstdint>

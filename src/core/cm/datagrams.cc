@@ -33,7 +33,8 @@ Outcome<ConnId> Cm::resolve(const ResolveAttr& a, Time now) {
 }
 
 void State::on_sidr_req(const MadFacts& f, const CmMessage& m, Time now) {
-  if (Connection* const c = find(by_peer_id, f.source, m.local_id); c != nullptr && c->phase != Phase::kOver) {
+  if (Connection* const c = find(by_peer_id, f.source, m.local_id);
+      c != nullptr && c->phase != Phase::kOver) {
     ++counters.duplicates;
     if (c->phase != Phase::kAnswered || c->transaction != m.transaction) return;
     send_again(*c);

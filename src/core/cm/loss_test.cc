@@ -1,8 +1,9 @@
 // Every plan of two users over every loss pattern of the first eight MADs, over every mixture of loss,
-// repetition and lateness (beyond the sender's time-out) of the first six, and over random trouble without end.
+// repetition and lateness (beyond the sender's time-out) of the first six, and over random trouble without
+// end.
 //
-// Whatever happens: what each user hears of one connection is a sentence of the grammar of terms.h, and in the
-// end both managers are empty.
+// Whatever happens: what each user hears of one connection is a sentence of the grammar of terms.h, and in
+// the end both managers are empty.
 #include <gtest/gtest.h>
 
 #include "core/base/prng.h"
@@ -15,7 +16,8 @@ using K = EventKind;
 using Kinds = std::vector<EventKind>;
 
 bool is_last(K k) {
-  return k == K::kRejected || k == K::kUnreachable || k == K::kTimewaitExit || k == K::kResolved || k == K::kRefused;
+  return k == K::kRejected || k == K::kUnreachable || k == K::kTimewaitExit || k == K::kResolved ||
+         k == K::kRefused;
 }
 
 // Events of one connection: in order, none twice, and nothing after the last.
@@ -100,7 +102,8 @@ TEST(Loss, of_any_of_the_first_eight_mads_changes_nothing_that_the_users_see) {
     for (unsigned pattern = 0; pattern < 256; ++pattern) {
       SCOPED_TRACE("plan " + std::to_string(static_cast<int>(plan)) + " pattern " + std::to_string(pattern));
       TwoManagers t;
-      for (unsigned i = 0; i < 8; ++i) t.fates.push_back((pattern >> i & 1U) != 0 ? Fate::kLose : Fate::kDeliver);
+      for (unsigned i = 0; i < 8; ++i)
+        t.fates.push_back((pattern >> i & 1U) != 0 ? Fate::kLose : Fate::kDeliver);
       t.start(plan);
       t.run();
       ASSERT_NO_FATAL_FAILURE(expect_empty(t));
@@ -154,7 +157,10 @@ TEST(Loss, of_half_of_all_mads_ends_in_the_words_of_the_protocol) {
     TwoManagers t(ca, cb);
     for (int i = 0; i < 200; ++i) {
       const std::uint64_t roll = prng.below(100);
-      t.fates.push_back(roll < 50 ? Fate::kLose : roll < 60 ? Fate::kRepeat : roll < 70 ? Fate::kLate : Fate::kDeliver);
+      t.fates.push_back(roll < 50   ? Fate::kLose
+                        : roll < 60 ? Fate::kRepeat
+                        : roll < 70 ? Fate::kLate
+                                    : Fate::kDeliver);
     }
     t.start(kPlans[prng.below(std::size(kPlans))]);
     t.run();

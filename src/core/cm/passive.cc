@@ -1,5 +1,5 @@
-// The side that listens: REQ in, REP out, RTU in. What speaks against a request is said by the manager itself,
-// in a REJ without a connection; the program sees only requests that it can accept.
+// The side that listens: REQ in, REP out, RTU in. What speaks against a request is said by the manager
+// itself, in a REJ without a connection; the program sees only requests that it can accept.
 #include <algorithm>
 
 #include "core/cm/state.h"
@@ -41,7 +41,8 @@ Outcome<void> Cm::close(ListenerId listener, Time now) {
   if (listener.v >= s.listeners.size() || !s.listeners[listener.v].used) return fail(Errc::kNotFound);
   for (const auto& row : s.rows) {
     if (row->phase == Phase::kFree || row->listener != listener) continue;
-    const bool unheard = row->is_pending(EventKind::kConnectRequest) || row->is_pending(EventKind::kResolveRequest);
+    const bool unheard =
+        row->is_pending(EventKind::kConnectRequest) || row->is_pending(EventKind::kResolveRequest);
     s.leave_backlog(*row);  // requests that the program knows are its own
     if (unheard) s.abandon(*row, now);
   }
@@ -89,7 +90,8 @@ bool State::end_stale(const wire::Address& peer, Qpn peer_qpn, Time now) {
 }
 
 void State::on_req(const MadFacts& f, const CmMessage& m, Time now) {
-  if (Connection* const c = find(by_peer_id, f.source, m.local_id); c != nullptr && c->phase != Phase::kOver) {
+  if (Connection* const c = find(by_peer_id, f.source, m.local_id);
+      c != nullptr && c->phase != Phase::kOver) {
     if (c->transaction == m.transaction) return on_req_again(*c, f, m, now);
     // The same id in another exchange: the peer started anew.
     if (c->phase == Phase::kEstablished) start_disconnect(*c, now);
@@ -100,7 +102,8 @@ void State::on_req(const MadFacts& f, const CmMessage& m, Time now) {
     ++counters.refused;
     reply_rej(f, m, reason, wire::kAboutReq);
   };
-  if (m.transport > wire::kTransportUc || m.extended_transport != 0) return refuse(wire::kRejInvalidTransport);
+  if (m.transport > wire::kTransportUc || m.extended_transport != 0)
+    return refuse(wire::kRejInvalidTransport);
   const auto space = static_cast<wire::PortSpace>(static_cast<std::uint16_t>(m.service_id >> 16U));
   const auto port = static_cast<std::uint16_t>(m.service_id);
   Listener* const l = m.service_id >> 32U == 0 && space != wire::PortSpace::kUdp

@@ -27,11 +27,13 @@ TEST(Requests, that_cannot_be_are_refused_with_their_reason) {
     return answers.at(0).reason;
   };
   EXPECT_EQ(reason([](CmMessage& m) { m.service_id += 1; }), wire::kRejInvalidServiceId);
-  EXPECT_EQ(reason([](CmMessage& m) { m.service_id = wire::service_id(wire::PortSpace::kIb, TwoManagers::kPort); }),
-            wire::kRejInvalidServiceId);
+  EXPECT_EQ(
+      reason([](CmMessage& m) { m.service_id = wire::service_id(wire::PortSpace::kIb, TwoManagers::kPort); }),
+      wire::kRejInvalidServiceId);
   EXPECT_EQ(reason([](CmMessage& m) { m.service_id |= 1ULL << 60U; }), wire::kRejInvalidServiceId);
   EXPECT_EQ(reason([](CmMessage& m) { m.transport = 2; }), wire::kRejInvalidTransport);
-  EXPECT_EQ(reason([](CmMessage& m) { m.transport = 3, m.extended_transport = 1; }), wire::kRejInvalidTransport);
+  EXPECT_EQ(reason([](CmMessage& m) { m.transport = 3, m.extended_transport = 1; }),
+            wire::kRejInvalidTransport);
   EXPECT_EQ(reason([](CmMessage& m) { m.mtu = 0; }), wire::kRejInvalidMtu);
   EXPECT_EQ(reason([](CmMessage& m) { m.mtu = 6; }), wire::kRejInvalidMtu);
   EXPECT_EQ(reason([](CmMessage& m) { m.private_data[1] = 0; }), wire::kRejUnsupported);
@@ -126,7 +128,8 @@ TEST(Modes, are_what_both_sides_speak_and_the_passive_one_prefers) {
        {ModeCase{kAll, kAll, Mode::kIrn, Mode::kIrn, Mode::kIrn},
         ModeCase{kAll, kAll, Mode::kIrn, Mode::kSrnic, Mode::kSrnic},
         ModeCase{kAll, kAll, Mode::kIrn, Mode::kRoce, Mode::kSrnic},  // no preference among the two
-        ModeCase{kAll, kR, Mode::kIrn, Mode::kRoce, Mode::kRoce}, ModeCase{kR, kAll, Mode::kRoce, Mode::kIrn, Mode::kRoce},
+        ModeCase{kAll, kR, Mode::kIrn, Mode::kRoce, Mode::kRoce},
+        ModeCase{kR, kAll, Mode::kRoce, Mode::kIrn, Mode::kRoce},
         ModeCase{kR | kI, kR | kS, Mode::kIrn, Mode::kSrnic, Mode::kRoce},
         ModeCase{kR | kI, kAll, Mode::kIrn, Mode::kSrnic, Mode::kIrn}}) {
     CmConfig ca = TwoManagers::small(1), cb = TwoManagers::small(2);

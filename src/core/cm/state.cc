@@ -14,7 +14,8 @@ Result<void> CmConfig::validate() const {
     return fail("max_connections must be between 1 and 65536");
   if (max_listeners == 0 || max_listeners > 65535) return fail("max_listeners must be between 1 and 65535");
   for (const std::uint8_t code : {packet_life, ack_delay, response_timeout, service_timeout}) {
-    if (code > 31) return fail("packet_life, ack_delay, response_timeout and service_timeout are codes up to 31");
+    if (code > 31)
+      return fail("packet_life, ack_delay, response_timeout and service_timeout are codes up to 31");
   }
   if (max_retries > 15) return fail("max_retries must be at most 15");
   const unsigned known = (1U << wire::kModeCount) - 1U;
@@ -108,9 +109,7 @@ void State::free_if_over(Connection& c) {
   free_rows.push_back(index);
 }
 
-std::uint64_t State::new_transaction() {
-  return (std::uint64_t{config.slot} << 56U) | (random.next() >> 8U);
-}
+std::uint64_t State::new_transaction() { return (std::uint64_t{config.slot} << 56U) | (random.next() >> 8U); }
 
 void State::wait(Connection& c, Time now, Duration interval, std::uint8_t retries) {
   c.interval = interval;
@@ -142,8 +141,8 @@ void State::enter_timewait(Connection& c, Time now) {
   wait(c, now, timeout_of(c.info.ack_timeout), 0);
 }
 
-// As long as the peer may ask again: its time-out is two packet lives, of which the ACK time-out tells, and our
-// response time.
+// As long as the peer may ask again: its time-out is two packet lives, of which the ACK time-out tells, and
+// our response time.
 void State::linger(Connection& c, Time now) {
   c.phase = Phase::kAnswered;
   c.abandoned = true;
@@ -203,7 +202,8 @@ void State::reply(const MadFacts& received, const CmMessage& m) {
   encode(m, out.mad);
 }
 
-void State::reply_rej(const MadFacts& received, const CmMessage& to, std::uint16_t reason, std::uint8_t about) {
+void State::reply_rej(const MadFacts& received, const CmMessage& to, std::uint16_t reason,
+                      std::uint8_t about) {
   CmMessage m;
   m.kind = CmKind::kRej;
   m.transaction = to.transaction;
@@ -272,7 +272,8 @@ void State::offer_modes(CmMessage& m) const {
 void State::agree_on_modes(Connection& c, const CmMessage& m) {
   using wire::Mode;
   const wire::EceOptions theirs = wire::decode_ece(m.vendor_id, m.modifier);
-  const unsigned spoken = (theirs.irn ? mode_bit(Mode::kIrn) : 0U) | (theirs.srnic ? mode_bit(Mode::kSrnic) : 0U);
+  const unsigned spoken =
+      (theirs.irn ? mode_bit(Mode::kIrn) : 0U) | (theirs.srnic ? mode_bit(Mode::kSrnic) : 0U);
   const unsigned both = spoken & config.modes;
   c.info.mode = (config.modes & mode_bit(Mode::kRoce)) != 0 ? Mode::kRoce : config.preferred;
   for (const Mode mode : {Mode::kIrn, Mode::kSrnic, config.preferred}) {  // the last that fits

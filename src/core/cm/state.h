@@ -1,5 +1,5 @@
-// The inside of the connection manager: the row of a connection, the tables that find it, and one function per
-// message and per step. Shared by the files of this folder only:
+// The inside of the connection manager: the row of a connection, the tables that find it, and one function
+// per message and per step. Shared by the files of this folder only:
 //
 //   state.cc        tables, sending, events, the life of a row
 //   active.cc       connect, REP, establish
@@ -17,8 +17,9 @@
 //
 // A row whose phase is kOver is kept for its undelivered events alone.
 #pragma once
-#include <memory>
 #include <tsl/robin_map.h>
+
+#include <memory>
 #include <vector>
 
 #include "core/base/check.h"
@@ -49,10 +50,10 @@ struct Connection {
   ConnId id{};
   Phase phase = Phase::kFree;
   bool active = false;
-  bool abandoned = false;   // no more events
-  bool owes_mra = false;    // and `about` which message
-  bool owes_last = false;   // `last` waits to be sent
-  bool in_outbox = false;   // both survive the row's reuse: they say that the index stands in a list
+  bool abandoned = false;  // no more events
+  bool owes_mra = false;   // and `about` which message
+  bool owes_last = false;  // `last` waits to be sent
+  bool in_outbox = false;  // both survive the row's reuse: they say that the index stands in a list
   bool in_events = false;
   std::uint8_t mra_about = 0;
   std::uint16_t pending = 0;  // bits of EventKind
@@ -111,7 +112,7 @@ struct State {
   // --- leaving a phase ---
   void wait(Connection& c, Time now, Duration interval, std::uint8_t retries);  // for an answer to `last`
   void stop_waiting(Connection& c) { c.deadline = kNever; }
-  void over(Connection& c);                                    // nothing more to say
+  void over(Connection& c);  // nothing more to say
   void over(Connection& c, EventKind kind, std::uint16_t reason);
   void enter_timewait(Connection& c, Time now);
   void linger(Connection& c, Time now);  // in kAnswered
@@ -122,7 +123,8 @@ struct State {
   void send(Connection& c, const wire::CmMessage& m);                     // and keep it as `last`
   void send_again(Connection& c);
   void reply(const MadFacts& received, const wire::CmMessage& m);  // kept nowhere
-  void reply_rej(const MadFacts& received, const wire::CmMessage& to, std::uint16_t reason, std::uint8_t about);
+  void reply_rej(const MadFacts& received, const wire::CmMessage& to, std::uint16_t reason,
+                 std::uint8_t about);
   void reject_with(Connection& c, std::uint16_t reason, std::uint8_t about,
                    std::span<const std::uint8_t> private_data);
   void owe_mra(Connection& c, std::uint8_t about);

@@ -88,8 +88,8 @@ void State::on_dreq(const MadFacts& f, const CmMessage& m, Time now) {
     case Phase::kEstablished:
     case Phase::kDreqSent:
       if (m.qpn != c->info.qpn) return;  // not about this queue pair
-      c->pending = static_cast<std::uint16_t>(
-          c->pending & ~(1U << static_cast<unsigned>(EventKind::kConnectResponse)));
+      c->pending = static_cast<std::uint16_t>(c->pending &
+                                              ~(1U << static_cast<unsigned>(EventKind::kConnectResponse)));
       if (c->phase == Phase::kRepSent) raise(*c, EventKind::kEstablished);  // the RTU was lost or never sent
       raise(*c, EventKind::kDisconnected);
       send(*c, drep);

@@ -111,7 +111,7 @@ enum class EventKind : std::uint8_t {
   kRejected,  // `reason` is the REJ's
   kUnreachable,
   kDisconnected,
-  kTimewaitExit,  // the queue pair's number may be used again
+  kTimewaitExit,    // the queue pair's number may be used again
   kResolveRequest,  // SIDR, passive: answer
   kResolved,        // SIDR, active: info.peer_qpn and info.qkey
   kRefused,         // SIDR, active: `reason` is the status

@@ -1,5 +1,5 @@
-// For tests: two connection managers and a virtual link that loses, repeats and delays chosen MADs. Time moves
-// only when nothing is left to carry. Users at both ends follow a plan; what they are told is kept.
+// For tests: two connection managers and a virtual link that loses, repeats and delays chosen MADs. Time
+// moves only when nothing is left to carry. Users at both ends follow a plan; what they are told is kept.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -31,13 +31,23 @@ enum class Plan : std::uint8_t {
   kResolveRejected,
   kResolveNobody,
 };
-inline constexpr Plan kPlans[] = {
-    Plan::kActiveDisconnects,      Plan::kPassiveDisconnects,     Plan::kBothDisconnect,
-    Plan::kPassiveRejects,         Plan::kActiveRejects,          Plan::kNobodyListens,
-    Plan::kActiveAbandonsRequest,  Plan::kActiveAbandonsResponse, Plan::kActiveAbandonsConnection,
-    Plan::kPassiveAbandonsRequest, Plan::kPassiveAbandonsAccepted, Plan::kPassiveAbandonsConnection,
-    Plan::kSlowPassive,            Plan::kSlowActive,             Plan::kResolve,
-    Plan::kResolveRejected,        Plan::kResolveNobody};
+inline constexpr Plan kPlans[] = {Plan::kActiveDisconnects,
+                                  Plan::kPassiveDisconnects,
+                                  Plan::kBothDisconnect,
+                                  Plan::kPassiveRejects,
+                                  Plan::kActiveRejects,
+                                  Plan::kNobodyListens,
+                                  Plan::kActiveAbandonsRequest,
+                                  Plan::kActiveAbandonsResponse,
+                                  Plan::kActiveAbandonsConnection,
+                                  Plan::kPassiveAbandonsRequest,
+                                  Plan::kPassiveAbandonsAccepted,
+                                  Plan::kPassiveAbandonsConnection,
+                                  Plan::kSlowPassive,
+                                  Plan::kSlowActive,
+                                  Plan::kResolve,
+                                  Plan::kResolveRejected,
+                                  Plan::kResolveNobody};
 
 inline bool is_sidr(Plan p) { return p >= Plan::kResolve; }
 
@@ -195,7 +205,8 @@ class TwoManagers {
     return t;
   }
   void deliver() {
-    std::stable_sort(flights.begin(), flights.end(), [](const Flight& x, const Flight& y) { return x.due < y.due; });
+    std::stable_sort(flights.begin(), flights.end(),
+                     [](const Flight& x, const Flight& y) { return x.due < y.due; });
     while (!flights.empty() && flights.front().due <= now) {
       const Flight f = flights.front();
       flights.erase(flights.begin());

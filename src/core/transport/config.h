@@ -27,15 +27,17 @@ struct DeviceConfig {
   std::uint64_t seed = 1;       // queue pair numbers and key tags are drawn from it
 
   // --- loss recovery ---
-  std::uint32_t loss_blocks = 64;            // shared bitmap blocks; zero means go-back-N behaviour, counted
-  std::uint32_t window_packets = 512;        // bits of one block, and the largest BDP cap; power of two
-  std::uint32_t bdp_cap = 110;               // packets in flight per half-connection in irn; IRN §4.1
-  Duration rto_low = microseconds(100);      // IRN §4.1
-  Duration rto_high = microseconds(320);     // IRN §4.1
-  std::uint32_t rto_low_packets = 3;         // N of IRN §3.1
-  bool adaptive_rto = false;                 // floor both by srtt + 4 x variance (live, DESIGN §4.3)
-  Duration rto_floor{};                      // smallest retransmission time-out when adaptive
-  std::uint32_t nack_threshold = 1;          // NACKs without progress before recovery begins (IRN §7)
+  std::uint32_t loss_blocks = 64;         // shared bitmap blocks; zero means go-back-N behaviour, counted
+  std::uint32_t window_packets = 512;     // bits of one block, and the largest BDP cap; power of two
+  std::uint32_t bdp_cap = 110;            // packets in flight per half-connection in irn; IRN §4.1
+  Duration rto_low = microseconds(100);   // IRN §4.1
+  Duration rto_high = microseconds(320);  // IRN §4.1
+  std::uint32_t rto_low_packets = 3;      // N of IRN §3.1
+  bool adaptive_rto = false;              // floor both by srtt + 4 x variance (live, DESIGN §4.3)
+  Duration rto_floor{};                   // smallest retransmission time-out when adaptive
+  std::uint32_t nack_threshold = 1;       // NACKs without progress before recovery begins (IRN §7)
+  // Bytes of WRITEs reach memory in order in every mode: for programs that watch the last byte (IRN §5.3.4).
+  bool strict_write_order = false;
   const LossScheme* irn_recovery = nullptr;  // what mode irn recovers losses with; nullptr is its own scheme
   std::uint32_t roce_window = 0;             // packets in flight in roce; 0 is the standard: unbounded
   std::uint32_t read_chunk = 0;  // roce: largest READ request on the wire in bytes, 0 is whole messages

@@ -109,6 +109,13 @@ struct Side {
   int atomics_executed = 0;
 };
 
+// Sees every packet that is not lost, and may change its header.
+struct Onlooker {
+  virtual ~Onlooker() = default;
+  virtual void arrives(wire::Header&) {}
+  virtual void arrived() {}
+};
+
 class TwoDevices {
  public:
   explicit TwoDevices(wire::Mode m, const DeviceConfig& config = DeviceConfig{})
@@ -178,6 +185,7 @@ class TwoDevices {
   std::uint64_t copy_pattern = 0;  // likewise: this one arrives twice
   int late_packet = 0;             // this one, counted from 1, arrives only after `late_by` others
   int late_by = 0;
+  Onlooker* onlooker = nullptr;
 
  private:
   void connect_one(Side& s, Qpn q, Side& peer, Qpn remote) {
@@ -223,11 +231,12 @@ class TwoDevices {
     }
     return any;
   }
-  void deliver(const Side::Frame& f, Side& to) {
+  void deliver(Side::Frame f, Side& to) {
+    if (onlooker != nullptr) onlooker->arrives(f.packet.header);
     Side::Copier sink{to, &f.payload};
-    wire::RxPacket packet = f.packet;
-    if (mark_all && !f.payload.empty()) packet.tos = wire::kEcnCe;
-    to.device.on_packets(now, {&packet, 1}, sink);
+    if (mark_all && !f.payload.empty()) f.packet.tos = wire::kEcnCe;
+    to.device.on_packets(now, {&f.packet, 1}, sink);
+    if (onlooker != nullptr) onlooker->arrived();
   }
   // The late packet arrives; also when nothing else moves any more.
   bool release() {

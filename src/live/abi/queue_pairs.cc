@@ -177,12 +177,13 @@ WEFT_EXPORT int ibv_destroy_qp(ibv_qp* qp) {
   return failed;
 }
 
-// In roce a WRITE's bytes become visible in order, and the last eight at once (placement.h). In irn they
-// land as they arrive.
+// In roce a WRITE's bytes become visible in order, and the last eight at once (placement.h). In irn and srnic
+// they land as they arrive, unless order was asked for.
 WEFT_EXPORT int ibv_query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode op, std::uint32_t flags) {
   static_cast<void>(op);
   static_cast<void>(flags);
-  return engine_of(qp->context).attributes().mode == wire::Mode::kRoce ? 1 : 0;
+  const live::Attributes& a = engine_of(qp->context).attributes();
+  return a.mode == wire::Mode::kRoce || a.strict_write_order ? 1 : 0;
 }
 
 // Options that peers agree on through a connection manager: none yet.

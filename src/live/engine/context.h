@@ -32,6 +32,7 @@ struct Attributes {
   wire::Address address;   // the GID (::ffff:a.b.c.d), RoCE v2, port 1
   std::uint64_t guid = 0;  // derived from the address; equal addresses give equal guids
   wire::Mode mode = wire::Mode::kRoce;
+  bool strict_write_order = false;
   std::uint32_t active_mtu = 1024;  // 256 … 4096: the largest that fits the interface
   std::uint32_t max_mtu = 4096;
   std::uint32_t max_qp = 0;

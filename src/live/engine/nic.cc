@@ -44,6 +44,7 @@ Attributes describe(const Options& options, const WireFacts& facts, const Device
   a.address = facts.address;
   a.guid = guid_of(facts.address);
   a.mode = options.mode;
+  a.strict_write_order = options.strict_write_order;
   a.active_mtu = verbs_mtu(facts.mtu);
   a.max_qp = config.max_qp;
   a.max_qp_wr = config.max_ring;
@@ -75,7 +76,8 @@ Result<std::shared_ptr<Nic>> open_nic(const Options& options) {
     const std::uint64_t seed = (options.seed != 0 ? options.seed : unpredictable()) ^ fold(options.address);
     wire = std::make_unique<ImpairedWire>(std::move(wire), options.impairments, seed);
   }
-  const DeviceConfig config = size_device(wire->facts(), unpredictable());
+  DeviceConfig config = size_device(wire->facts(), unpredictable());
+  config.strict_write_order = options.strict_write_order;
   auto nic = std::make_shared<Nic>(options, std::move(wire), config);
   const auto started = nic->start();
   if (!started) return tl::unexpected(started.error());

@@ -45,6 +45,12 @@ Result<void> parse_switch(const char* field, std::string_view text, Options& o) 
   return {};
 }
 
+Result<void> parse_order(const char* field, std::string_view text, Options& o) {
+  if (text != "any" && text != "strict") return not_one_of(field, text, "any or strict");
+  o.strict_write_order = text == "strict";
+  return {};
+}
+
 Result<void> parse_seed(const char* field, std::string_view text, Options& o) {
   const auto seed = parse_integer(field, text, 1, UINT64_MAX);
   if (!seed) return tl::unexpected(seed.error());
@@ -89,6 +95,9 @@ constexpr std::array kSettings{
     Setting{"WEFT_SEED", "seed", "seed of all these [random]", parse_seed},
     Setting{"WEFT_ICRC", "icrc", "on or off; off must be agreed by both ends [on]",
             parse_switch<&Options::icrc>},
+    Setting{"WEFT_WRITE_ORDER", "write-order",
+            "any or strict; strict: received WRITEs reach memory in order even in irn and srnic [any]",
+            parse_order},
     Setting{"WEFT_STATS", "stats", "on: print what happened, in numbers, when the device closes [off]",
             parse_switch<&Options::stats>},
 };

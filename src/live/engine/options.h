@@ -14,6 +14,7 @@
 //   WEFT_JITTER      0           ... and up to this much longer, drawn per packet
 //   WEFT_SEED        random      seed of the impairments
 //   WEFT_STATS       off         on: what happened, in numbers, on standard error when the device closes
+//   WEFT_WRITE_ORDER any         strict: received WRITEs reach memory in order, whatever the sender's mode
 //   WEFT_ICRC        on          on or off; off neither computes nor checks, so both ends must agree
 //
 // Impairments act on the receiving side, on single packets, after the kernel's segmentation offload
@@ -38,6 +39,7 @@ struct Options {
   std::uint64_t seed = 0;  // of the impairments; 0 draws one
   bool icrc = true;
   bool stats = false;
+  bool strict_write_order = false;
 };
 
 // One row of the table above.

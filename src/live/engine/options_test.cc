@@ -65,6 +65,7 @@ TEST(Options, BadValuesAreNamed) {
       {"WEFT_DELAY", "50", "WEFT_DELAY: '50' is not a time"},
       {"WEFT_DELAY", "11s", "at most 10s"},
       {"WEFT_SEED", "x", "WEFT_SEED"},
+      {"WEFT_WRITE_ORDER", "maybe", "WEFT_WRITE_ORDER: 'maybe' is not any or strict"},
       {"WEFT_ICRC", "maybe", "WEFT_ICRC: 'maybe' is not on or off"},
   };
   for (const auto& c : cases) {

@@ -367,6 +367,57 @@ TEST_P(VerbsTest, OfAWriteThatEndsOutsideItsRegionNothingIsPlaced) {
   EXPECT_TRUE(std::all_of(w.b.bytes().begin(), w.b.bytes().end(), [](std::uint8_t v) { return v == 0; }));
 }
 
+// --- order in memory ---
+
+// A program that watches the last byte of a WRITE must find everything before it in place.
+TEST_P(VerbsTest, StrictlyOrderedWritesShowTheirLastByteLast) {
+  DeviceConfig config;
+  config.strict_write_order = true;
+  for (int lost = 1; lost <= 8; ++lost) {
+    SCOPED_TRACE("lost packet " + std::to_string(lost));
+    TwoDevices w(GetParam(), config);
+    w.lose_packet = lost;
+    std::fill(w.a.bytes().begin(), w.a.bytes().end(), 0xAB);
+    w.post(w.request(WrOpcode::kWrite, 0, 2000, 0));
+    struct : Onlooker {
+      void arrived() override {
+        const auto hole = std::find(seen->begin(), seen->begin() + 2000, 0);
+        EXPECT_TRUE(std::all_of(hole, seen->begin() + 2000, [](std::uint8_t v) { return v == 0; }));
+      }
+      const std::vector<std::uint8_t>* seen = nullptr;
+    } in_order;
+    in_order.seen = &w.b.bytes();
+    w.onlooker = &in_order;
+    w.run();
+    expect_success(w.a, {0});
+    EXPECT_EQ(w.b.bytes()[1999], 0xAB);
+    EXPECT_EQ(w.b.device.loss_blocks_in_use(), 0U);
+  }
+}
+
+// --- end-to-end credits ---
+
+// A peer that counts receives says so in its ACKs; we read the ACK, and promise no number ourselves.
+TEST_P(VerbsTest, AcksWithCreditsAreAcks) {
+  TwoDevices w(GetParam());
+  ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 0, 1024, 0)));
+  struct : Onlooker {
+    void arrives(wire::Header& h) override {
+      if (h.opcode != wire::kAcknowledge) return;
+      EXPECT_EQ(h.syndrome, wire::kSyndromeAck);
+      h.syndrome = 0x05;
+      seen = true;
+    }
+    bool seen = false;
+  } credits;
+  w.onlooker = &credits;
+  w.post(w.request(WrOpcode::kSend, 0, 600, 0));
+  w.run();
+  expect_success(w.a, {0});
+  EXPECT_TRUE(credits.seen);
+  EXPECT_EQ(w.a.device.counters().get(Counter::tx_retransmitted), 0U);
+}
+
 // --- receiver not ready ---
 
 // In irn what follows the refused SEND is kept, and the NACK for it must not make the sender forget the SEND.
