@@ -34,4 +34,11 @@ inline std::uint8_t response_opcode(std::uint32_t index, std::uint32_t count) {
   return index + 1 == count ? wire::kReadResponseLast : wire::kReadResponseMiddle;
 }
 
+// Equal but for AckReq, which a sender may set on any copy.
+inline bool same_packet(wire::Header a, wire::Header b) {
+  a.bits = static_cast<std::uint8_t>(a.bits & ~wire::kAckReq);
+  b.bits = static_cast<std::uint8_t>(b.bits & ~wire::kAckReq);
+  return a == b;
+}
+
 }  // namespace weft::check

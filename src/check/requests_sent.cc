@@ -1,0 +1,166 @@
+// What the requester sends: new packets in order, and packets again for a cause.
+#include <algorithm>
+
+#include "check/half_connection.h"
+#include "check/opcodes.h"
+
+namespace weft::check {
+namespace {
+
+unsigned long long ull(std::uint64_t v) { return v; }
+
+}  // namespace
+
+void HalfConnection::request_sent(const wire::Header& h, std::uint32_t payload, Time now) {
+  mark(h, now);
+  const Seq seq = expand(h.psn, requests_.max);
+  if (seq > requests_.max)
+    return bad(now, "numbering", "psn %u leaves a gap of %llu", h.psn.v, ull(seq - requests_.max));
+  if (seq == requests_.max) return new_request(h, payload, now);
+  resent_request(h, payload, seq, now);
+}
+
+void HalfConnection::new_request(const wire::Header& h, std::uint32_t payload, Time now) {
+  Stream& s = requests_;
+  const std::uint8_t op = h.opcode;
+  const std::uint32_t mtu = requester_.mtu;
+  if (s.una == s.max) {
+    s.progress = now;
+    // New requests do not make up for an unanswered READ.
+    if (reads_.empty() || confirmed_ >= reads_.back().first + reads_.back().packets) progressed(now);
+  }
+  const std::uint32_t cap = selective() ? requester_.bdp_cap : requester_.roce_window;
+  if (cap != 0 && s.max - s.una >= cap)
+    bad(now, "window", "psn %u with %llu packets in flight, cap %u", h.psn.v, ull(s.max - s.una), cap);
+
+  Packet p;
+  p.header = h;
+  p.first = s.max;
+  p.payload = payload;
+  p.messages = s.packets.empty() ? 0 : s.packets.back().messages;
+  if (op == wire::kReadRequest) {
+    if (open_ != Open::kNo) bad(now, "sequence", "READ psn %u inside a message", h.psn.v);
+    if (payload != 0) bad(now, "sequence", "READ psn %u carries bytes", h.psn.v);
+    if ((h.bits & wire::kAckReq) == 0) bad(now, "AckReq", "READ psn %u does not ask for an answer", h.psn.v);
+    p.responses = packets_of(h.dma_len, mtu);
+    ++p.messages;
+    if (selective()) {
+      p.response_first = reads_.empty() ? responses_.max : reads_.back().first + reads_.back().packets;
+      reads_.push_back({p.first, p.response_first, p.responses, h.dma_len, h.srx_msn, {}});
+      check_read_extension(h, p.messages, now);
+      ++read_sn_;
+    } else {
+      p.span = p.responses;
+      p.copies.push_back({p.first, p.responses, false});
+    }
+  } else if (is_send(op) || is_write(op)) {
+    const Open kind = is_send(op) ? Open::kSend : Open::kWrite;
+    if (starts(op) != (open_ == Open::kNo) || (!starts(op) && open_ != kind)) {
+      bad(now, "sequence", "psn %u has opcode 0x%02x out of place", h.psn.v, static_cast<unsigned>(op));
+    }
+    if (starts(op)) {
+      index_ = 0;
+      left_ = h.dma_len;
+      next_va_ = h.va;
+      rkey_ = h.rkey;
+    }
+    const bool full = !ends(op);
+    if (full ? payload != mtu : payload > mtu)
+      bad(now, "sequence", "psn %u carries %u bytes, MTU %u", h.psn.v, payload, mtu);
+    if (ends(op) && !starts(op) && payload == 0) bad(now, "sequence", "Last psn %u is empty", h.psn.v);
+    if (kind == Open::kWrite) {
+      // srnic's packets do not say how long their message is.
+      if (!srnic() && (payload > left_ || (ends(op) && payload != left_))) {
+        bad(now, "sequence", "WRITE psn %u carries %u bytes of %u left", h.psn.v, payload, left_);
+      }
+    }
+    if (selective()) check_extension(h, p.messages + 1, now);
+    left_ -= std::min(left_, payload);
+    next_va_ += payload;
+    ++index_;
+    if (ends(op)) {
+      ++p.messages;
+      open_ = Open::kNo;
+      if (kind == Open::kSend || has_imm(op)) ++recv_sn_;
+    } else {
+      open_ = kind;
+    }
+    if ((h.bits & wire::kAckReq) == 0 && (ends(op) || selective())) {
+      bad(now, "AckReq", "psn %u opcode 0x%02x does not ask for an ACK", h.psn.v, static_cast<unsigned>(op));
+    }
+    if ((h.bits & wire::kSolicited) != 0 && !(ends(op) && (kind == Open::kSend || has_imm(op)))) {
+      bad(now, "sequence", "psn %u has a solicited bit where none belongs", h.psn.v);
+    }
+  } else {
+    bad(now, "sequence", "psn %u has opcode 0x%02x, not a request", h.psn.v, static_cast<unsigned>(op));
+  }
+  s.max += p.span;
+  s.packets.push_back(std::move(p));
+  trim(s);
+}
+
+void HalfConnection::resent_request(const wire::Header& h, std::uint32_t payload, Seq seq, Time now) {
+  Stream& s = requests_;
+  Packet* p = s.find(seq);
+  if (p == nullptr) return bad(now, "cause", "psn %u is far behind what was acknowledged", h.psn.v);
+  if (is_read(*p) && !selective()) {
+    // wire-reference §2.1: a retry asks for the part that is missing.
+    const auto skipped = static_cast<std::uint32_t>(seq - p->first);
+    const std::uint64_t va = p->header.va + static_cast<std::uint64_t>(skipped) * requester_.mtu;
+    const std::uint32_t length = p->header.dma_len - skipped * requester_.mtu;
+    if (h.opcode != wire::kReadRequest || h.va != va || h.rkey != p->header.rkey || h.dma_len > length ||
+        (skipped > 0 && h.dma_len == 0)) {
+      bad(now, "numbering", "READ psn %u asks again for something else", h.psn.v);
+    }
+    p->copies.push_back({seq, packets_of(h.dma_len, requester_.mtu), false});
+  } else if (p->payload != payload || !same_packet(p->header, h)) {
+    bad(now, "numbering", "psn %u is resent as another packet", h.psn.v);
+  }
+  // irn: the requester asks again for a READ whose responses stay away, though the request arrived.
+  if (is_read(*p) && selective() && seq < s.una) {
+    if (confirmed_ >= p->response_first + p->responses)
+      bad(now, "cause", "READ psn %u is resent though answered", h.psn.v);
+    const auto read = std::lower_bound(reads_.begin(), reads_.end(), seq,
+                                       [](const ReadAsked& r, Seq v) { return r.request < v; });
+    if (now - std::max(read_progress_, read->acknowledged) < requester_.selective_rto)
+      bad(now, "cause", "READ psn %u is resent too early", h.psn.v);
+    return;
+  }
+  resent(s, *p, seq, shortest_rto(), requester_.remembers_sacks, now);
+}
+
+Duration HalfConnection::shortest_rto() const {
+  return selective() ? requester_.selective_rto : verbs_timeout(requester_.timeout);
+}
+
+void HalfConnection::progressed(Time now) {
+  if (silence_.until != kNever) return;
+  if (silence_.since != now) before_ = silence_;
+  silence_ = {now, 0};
+}
+
+void HalfConnection::requester_failed(Time now) {
+  if (silence_.until != kNever) return;
+  // Packets of one instant are reported together: it may have failed at one of them, with progress behind it.
+  if (silence_.since == now) silence_ = before_;
+  silence_.until = now;
+}
+
+void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto, bool remembers, Time now) {
+  ++p.times;
+  if (seq < s.una) return bad(now, "cause", "psn %u is resent though acknowledged", p.header.psn.v);
+  // The oldest one may go out again whatever is known of it (wire-reference §5.6, "first resend = cumulative
+  // PSN"): it alone brings another ACK.
+  if (p.sacked && remembers && seq != s.una)
+    bad(now, "cause", "psn %u is resent though selectively acknowledged", p.header.psn.v);
+  // Silence excuses everything sent before it, whatever an earlier NAK excused.
+  const bool silent = now - s.progress >= shortest_rto;
+  if (!silent && seq < s.excused_below) return;
+  if (!silent) {
+    bad(now, "cause", "psn %u is resent without NAK after %lld ns of silence", p.header.psn.v,
+        static_cast<long long>((now - s.progress).ns()));
+  }
+  s.excused_below = s.max;
+}
+
+}  // namespace weft::check
