@@ -47,6 +47,7 @@ struct QpFacts {
   bool path_bounded = false;   // either end caps what it has in flight to the other, all queue pairs together
   Duration cnp_interval = microseconds(50);  // as notification point
   Duration slowest_turn{};     // a controller's lowest rate lets it send after this long at the latest
+  Duration credit_hold{};      // how long path credit may be lost on a peer that is gone
   bool network_loses = false;  // RETRY_EXC may happen without anybody's fault
 };
 

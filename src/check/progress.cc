@@ -12,6 +12,7 @@ constexpr std::int64_t kTurns = 64;
 }  // namespace
 
 void Progress::connected(const QpFacts& facts) {
+  held_ += facts.credit_hold;
   if (facts.timeout == 0) return;
   const std::int64_t charges = facts.retry_count + 1;
   patience_ = std::max(

@@ -150,18 +150,22 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     f.selective_rto = std::min(dc.rto_low, dc.rto_high);
     // A queue pair holds at most four blocks: two directions, sending and receiving.
     f.remembers_sacks = dc.loss_blocks >= 4 * dc.max_qp;
+    // Two time-outs (ARCHITECTURE, "Credit of what went unanswered twice is given back"), the second twice as
+    // long in irn.
+    if (dc.path_credit.n != 0) {
+      f.credit_hold = dc.rto_high * 3;
+      if (e.mode == wire::Mode::kRoce)
+        f.credit_hold = std::max(f.credit_hold, check::verbs_timeout(e.timeout) * 2);
+    }
     f.path_bounded = dc.path_credit.n != 0 || host(host_of[1 - i]).device.config().path_credit.n != 0;
     const impair::ImpairConfig& n = config_.network;
-    // To go-back-N a packet that was overtaken is a lost one, and so is it to irn without a bitmap.
-    const bool enough_bitmaps =
-        std::all_of(config_.hosts.begin(), config_.hosts.end(),
-                    [](const DeviceConfig& d) { return d.loss_blocks >= 4 * d.max_qp; });
     // A full control ring drops the newest ACK or NAK (core/transport/config.h).
     const bool rings_hold = std::all_of(config_.hosts.begin(), config_.hosts.end(),
                                         [](const DeviceConfig& d) { return d.control_ring >= 4096; });
+    // What was overtaken is lost to go-back-N, to a selective mode without a bitmap, and so is a SEND that
+    // comes ahead of its turn and finds no receive (wire-reference §5.3, "RNR for OOO packet").
     const bool overtakes = n.reorder != 0 || n.jitter.ps != 0;
-    f.network_loses = n.loss != 0 || n.corrupt != 0 || !config_.script.empty() || !rings_hold ||
-                      (overtakes && (e.mode == wire::Mode::kRoce || !enough_bitmaps));
+    f.network_loses = n.loss != 0 || n.corrupt != 0 || !config_.script.empty() || !rings_hold || overtakes;
   }
   referee_.connected(facts[0], facts[1]);
   return {qpn[0], qpn[1]};
@@ -454,14 +458,11 @@ bool World::step(Application& app) {
 
 // A responder whose requester is gone sends its READ responses again four times (ARCHITECTURE, "A responder
 // falls silent"), waiting twice as long each time, and once more for the credit: 1 + 2 + 4 + 8 + 16
-// time-outs. Where credit is scarce the queue pairs of a host may have to do so one after the other.
+// time-outs.
 Duration World::farewell_bound() const {
-  Duration bound = referee_.progress().bound();
-  for (const DeviceConfig& d : config_.hosts) {
-    const auto in_turn = static_cast<std::int64_t>(d.path_credit.n == 0 ? 1 : ends_.size());
-    bound = std::max(bound, referee_.progress().bound() + d.rto_high * 31 * in_turn);
-  }
-  return bound;
+  Duration tries{};
+  for (const DeviceConfig& d : config_.hosts) tries = std::max(tries, d.rto_high * 31);
+  return referee_.progress().bound() + tries;
 }
 
 void World::run(Application& app) {

@@ -38,6 +38,10 @@ namespace weft {
 // again by its own timer.
 inline constexpr std::uint8_t kResponderTries = 4;
 
+// After two time-outs in a row the peer may be gone, and whatever is new would take path credit that comes
+// back only with the next, longer one: only repairs go out until something is acknowledged.
+inline bool in_doubt(const SendStream& s) { return s.backoff >= 2 && s.outstanding(); }
+
 // What a queue pair would do with path credit.
 enum class PathNeed : std::uint8_t { kNone, kTooLittle, kEnough };
 

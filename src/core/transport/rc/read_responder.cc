@@ -50,9 +50,6 @@ wire::Header response_header(const QueuePair& q, const ReadServed& r, Seq seq, s
   return h;
 }
 
-// Its last time-out is over, so nothing would give back the path credit of a new response.
-bool silenced(const SendStream& s) { return s.outstanding() && s.backoff > kResponderTries; }
-
 }  // namespace
 
 // The row that response number `response` belongs to.
@@ -93,13 +90,13 @@ bool rc_responses_sendable(Engine& e, QueuePair& q) {
     if (e.rx_scheme(q).next_lost(loss, s, seq, false)) return true;
   }
   if (s.nxt >= e.cold(q).response_next || s.nxt - s.una >= window(e, q)) return false;
-  if (silenced(s) && s.nxt == s.max) return false;
+  if (in_doubt(s) && s.nxt == s.max) return false;
   return s.nxt < s.max || !q.has(kWaitingPath);
 }
 
 PathNeed rc_responses_need(Engine& e, QueuePair& q) {
   const SendStream& s = q.served;
-  if (!q.receives() || !e.rx_selective(q) || s.nxt < s.max || silenced(s)) return PathNeed::kNone;
+  if (!q.receives() || !e.rx_selective(q) || s.nxt < s.max || in_doubt(s)) return PathNeed::kNone;
   if (s.nxt >= e.cold(q).response_next || s.nxt - s.una >= e.config.bdp_cap) return PathNeed::kNone;
   const ReadServed* r = rc_find_served(e, q, s.nxt);
   CHECK(r != nullptr);
@@ -130,7 +127,7 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
       if (!repair) {
         if (s.nxt < s.max) s.nxt = scheme.skip_received(loss, s, s.nxt);
         if (s.nxt >= c.response_next || s.nxt - s.una >= window(e, q)) break;
-        if (silenced(s) && s.nxt == s.max) break;
+        if (in_doubt(s) && s.nxt == s.max) break;
         seq = s.nxt;
       }
       r = rc_find_served(e, q, seq);

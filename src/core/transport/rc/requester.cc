@@ -168,6 +168,7 @@ Gate gate(Engine& e, QueuePair& q, const SendWqe& w, std::uint32_t k, bool fresh
     return Gate::kOpen;
   }
   if (fresh && path.bounded()) {
+    if (in_doubt(q.requests_out)) return Gate::kShut;
     const std::uint32_t payload = k + 1 == w.packets ? w.length - k * q.mtu : q.mtu;
     if (!e.in_turn(q, path) || !path.admits(payload + e.config.path_overhead.n)) return Gate::kPath;
   }

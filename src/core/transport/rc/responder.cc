@@ -129,7 +129,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
   fill(q, r, h, seq);
   r.state = ReadState::kWaiting;
   q.set(kReadsWaiting);
-  if (q.served.backoff > kResponderTries) resume_responses(e, q);
+  if (in_doubt(q.served)) resume_responses(e, q);
   return Verdict::kDone;
 }
 
@@ -203,8 +203,7 @@ void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, S
     // Either the ACK of the request was lost, or the requester misses responses. Our own timer is for the
     // latter; only if it has run out already, and waits longer now, is this a reason to start over.
     const SendStream& s = q.served;
-    if (s.backoff > kResponderTries || (s.backoff > 0 && (s.flags & kInRecovery) == 0))
-      resume_responses(e, q);
+    if (in_doubt(s) || (s.backoff > 0 && (s.flags & kInRecovery) == 0)) resume_responses(e, q);
     return;
   }
   // roce: a subset of a recorded READ is executed again, from memory (wire-reference §2.3).
