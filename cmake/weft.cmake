@@ -107,6 +107,7 @@ function(weft_fuzz)
   endif()
   add_executable(weft_fuzz_${F_NAME} ${F_SOURCES})
   target_link_libraries(weft_fuzz_${F_NAME} PRIVATE ${F_DEPS} weft_flags)
+  target_include_directories(weft_fuzz_${F_NAME} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_options(weft_fuzz_${F_NAME} PRIVATE -fsanitize=fuzzer)
   set_target_properties(weft_fuzz_${F_NAME} PROPERTIES OUTPUT_NAME ${F_NAME}
                         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)

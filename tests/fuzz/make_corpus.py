@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the seeds of the decode target: the UDP payloads of data/vectors/packets.txt, one file per vector.
+"""Writes the seeds of the fuzz targets; the files are committed, so that a run needs nothing but the tree.
 
-Run it after adding a vector; the files are committed so that a fuzzing run needs nothing but the tree.
+  decode   the UDP payloads of data/vectors/packets.txt, one file per vector. Run this after adding a vector.
+  cm       connections and SIDR exchanges that succeed, as the decisions that cm_fuzz.cc reads from its bytes
+  device   one operation of each kind, delivered and acknowledged, in each mode: decisions of device_fuzz.cc
+
+Seeds of the last two go stale when their target reads its bytes in another order. They are then still valid
+inputs, only dull ones; write them again here.
 """
 import pathlib
 import re
@@ -9,8 +14,64 @@ import re
 HEADERS = {"0800": 14 + 20 + 8, "86dd": 14 + 40 + 8, "8915": 14 + 40}  # by Ethertype; 8915 has a GRH instead
 
 here = pathlib.Path(__file__).resolve().parent
-vectors = (here.parent.parent / "data/vectors/packets.txt").read_text()
-corpus = here / "corpus/decode"
-corpus.mkdir(parents=True, exist_ok=True)
-for name, frame in re.findall(r"^\[(\w+)\]\n(?:.*\n)*?frame = ([0-9a-f]+)$", vectors, re.M):
-    (corpus / name).write_bytes(bytes.fromhex(frame)[HEADERS[frame[24:28]] :])
+
+
+def write(target, name, content):
+    folder = here / "corpus" / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(bytes(content))
+
+
+def decode():
+    vectors = (here.parent.parent / "data/vectors/packets.txt").read_text()
+    for name, frame in re.findall(r"^\[(\w+)\]\n(?:.*\n)*?frame = ([0-9a-f]+)$", vectors, re.M):
+        write("decode", name, bytes.fromhex(frame)[HEADERS[frame[24:28]] :])
+
+
+def cm():
+    active, passive = 0, 1
+    carry = lambda host: [host, 4, 7]
+    # words, their number, what the user does; then what that takes
+    hear = lambda host, act, *more: [host, 9, 0x41, 5, act, *more]
+    ask = lambda host, act: [host, 10, 0, 0, 0x41, 5, act]  # about the first connection known
+    listen = lambda tcp: [passive, 0, 1, tcp, 2]
+    connect = [active, 2, passive, 1, 1, 5, 1, 4, 4, 19]
+    accept, reject, establish, disconnect, abandon, answer, nothing = 0, 1, 2, 4, 5, 6, 8
+    wait = [active, 8, 1, 0x20, 0]
+    request = listen(1) + connect + carry(active)
+    established = (
+        request + hear(passive, accept, 0x22) + carry(passive) + hear(active, establish) + carry(active)
+        + hear(active, nothing) + hear(passive, nothing)
+    )
+    write("cm", "connect", established + ask(active, disconnect) + carry(active) + carry(passive) + wait)
+    write("cm", "reject", request + hear(passive, reject) + carry(passive))
+    write("cm", "abandon", established + ask(passive, abandon) + carry(passive) + carry(active))
+    write("cm", "nobody", connect + carry(active) + carry(passive))
+    write("cm", "silence", connect + wait * 8)
+    write("cm", "again", request + wait + carry(active) + carry(passive) + hear(passive, accept, 0x22) + wait)
+    write("cm", "resolve", listen(0) + [active, 3, passive, 1] + carry(active) + hear(passive, answer, 0) + carry(passive))
+    write("cm", "discover", [active, 11, 0, 2, 0, 1, passive] + carry(active) + carry(passive) + wait)
+
+
+def device():
+    operations = ["write", "write_imm", "send", "send_imm", "read", "swap", "add", "invalidate", "bind", "send_invalidate"]
+    for mode, mode_name in enumerate(["roce", "irn", "srnic"]):
+        config = [19, 3, 0, 7, 0, 0, 0] * 2 + [0, 0]
+        begin = config + [0, 0, mode, 0, 1, 3, 3, 14, 7, 7, 1]
+        for op, name in enumerate(operations):
+            atomic = name in ("swap", "add")
+            length = [0, 8] if atomic else [2, 188]  # 700 bytes: three packets
+            remote = [8, 5] if atomic else [0, 16]
+            sometimes = [1] if atomic else []
+            post = [10, 0, 1, 0, 0, 0, 1, *length, 1, op, 2, *sometimes, 0, 0, 0, 0, 0, 0, *remote, *sometimes, 1, 0]
+            window = [8, 1, 1, 0] if name == "bind" else []
+            post += [0, 0, 0, 0, 100, 7] if window else []
+            receive = [15, 1, 0, 0, 0, 1, 5, 0, 1, 1, 0]
+            carry = [16, 15, 200, 0, 9, 23, 5, 9, 9, 9, 9, 9, 9, 0, 21, 21, 21, 17, 15, 200, 0, 9]
+            back = [22, 5, 9, 9, 9, 9, 9, 9, 0, 20, 30, 0, 1, 1, 31, 0, 1, 1]
+            write("device", f"{mode_name}_{name}", begin + window + (receive + post + carry + back) * 3)
+
+
+decode()
+cm()
+device()

@@ -1,5 +1,5 @@
-// One row per peer: asking (with the number of tries made), or settled until it is forgotten. Rows are found by
-// peer through a hash table, by time through the deadlines, and by age through the order of settling.
+// One row per peer: asking (with the number of tries made), or settled until it is forgotten. Rows are found
+// by peer through a hash table, by time through the deadlines, and by age through the order of settling.
 #include "core/cm/discovery.h"
 
 #include <tsl/robin_map.h>
@@ -128,7 +128,8 @@ struct Discovery::State {
   }
   void on_query(const MadFacts& f, const Capability& c) {
     const PeerId asker{f.source, static_cast<std::uint8_t>(c.transaction >> 56U)};
-    if (Row* r = find(asker); r != nullptr && r->known.knowledge == Knowledge::kSpeaks) drop_if_renewed(*r, c);
+    if (Row* r = find(asker); r != nullptr && r->known.knowledge == Knowledge::kSpeaks)
+      drop_if_renewed(*r, c);
     if (replies_tail - replies_head == kReplies) {
       ++counters.overflow;
       return;

@@ -1,15 +1,15 @@
 // Capability discovery: which modes does the peer speak? (DESIGN §4.3 "Modes", wire-reference §5.8)
 //
 // Asked by vendor MAD for queue pairs that are connected without a connection manager, between RTR and the
-// first packet. Three tries, 1, 4 and 16 ms apart; who stays silent or answers with an error speaks plain RoCE,
-// and is not asked again for ten seconds: a foreign host gets three packets and no more.
+// first packet. Three tries, 1, 4 and 16 ms apart; who stays silent or answers with an error speaks plain
+// RoCE, and is not asked again for ten seconds: a foreign host gets three packets and no more.
 //
 //   look_up(now, …)  --unknown-->  kAsking: hold the first packet
 //   poll_mad, on_mad, on_timer      CAP_QUERY out, CAP_REPLY in, as with Cm
 //   poll_news                       look_up will say something else now: kSpeaks or kSilent
 //
-// What is known belongs to (address, process slot) and holds while the process at the other end is the same: its
-// instance id is in every reply and query. A full table forgets the oldest answer first.
+// What is known belongs to (address, process slot) and holds while the process at the other end is the same:
+// its instance id is in every reply and query. A full table forgets the oldest answer first.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -24,9 +24,10 @@ namespace weft::cm {
 
 struct DiscoveryConfig {
   std::uint32_t max_peers = 1024;
-  std::uint64_t seed = 1;       // transaction ids are drawn from it
-  std::uint8_t slot = 0;        // ours; top byte of transaction ids
-  std::uint8_t slot_bits = 8;   // top bits of a queue pair number that are its process slot; 0 in the simulator
+  std::uint64_t seed = 1;  // transaction ids are drawn from it
+  std::uint8_t slot = 0;   // ours; top byte of transaction ids
+  std::uint8_t slot_bits =
+      8;  // top bits of a queue pair number that are its process slot; 0 in the simulator
   std::uint16_t modes = wire::mode_bit(wire::Mode::kRoce) | wire::mode_bit(wire::Mode::kIrn);
   wire::Mode preferred = wire::Mode::kIrn;
   // What we tell of ourselves.

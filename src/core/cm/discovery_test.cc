@@ -224,7 +224,8 @@ TEST(Loss, only_three_lost_exchanges_in_a_row_make_a_peer_silent) {
     unsigned index = 0;
     bool through = false;
     Time now{};
-    for (int turn = 0; turn < 10 && a.look_up(now, kHere, kThere, kTarget).knowledge == Knowledge::kAsking; ++turn) {
+    for (int turn = 0; turn < 10 && a.look_up(now, kHere, kThere, kTarget).knowledge == Knowledge::kAsking;
+         ++turn) {
       for (const Capability& q : sent(a)) {
         if ((pattern >> index++ & 1U) == 0) give(b, q, now, kHere);
       }
@@ -236,7 +237,8 @@ TEST(Loss, only_three_lost_exchanges_in_a_row_make_a_peer_silent) {
       now = std::max(now, std::min(a.next_deadline(), now + seconds(1)));
       a.on_timer(now);
     }
-    EXPECT_EQ(a.look_up(now, kHere, kThere, kTarget).knowledge, through ? Knowledge::kSpeaks : Knowledge::kSilent);
+    EXPECT_EQ(a.look_up(now, kHere, kThere, kTarget).knowledge,
+              through ? Knowledge::kSpeaks : Knowledge::kSilent);
     EXPECT_EQ(news(a), 1);
   }
 }
