@@ -435,7 +435,9 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
     if (segments + w.sge_count > e.burst_segments.size()) break;
     const std::uint32_t first_segment = segments;
     if (!is_read(w) && !gather(e, c, w, slot, k * q.mtu, d.packet.payload, segments)) {
-      rc_stop_sending(e, q, WcStatus::kLocalProtection, slot, now);
+      // What was sent before cannot wait for those before it: it is what they, too, may be waiting behind.
+      fresh ? rc_stop_sending(e, q, WcStatus::kLocalProtection, slot, now)
+            : rc_fail(e, q, WcStatus::kLocalProtection, slot, now);
       break;
     }
     d.packet.first_segment = first_segment;
