@@ -148,10 +148,16 @@ class TwoManagers {
   // Hands on what is there now; false when nothing was.
   bool turn() {
     const bool carried = take(a) || take(b);
-    const bool told = hear(a) || hear(b);
+    const bool told = users();
     a.cm.check_invariants();
     b.cm.check_invariants();
     return carried || told;
+  }
+
+  // One event for each user; false when there was none.
+  bool users() {
+    const bool x = hear(a);
+    return hear(b) || x;
   }
 
   // A MAD from nowhere, as a stranger would send it.
