@@ -147,14 +147,16 @@ MadOut made_up(World& w, fuzz::Input& in) {
   MadOut out;
   Host& to = w.hosts[in.below(2)];
   Host& from = w.hosts[in.below(2)];
-  out.facts = {.source = in.below(8) == 0 ? wire::Address::v4(6, 6, 6, 6) : from.address, .destination = to.address};
+  out.facts = {.source = in.below(8) == 0 ? wire::Address::v4(6, 6, 6, 6) : from.address,
+               .destination = to.address};
   for (std::size_t i = 0; i < 60; ++i) out.mad[i + (i < 40 ? 0 : 120)] = in.u8();
   const bool capability = in.below(8) == 0;
   out.mad[0] = 1;
   out.mad[1] = capability ? 0x30 : 0x07;
   out.mad[2] = capability ? 1 : 2;
   out.mad[3] = capability ? (in.flag() ? 0x81 : 0x01) : 0x03;
-  wire::store_be16(out.mad.data() + 16, capability ? 0xFF10 : static_cast<std::uint16_t>(0x10U + in.below(10)));
+  wire::store_be16(out.mad.data() + 16,
+                   capability ? 0xFF10 : static_cast<std::uint16_t>(0x10U + in.below(10)));
   if (capability) wire::store_be24(out.mad.data() + 37, wire::kEceVendor);
   if (!capability) {
     wire::store_be32(out.mad.data() + 24, some_conn(from, in).v);
@@ -195,7 +197,8 @@ void step(World& w, fuzz::Input& in) {
       break;
     }
     case 1:
-      if (!h.listeners.empty()) static_cast<void>(h.cm.close(h.listeners[in.u8() % h.listeners.size()], w.now));
+      if (!h.listeners.empty())
+        static_cast<void>(h.cm.close(h.listeners[in.u8() % h.listeners.size()], w.now));
       break;
     case 2:
       connect(w, h, in);

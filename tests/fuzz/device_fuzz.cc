@@ -1,10 +1,11 @@
 // Two Devices and a byte string that plays their users, the network, the clock and an attacker who has seen
-// packets: operations are posted, packets carried, lost, repeated, held, altered and made up, memory faults, and
-// queue pairs, regions, windows and queues come and go in between.
+// packets: operations are posted, packets carried, lost, repeated, held, altered and made up, memory faults,
+// and queue pairs, regions, windows and queues come and go in between.
 //
-// What must hold (device_host.h): nothing lands outside registered memory, every emitted packet is one, completions
-// are in order and none twice, invariants hold after every step, and in the end everything that was lent is back.
-// Delivery is the swarm's business: with an attacker on the wire nothing can be promised about it.
+// What must hold (device_host.h): nothing lands outside registered memory, every emitted packet is one,
+// completions are in order and none twice, invariants hold after every step, and in the end everything that
+// was lent is back. Delivery is the swarm's business: with an attacker on the wire nothing can be promised
+// about it.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -134,16 +135,16 @@ QpAttr attributes(World& w, Host& h, Qpn peer, Input& in) {
 
 void to_rts(World& w, Host& h, Qpn q, QpAttr a) {
   a.state = QpState::kInit;
-  static_cast<void>(
-      h.device.modify_qp(q, a, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, w.now));
+  static_cast<void>(h.device.modify_qp(q, a, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, w.now));
   a.state = QpState::kRtr;
-  static_cast<void>(h.device.modify_qp(q, a,
-                                       kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn |
-                                           kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
-                                       w.now));
+  static_cast<void>(h.device.modify_qp(
+      q, a,
+      kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
+      w.now));
   a.state = QpState::kRts;
   static_cast<void>(h.device.modify_qp(
-      q, a, kAttrState | kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic, w.now));
+      q, a, kAttrState | kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic,
+      w.now));
 }
 
 void connect(World& w, Input& in) {
@@ -241,8 +242,8 @@ void post_send(World& w, Host& h, Input& in) {
   wr.rkey = in.below(8) == 0 ? any_of(peer.windows, in, Key{in.u32()}) : remote.rkey;
   wr.compare_or_add = in.u8();
   if (wr.opcode == WrOpcode::kBindWindow) {
-    wr.bind = {any_of(h.windows, in, Key{}), any_of(h.mrs, in, MrInfo{}).lkey, Host::kBase + in.u8(), in.u16(),
-               static_cast<std::uint8_t>(in.u8() & kAllRights)};
+    wr.bind = {any_of(h.windows, in, Key{}), any_of(h.mrs, in, MrInfo{}).lkey, Host::kBase + in.u8(),
+               in.u16(), static_cast<std::uint8_t>(in.u8() & kAllRights)};
   }
   static_cast<void>(h.device.post_send(q.qpn, wr, w.now));
 }
@@ -331,7 +332,8 @@ bool alter(wire::RxPacket& p, Input& in) {
   const std::size_t n = wire::encode(h, p.payload, bytes);
   wire::Decoded d;
   wire::DecodeError error{};
-  CHECK(wire::decode(std::span(bytes).first(n + p.payload + wire::pad_bytes(p.payload) + wire::kIcrcBytes), d, error));
+  CHECK(wire::decode(std::span(bytes).first(n + p.payload + wire::pad_bytes(p.payload) + wire::kIcrcBytes), d,
+                     error));
   h = d.header;
   return true;
 }
@@ -345,8 +347,8 @@ void deliver(World& w, Host& h, Input& in) {
     const std::size_t i = fate == 1 ? in.u8() % wire.size() : 0;
     wire::RxPacket p = wire[i].packet;
     wire.erase(wire.begin() + static_cast<std::ptrdiff_t>(i));
-    if (fate == 0) continue;                    // lost
-    if (fate == 2) wire.push_back(Frame{p});    // and once more, later
+    if (fate == 0) continue;                  // lost
+    if (fate == 2) wire.push_back(Frame{p});  // and once more, later
     if (fate == 3) p.tos = wire::kEcnCe;
     if (fate == 4 && !alter(p, in)) continue;
     batch.push_back(p);

@@ -2,8 +2,8 @@
 // not have a byte land anywhere else.
 //
 // Registered memory is counted, not kept: the target asks where bytes go, not which. Whatever a Device emits
-// is held to the contract of device.h: headers that encode, payload where the opcode has some, segments inside
-// memory, one frame size a burst.
+// is held to the contract of device.h: headers that encode, payload where the opcode has some, segments
+// inside memory, one frame size a burst.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -31,7 +31,8 @@ struct Queue {
 };
 
 struct Host {
-  static constexpr std::uint64_t kBase = 0x1'0003;  // of every region; an address taken for an offset is outside
+  static constexpr std::uint64_t kBase =
+      0x1'0003;  // of every region; an address taken for an offset is outside
 
   Host(std::uint8_t n, const DeviceConfig& config) : device(config), address(wire::Address::v4(10, 0, 0, n)) {
     pds.push_back(*device.alloc_pd());
@@ -166,8 +167,8 @@ struct Host {
     const std::size_t n = wire::encode(p.header, p.payload, bytes);
     wire::Decoded d;
     wire::DecodeError error{};
-    CHECK(wire::decode(std::span(bytes).first(n + p.payload + wire::pad_bytes(p.payload) + wire::kIcrcBytes), d,
-                       error));
+    CHECK(wire::decode(std::span(bytes).first(n + p.payload + wire::pad_bytes(p.payload) + wire::kIcrcBytes),
+                       d, error));
     CHECK_OP(d.payload, ==, p.payload);
     CHECK(d.header.psn == p.header.psn && d.header.dest_qp == p.header.dest_qp);
     return d.header;

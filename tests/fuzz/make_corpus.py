@@ -63,7 +63,9 @@ def device():
             length = [0, 8] if atomic else [2, 188]  # 700 bytes: three packets
             remote = [8, 5] if atomic else [0, 16]
             sometimes = [1] if atomic else []
-            post = [10, 0, 1, 0, 0, 0, 1, *length, 1, op, 2, *sometimes, 0, 0, 0, 0, 0, 0, *remote, *sometimes, 1, 0]
+            local = name in ("bind", "invalidate")
+            element = [0] if local else [1, 0, 0, 0, 1, *length, 1]
+            post = [10, 0, *element, op, 2, *sometimes, 0, 0, 0, 0, 0, 0, *remote, *sometimes, 1, 0]
             window = [8, 1, 1, 0] if name == "bind" else []
             post += [0, 0, 0, 0, 100, 7] if window else []
             receive = [15, 1, 0, 0, 0, 1, 5, 0, 1, 1, 0]
