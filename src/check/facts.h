@@ -44,7 +44,7 @@ struct QpFacts {
   // the older one was answered in full, even if the READ ACK was lost.
   std::uint32_t reads_kept = 0;
   bool ack_coalesce = false;
-  bool path_bounded = false;   // either end caps what it has in flight to the other, all queue pairs together
+  bool path_bounded = false;  // either end caps what it has in flight to the other, all queue pairs together
   Duration cnp_interval = microseconds(50);  // as notification point
   Duration slowest_turn{};     // a controller's lowest rate lets it send after this long at the latest
   Duration credit_hold{};      // how long path credit may be lost on a peer that is gone

@@ -221,17 +221,22 @@ Bytes door_bound(const Plan& p) {
   return Bytes{bound};
 }
 
-// Half of the worlds have controllers, and a network that marks. Drawn apart: the other half, and the rest of
-// each world, is what it would be without.
+// Half of the worlds have controllers, a network that marks, and turns of all sizes. Drawn apart: the other
+// half, and the rest of each world, is what it would be without.
 void plan_congestion(Prng r, Plan& p) {
   if (one_in(r, 2)) return;
   if (!one_in(r, 3)) p.world.network.mark = between(r, 1'000, 300'000);
   for (DeviceConfig& d : p.world.hosts) {
     if (one_in(r, 2)) d.line_rate = gigabits(between(r, 1, 100));
     if (one_in(r, 2)) d.pacing_quantum = some(r, Duration{}, microseconds(40));
+    d.schedule = static_cast<Schedule>(r.below(3));
+    d.burst_requests = pick(r, {0, 1, 8});
   }
   for (ConnectionPlan& c : p.connections) {
-    for (EndConfig& e : c.end) e.controller = static_cast<std::uint8_t>(r.below(controllers().size()));
+    for (EndConfig& e : c.end) {
+      e.controller = static_cast<std::uint8_t>(r.below(controllers().size()));
+      e.service_level = static_cast<std::uint8_t>(r.below(kServiceLevels));
+    }
   }
 }
 

@@ -98,6 +98,7 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     QpAttr attr;
     attr.mode = e.mode;
     attr.controller = e.controller;
+    attr.service_level = e.service_level;
     attr.mtu = mtu;
     attr.rq_psn = other.psn;
     attr.sq_psn = e.psn;
@@ -144,8 +145,7 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     f.peer_rnr_delay = check::rnr_delay(other.min_rnr_timer);
     f.bdp_cap = dc.bdp_cap;
     f.cnp_interval = controllers()[e.controller]->cnp_interval;
-    // No controller goes below 100 Mb/s, nor below the line.
-    if (e.controller != 0) f.slowest_turn = std::min(dc.line_rate, megabits(100)).time_for(Bytes{4096 + 256});
+    if (e.controller != 0) f.slowest_turn = std::min(dc.line_rate, kLeastRate).time_for(Bytes{4096 + 256});
     f.roce_window = dc.roce_window;
     f.selective_rto = std::min(dc.rto_low, dc.rto_high);
     // A queue pair holds at most four blocks: two directions, sending and receiving.

@@ -62,6 +62,7 @@ struct EndConfig {
   std::uint8_t rnr_retry = 7;
   std::uint8_t min_rnr_timer = 1;
   std::uint8_t controller = 0;  // row of controllers()
+  std::uint8_t service_level = 0;
 };
 
 class World;

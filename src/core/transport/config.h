@@ -1,9 +1,11 @@
 // Everything that can be set about a Device, with its default and where that comes from.
 #pragma once
+#include <array>
 #include <cstdint>
 
 #include "core/base/result.h"
 #include "core/base/units.h"
+#include "core/transport/sched/ready_queue.h"
 
 namespace weft {
 
@@ -50,9 +52,14 @@ struct DeviceConfig {
   std::uint8_t controller = 0;     // row of controllers() for queue pairs that name none
   Rate line_rate = gigabits(100);  // of the port: where controllers start, and what they never exceed
   Duration pacing_quantum{};  // how much a paced queue pair sends at once, as time at its rate; 0: one packet
-  bool send_cnp = true;       // answer congestion marks with CNPs (the notification point of DCQCN)
+  Schedule schedule = Schedule::kRoundRobin;  // which queue pair's turn it is
+  // Weight of each service level under Schedule::kWeighted: turns in a row, at least 1.
+  std::array<std::uint8_t, kServiceLevels> level_weights = {1, 2,  3,  4,  5,  6,  7,  8,
+                                                            9, 10, 11, 12, 13, 14, 15, 16};
+  bool send_cnp = true;  // answer congestion marks with CNPs (the notification point of DCQCN)
 
   // --- sending ---
+  std::uint32_t burst_requests = 0;   // per turn, begun or resumed: SRNIC's n, which is 8 there; 0 unbounded
   std::uint32_t burst_packets = 64;   // per turn; also the size of the scratch burst
   std::uint32_t burst_bytes = 65000;  // payload and headers of one burst: what one GSO send can carry
   Bytes path_overhead{0};  // charged per packet beside its payload: what a receiver's buffer spends on it

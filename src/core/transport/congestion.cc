@@ -17,12 +17,15 @@ Time in_slot(Time t) { return Time{(t.ps + kSlot.ps - 1) / kSlot.ps * kSlot.ps};
 
 const Controller& row(const QueuePair& q) { return *controllers()[q.controller_row]; }
 
-void apply(QueuePair& q, Time now) { q.window = std::max(row(q).permit(q.controller, now).window_packets, 1U); }
+void apply(QueuePair& q, Time now) {
+  q.window = std::max(row(q).permit(q.controller, now).window_packets, 1U);
+}
 
 // The oldest packet is not on its way: it, too, waits for its turn.
 bool oldest_waits(const SendStream& s) {
   if (!s.outstanding()) return false;
-  return s.nxt == s.una || ((s.flags & kInRecovery) != 0 && s.widen(s.rtx) <= s.una && s.widen(s.lost) > s.una);
+  return s.nxt == s.una ||
+         ((s.flags & kInRecovery) != 0 && s.widen(s.rtx) <= s.una && s.widen(s.lost) > s.una);
 }
 
 void put_forward(Time& clock, Duration by) { clock = clock.after(by); }
@@ -51,7 +54,8 @@ void congestion_lost(Engine&, QueuePair& q, Time now, bool timeout) {
   apply(q, now);
 }
 
-std::uint64_t congestion_window(const Engine& e, const QueuePair& q, const SendStream& other, std::uint64_t cap) {
+std::uint64_t congestion_window(const Engine& e, const QueuePair& q, const SendStream& other,
+                                std::uint64_t cap) {
   if (q.window == UINT32_MAX) return cap;
   const bool requests = &other == &q.requests_out;
   // In roce the other stream's numbers are READ responses' as well, or are not acknowledged at all.
@@ -83,9 +87,11 @@ void congestion_sent(Engine& e, QueuePair& q, Time now, wire::Burst& burst) {
     c.on_sent(q.controller, {now, bytes});
     const Permit p = c.permit(q.controller, now);
     q.window = std::max(p.window_packets, 1U);
-    // Who was kept from sending, by its NIC or by having nothing to send, makes up for one quantum at most.
-    q.next_send = std::max(q.next_send, now - std::max(e.config.pacing_quantum, kSlot));
-    if (p.rate.bps != 0) q.next_send = q.next_send.after(p.rate.time_for(Bytes{bytes}));
+    if (p.rate.bps != 0) {
+      // Who was kept from sending, by its NIC or by having nothing to send, makes up for one quantum at most.
+      q.next_send = std::max(q.next_send, now - std::max(e.config.pacing_quantum, kSlot));
+      q.next_send = q.next_send.after(p.rate.time_for(Bytes{bytes}));
+    }
   }
   if (q.next_send > now && e.can_send(q)) {
     q.set(kQueued);
@@ -111,7 +117,8 @@ void pacing_wait(Engine& e, QueuePair& q, Time now) {
 void pacing_release(Engine& e) {
   const std::uint32_t index = e.pacing.top();
   e.pacing.remove(index);
-  e.ready_queue.push(index);  // pick looks whether it still has anything to send
+  e.ready_queue.push(index,
+                     e.qp(index).level & kServiceLevel);  // pick looks whether it still has anything to send
 }
 
 void pacing_leave(Engine& e, QueuePair& q) {

@@ -23,7 +23,8 @@ void congestion_start(Engine& e, QueuePair& q, std::uint8_t row, Time now);
 void congestion_acked(Engine& e, QueuePair& q, std::uint64_t packets, Duration rtt, Time now);
 void congestion_lost(Engine& e, QueuePair& q, Time now, bool timeout);
 // How many packets may be in flight of a stream, `other` being the queue pair's other one; at most `cap`.
-std::uint64_t congestion_window(const Engine& e, const QueuePair& q, const SendStream& other, std::uint64_t cap);
+std::uint64_t congestion_window(const Engine& e, const QueuePair& q, const SendStream& other,
+                                std::uint64_t cap);
 
 // --- around a turn (device.cc) ---
 Budget congestion_budget(Engine& e, QueuePair& q, Time now, Budget budget);
@@ -33,7 +34,7 @@ void pacing_release(Engine& e);                       // the first that waits
 void pacing_leave(Engine& e, QueuePair& q);
 
 // --- marks ---
-void congestion_experienced(Engine& e, QueuePair& q, Time now);  // a marked packet arrived
+void congestion_experienced(Engine& e, QueuePair& q, Time now);  // a marked packet with data arrived
 void congestion_echoed(Engine& e, QueuePair& q, Time now);       // an ACK says that one of ours was marked
 void congestion_notified(Engine& e, QueuePair& q, Time now);     // a CNP arrived
 

@@ -269,7 +269,7 @@ Qpn Device::pick(Time now) {
 
 void Device::put_back(Qpn qpn) {
   QueuePair* q = engine_->find(qpn);
-  if (q != nullptr) engine_->ready_queue.push(engine_->index_of(*q));
+  if (q != nullptr) engine_->ready_queue.push(engine_->index_of(*q), q->level & kServiceLevel);
 }
 
 bool Device::is_ready(Qpn qpn) const {
@@ -286,6 +286,7 @@ wire::Burst Device::transmit(Qpn qpn, Time now, Budget budget) {
   wire::Burst burst;
   if (q.receives()) {
     budget.bytes = std::min(budget.bytes, e.config.burst_bytes);
+    if (e.config.burst_requests != 0) budget.requests = std::min(budget.requests, e.config.burst_requests);
     if (controlled(q)) {
       pacing_leave(e, q);  // a NIC model chose it before its time
       budget = congestion_budget(e, q, now, budget);
@@ -298,7 +299,7 @@ wire::Burst Device::transmit(Qpn qpn, Time now, Budget budget) {
     if (burst.empty() && !responses_first && rc_responses_sendable(e, q))
       burst = rc_send_responses(e, q, now, budget);
     if (controlled(q)) congestion_sent(e, q, now, burst);
-    e.make_ready(q);
+    e.make_ready_again(q);
     e.end_turn(q);
   }
   return burst;

@@ -29,6 +29,8 @@ Result<void> DeviceConfig::validate() const {
   if (line_rate.bps < 1'000'000) return fail("line_rate must be at least 1 Mb/s");
   if (pacing_quantum.ps < 0 || pacing_quantum > milliseconds(10))
     return fail("pacing_quantum must be between 0 and 10 ms");
+  if (std::any_of(level_weights.begin(), level_weights.end(), [](std::uint8_t w) { return w == 0; }))
+    return fail("level_weights must be at least 1");
   if (max_mr == 0 || max_mr > (1U << 24U)) return fail("max_mr must be between 1 and 2^24");
   return {};
 }
@@ -38,7 +40,7 @@ Engine::Engine(const DeviceConfig& c)
       random(c.seed),
       keys(c.max_mr, random.fork(1)),
       pool(c.loss_blocks, c.window_packets),
-      ready_queue(std::bit_ceil(c.max_qp)),
+      ready_queue(std::bit_ceil(c.max_qp), c.schedule),
       deadlines(c.max_qp),
       pacing(c.max_qp),
       control(c.control_ring),
@@ -87,7 +89,7 @@ bool Engine::can_send(QueuePair& q) {
 
 // Two turns ahead the queue pair itself, one turn ahead what it points to: each step needs the one before.
 void Engine::prefetch_ready() {
-  if (ready_queue.size() > 2) {
+  if (ready_queue.upcoming() > 2) {
     const std::uint32_t index = ready_queue.peek(2);
     const QueuePair& q = qp(index);
     __builtin_prefetch(&q, 1);

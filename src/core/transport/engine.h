@@ -152,7 +152,15 @@ struct Engine {
   void make_ready(QueuePair& q) {
     if (!q.has(kQueued) && can_send(q)) {
       q.set(kQueued);
-      ready_queue.push(index_of(q));
+      ready_queue.push(index_of(q), q.level & kServiceLevel);
+    }
+  }
+  // The same after its turn: the policy may give it the next one, too.
+  void make_ready_again(QueuePair& q) {
+    if (!q.has(kQueued) && can_send(q)) {
+      q.set(kQueued);
+      const std::uint32_t level = q.level & kServiceLevel;
+      ready_queue.push_again(index_of(q), level, config.level_weights[level]);
     }
   }
   bool can_send(QueuePair& q);

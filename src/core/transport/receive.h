@@ -22,7 +22,6 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
   const RcOpcode op = rc_opcode(h.opcode);
   const auto mode = static_cast<std::uint8_t>(h.mode);
   const bool congestion = (p.tos & wire::kEcnMask) == wire::kEcnCe;
-  if (congestion) congestion_experienced(e, q, now);
   switch (op.kind) {
     case RcKind::kSend:
     case RcKind::kWrite:
@@ -40,10 +39,12 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
         e.raise({EventKind::kCommEstablished, {}, q.qpn});
       }
       if ((q.rx_flags & kReceiveStopped) != 0) return e.counters.add(Counter::drop_state);
+      if (congestion) congestion_experienced(e, q, now);
       rc_on_request(e, q, index, p, op, congestion, sink);
       break;
     case RcKind::kResponse:
       if (mode != q.tx_mode || !q.sends()) return e.counters.add(Counter::drop_mode);
+      if (congestion) congestion_experienced(e, q, now);
       rc_on_response(e, q, index, p, op, congestion, now, sink);
       break;
     case RcKind::kAck:

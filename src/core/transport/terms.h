@@ -12,6 +12,7 @@ namespace weft {
 struct Budget {
   std::uint32_t packets = 64;
   std::uint32_t bytes = 65000;
+  std::uint32_t requests = UINT32_MAX;  // begun or resumed
 };
 
 struct MrInfo {

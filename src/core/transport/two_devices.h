@@ -178,6 +178,7 @@ class TwoDevices {
   Time now{};
   std::uint64_t next_id = 0;
   std::uint8_t rnr_retry = 7;      // of queue pairs connected from now on
+  std::uint8_t service_level = 0;  // likewise
   int sent = 0;                    // packets, by both sides
   bool mark_all = false;           // the network marks everything that carries bytes
   int lose_packet = 0;             // this one, counted from 1; 0 loses none
@@ -195,6 +196,7 @@ class TwoDevices {
     CHECK(s.device.modify_qp(q, t, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, now));
     t.state = QpState::kRtr;
     t.path = *s.device.open_path({peer.address});
+    t.service_level = service_level;
     t.mtu = 256;
     t.dest_qpn = remote;
     t.rq_psn = t.sq_psn = {0xFFFFFE};  // wraps at once

@@ -180,6 +180,7 @@ struct QpAttr {
   WirePsn sq_psn{};
   Qpn dest_qpn{};
   PathId path{};
+  std::uint8_t service_level = 0;  // 0 to 15, part of the path's vector: weight or priority of its turns
   std::uint8_t access = 0;
   std::uint8_t max_rd_atomic = 1;
   std::uint8_t max_dest_rd_atomic = 1;

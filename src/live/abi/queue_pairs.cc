@@ -131,6 +131,7 @@ WEFT_EXPORT int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* from, int mask) {
     const auto path = engine.open_path(peer);
     if (!path) return errno_of(path.error());
     to.path = *path;
+    to.service_level = from->ah_attr.sl;
   }
   const int failed = answer(engine.modify_qp(h.engine, to, static_cast<std::uint32_t>(mask)));
   if (failed != 0) return failed;

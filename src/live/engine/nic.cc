@@ -78,6 +78,8 @@ Result<std::shared_ptr<Nic>> open_nic(const Options& options) {
   }
   DeviceConfig config = size_device(wire->facts(), unpredictable());
   config.strict_write_order = options.strict_write_order;
+  config.controller = options.controller;
+  config.schedule = options.schedule;
   auto nic = std::make_shared<Nic>(options, std::move(wire), config);
   const auto started = nic->start();
   if (!started) return tl::unexpected(started.error());

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/base/parse.h"
+#include "core/transport/cc/controller.h"
 
 namespace weft::live {
 namespace {
@@ -36,6 +37,29 @@ Result<void> parse_mode(const char* field, std::string_view text, Options& o) {
     return {};
   }
   return not_one_of(field, text, "a mode: roce, irn or srnic");
+}
+
+Result<void> parse_controller(const char* field, std::string_view text, Options& o) {
+  if (const auto row = find_controller(text)) {
+    o.controller = *row;
+    return {};
+  }
+  std::string allowed = "a controller:";
+  for (const Controller* c : controllers()) allowed.append(" ").append(c->name);
+  return not_one_of(field, text, allowed.c_str());
+}
+
+Result<void> parse_schedule(const char* field, std::string_view text, Options& o) {
+  if (text == "round-robin") {
+    o.schedule = Schedule::kRoundRobin;
+  } else if (text == "weighted") {
+    o.schedule = Schedule::kWeighted;
+  } else if (text == "priority") {
+    o.schedule = Schedule::kPriority;
+  } else {
+    return not_one_of(field, text, "a schedule: round-robin, weighted or priority");
+  }
+  return {};
 }
 
 template <bool Options::*kMember>
@@ -81,6 +105,10 @@ using Config = impair::ImpairConfig;
 constexpr std::array kSettings{
     Setting{"WEFT_ADDR", "addr", "IPv4 address of this process, its GID [127.0.0.1]", parse_address},
     Setting{"WEFT_MODE", "mode", "transport of its requests: roce, irn or srnic [roce]", parse_mode},
+    Setting{"WEFT_CC", "cc", "congestion control of what it sends, such as dcqcn or timely [none]",
+            parse_controller},
+    Setting{"WEFT_SCHEDULE", "schedule", "whose turn it is: round-robin, weighted or priority [round-robin]",
+            parse_schedule},
     Setting{"WEFT_LOSS", "loss", "drop received packets with this probability, such as 1%",
             parse_chance<&Config::loss>},
     Setting{"WEFT_DUPLICATE", "duplicate", "deliver received packets twice with this probability",
@@ -90,6 +118,8 @@ constexpr std::array kSettings{
     Setting{"WEFT_REORDER_BY", "reorder-by", "... for this long [100us]", parse_span<&Config::reorder_by>},
     Setting{"WEFT_CORRUPT", "corrupt", "flip a bit of received packets with this probability",
             parse_chance<&Config::corrupt>},
+    Setting{"WEFT_MARK", "mark", "mark received packets for congestion with this probability",
+            parse_chance<&Config::mark>},
     Setting{"WEFT_DELAY", "delay", "delay every received packet, such as 50us", parse_span<&Config::delay>},
     Setting{"WEFT_JITTER", "jitter", "... by up to this much more", parse_span<&Config::jitter>},
     Setting{"WEFT_SEED", "seed", "seed of all these [random]", parse_seed},

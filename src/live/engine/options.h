@@ -5,11 +5,15 @@
 //   variable         default     meaning
 //   WEFT_ADDR        127.0.0.1   IPv4 address to bind; it is also the GID
 //   WEFT_MODE        roce        roce, irn or srnic: the mode of this process's requests (DESIGN §4.3)
+//   WEFT_CC          none        congestion control of what this process sends: a row of the table in
+//                                core/transport/cc, such as dcqcn
+//   WEFT_SCHEDULE    round-robin whose turn it is: round-robin, weighted or priority (by service level)
 //   WEFT_LOSS        0           probability that a received packet is dropped, such as 1%
 //   WEFT_DUPLICATE   0           ... is delivered twice
 //   WEFT_REORDER     0           ... is held back for WEFT_REORDER_BY
 //   WEFT_REORDER_BY  100us
 //   WEFT_CORRUPT     0           ... has one bit flipped
+//   WEFT_MARK        0           ... arrives with a congestion mark (ECN)
 //   WEFT_DELAY       0           every received packet waits this long, such as 50us
 //   WEFT_JITTER      0           ... and up to this much longer, drawn per packet
 //   WEFT_SEED        random      seed of the impairments
@@ -27,6 +31,7 @@
 
 #include "core/base/result.h"
 #include "core/impair/impair.h"
+#include "core/transport/sched/ready_queue.h"
 #include "core/wire/header.h"
 #include "core/wire/packet.h"
 
@@ -35,6 +40,8 @@ namespace weft::live {
 struct Options {
   wire::Address address = wire::Address::v4(127, 0, 0, 1);
   wire::Mode mode = wire::Mode::kRoce;
+  std::uint8_t controller = 0;  // row of controllers()
+  Schedule schedule = Schedule::kRoundRobin;
   impair::ImpairConfig impairments{.reorder_by = microseconds(100)};
   std::uint64_t seed = 0;  // of the impairments; 0 draws one
   bool icrc = true;

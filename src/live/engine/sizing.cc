@@ -10,6 +10,8 @@ namespace {
 constexpr std::uint64_t kMostCredit = 1U << 20U;
 constexpr std::uint64_t kLeastCredit = 64U << 10U;
 constexpr std::uint64_t kOverhead = 768;
+// A paced queue pair's turn: a train worth its system call, and what a late wake-up may make up for.
+constexpr Duration kPacingQuantum = microseconds(50);
 constexpr std::uint32_t kIpAndUdp = 20 + 8;
 constexpr std::uint32_t kQpnBits = 16;
 constexpr std::uint32_t kQpnSpace = 1U << 24U;
@@ -42,6 +44,7 @@ DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed) {
   c.adaptive_rto = true;
   c.rto_floor = milliseconds(1);
   c.ack_coalesce = true;
+  c.pacing_quantum = kPacingQuantum;
 
   c.burst_packets = facts.max_frames;
   c.burst_bytes = std::min(facts.max_bytes, 65'000U);

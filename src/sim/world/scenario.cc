@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/parse.h"
+#include "core/transport/cc/controller.h"
 
 namespace weft::sim {
 namespace {
@@ -123,6 +124,7 @@ void read_network(Fields f, NetworkSpec& n) {
   f.probability("loss", n.impair.loss);
   f.probability("duplicate", n.impair.duplicate);
   f.probability("corrupt", n.impair.corrupt);
+  f.probability("mark", n.impair.mark);
   f.probability("reorder", n.impair.reorder);
   f.duration("reorder_by", n.impair.reorder_by);
   f.duration("jitter", n.impair.jitter);
@@ -130,6 +132,10 @@ void read_network(Fields f, NetworkSpec& n) {
 }
 
 void read_transport(Fields f, TransportSpec& t) {
+  std::vector<std::pair<const char*, std::uint8_t>> rows;
+  for (const Controller* c : controllers())
+    rows.emplace_back(c->name, static_cast<std::uint8_t>(rows.size()));
+  f.choice("controller", t.controller, rows);
   f.choice("mode", t.mode,
            std::array{std::pair{"roce", wire::Mode::kRoce}, std::pair{"irn", wire::Mode::kIrn},
                       std::pair{"srnic", wire::Mode::kSrnic}});
@@ -281,11 +287,13 @@ record::Record to_record(const Scenario& s) {
       .set("queue_bytes", s.network.queue.n);
   n.set("loss_ppm", std::uint64_t{i.loss}).set("duplicate_ppm", std::uint64_t{i.duplicate});
   n.set("corrupt_ppm", std::uint64_t{i.corrupt}).set("reorder_ppm", std::uint64_t{i.reorder});
+  n.set("mark_ppm", std::uint64_t{i.mark});
   n.set("reorder_by_ps", i.reorder_by.ps).set("jitter_ps", i.jitter.ps);
   r.set("network", std::move(n));
   const TransportSpec& t = s.transport;
   record::Record tr;
   tr.set("mode", std::string(wire::mode_name(t.mode))).set("mtu", std::uint64_t{t.mtu});
+  tr.set("controller", controllers()[t.controller]->name);
   tr.set("bdp_cap", std::uint64_t{t.bdp_cap}).set("roce_window", std::uint64_t{t.roce_window});
   tr.set("rto_low_ps", t.rto_low.ps).set("rto_high_ps", t.rto_high.ps);
   tr.set("rto_low_packets", std::uint64_t{t.rto_low_packets})

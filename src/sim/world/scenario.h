@@ -10,9 +10,10 @@
 //   delay = "1us"         # propagation, per link
 //   queue = "0"           # bound of each queue; 0: none
 //   loss = "1%"           # of the packets that leave the switch, so once per way; also
-//                         # duplicate, corrupt, reorder, reorder_by, jitter
+//                         # duplicate, corrupt, mark (for congestion), reorder, reorder_by, jitter
 //   [transport]
 //   mode = "irn"          # or "roce"
+//   controller = "dcqcn"  # congestion control: a row of the table in core/transport/cc; "none"
 //   mtu = 4096            # … bdp_cap, rto_low, rto_high, rto_low_packets, roce_window, loss_blocks,
 //                         # timeout (verbs code), retry_count, rnr_retry
 //   [[flow]]              # one table each
@@ -50,6 +51,7 @@ struct NetworkSpec {
 
 struct TransportSpec {
   wire::Mode mode = wire::Mode::kRoce;
+  std::uint8_t controller = 0;  // row of controllers()
   std::uint32_t mtu = 1024;
   std::uint32_t bdp_cap = 110;
   std::uint32_t roce_window = 0;

@@ -30,6 +30,8 @@ DeviceConfig device_config(const Scenario& s, std::uint32_t host) {
   c.rto_high = t.rto_high;
   c.rto_low_packets = t.rto_low_packets;
   c.roce_window = t.roce_window;
+  c.controller = t.controller;
+  if (s.network.rate.bps != 0) c.line_rate = s.network.rate;
   return c;
 }
 
@@ -82,7 +84,7 @@ void Simulation::sent(HostId from, HostId to, const wire::TxPacket& p, Time now)
 }
 
 void Simulation::arrived(HostId at, const wire::RxPacket& p, Time now) {
-  if (referee_ != nullptr) referee_->arrived({at.v}, p.header, now);
+  if (referee_ != nullptr) referee_->arrived({at.v}, p.header, now, (p.tos & wire::kEcnMask) == wire::kEcnCe);
 }
 
 void Simulation::placed(HostId at, const Placement& p, const wire::Header& h, Time now) {

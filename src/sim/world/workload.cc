@@ -130,6 +130,8 @@ void Workload::connect(const FlowSpec& f, std::uint32_t flow) {
     q.timeout = t.timeout;
     q.peer_rnr_delay = check::rnr_delay(1);
     q.bdp_cap = t.bdp_cap;
+    q.cnp_interval = controllers()[t.controller]->cnp_interval;
+    if (t.controller != 0) q.slowest_turn = kLeastRate.time_for(Bytes{4096 + 256});
     q.roce_window = t.roce_window;
     q.selective_rto = t.rto_low;
     q.reads_kept = std::bit_ceil(std::min(f.depth, 128U));

@@ -22,11 +22,16 @@ Permit permit(ControllerState& s, Time) { return {state_as<Window>(s).packets, {
 
 }  // namespace
 
-const Controller kAimd{"aimd",       "a window: halved on loss, one packet more per round trip",
+const Controller kAimd{"aimd",
+                       "a window: halved on loss, one packet more per round trip",
                        "RFC 5681; IRN §4.4.4, §4.6",
-                       false,        kCnpInterval,
-                       start,        on_ack,
-                       on_loss,      on_cnp,
-                       on_sent,      permit};
+                       false,
+                       kCnpInterval,
+                       start,
+                       on_ack,
+                       on_loss,
+                       on_cnp,
+                       on_sent,
+                       permit};
 
 }  // namespace weft

@@ -73,6 +73,10 @@ struct Controller {
   Permit (*permit)(ControllerState&, Time now);
 };
 
+// No controller answers a lower rate, unless the line itself is slower: what HPCC's configuration bounds
+// its rates by (wire-reference §6.2).
+inline constexpr Rate kLeastRate = megabits(100);
+
 // All rows; row 0 is `none`.
 std::span<const Controller* const> controllers();
 std::optional<std::uint8_t> find_controller(std::string_view name);

@@ -24,8 +24,6 @@ namespace {
 
 constexpr std::uint32_t kBdp = 110;
 constexpr Rate kLine = gigabits(100);
-// No algorithm here starves a flow: HPCC's configuration bounds rates from below (wire-reference §6.2).
-constexpr Rate kLeastRate = megabits(100);
 
 // --- a bottleneck -----------------------------------------------------------------------------------
 // Two senders, one FIFO at 40 Gb/s that marks as the row's source says, then a wire. For a row that does
@@ -46,14 +44,15 @@ struct Marking {
 struct Promise {
   const char* row;
   Marking marking;
-  int busy;          // percent of the link that is used, at least
-  int smaller;       // percent of the link that the smaller flow has, at least
-  Duration recovers; // to line rate or a full window, once nothing disturbs it any more
+  int busy;           // percent of the link that is used, at least
+  int smaller;        // percent of the link that the smaller flow has, at least
+  Duration recovers;  // to line rate or a full window, once nothing disturbs it any more
 };
 
-constexpr Marking kRandomDrops{200'000, 600'000, 50'000, 1'000'000};  // a full queue drops in step with one flow
-constexpr Marking kStep{120'000, 120'000, 1'000'000, 4'000'000};       // DCTCP: 30 KB per 10 Gb/s (peers.md §7)
-constexpr Marking kRed{160'000, 640'000, 200'000, 4'000'000};          // HPCC's configuration at 40G
+constexpr Marking kRandomDrops{200'000, 600'000, 50'000,
+                               1'000'000};                        // a full queue drops in step with one flow
+constexpr Marking kStep{120'000, 120'000, 1'000'000, 4'000'000};  // DCTCP: 30 KB per 10 Gb/s (peers.md §7)
+constexpr Marking kRed{160'000, 640'000, 200'000, 4'000'000};     // HPCC's configuration at 40G
 constexpr Marking kDeep{0, 0, 0, 4'000'000};
 constexpr Promise kPromises[] = {
     {"none", kDeep, 99, 40, Duration{}},
@@ -86,7 +85,7 @@ class Bottleneck {
   };
   // What each flow delivers in the last half; the second begins after an eighth.
   Share run(Duration length) {
-    push({Time{} , Kind::kSend, 0});
+    push({Time{}, Kind::kSend, 0});
     push({Time{} + length / 8, Kind::kSend, 1});
     const Time half = Time{} + length / 2;
     Share share;
@@ -366,7 +365,8 @@ TEST_P(EveryController, SharesABottleneck) {
   const Duration length = milliseconds(400);
   Bottleneck link(row, p.marking, 5);
   const Bottleneck::Share share = link.run(length);
-  const double full = static_cast<double>((length / 2).ps) / static_cast<double>(kBottleneck.time_for(Bytes{kPacket}).ps);
+  const double full =
+      static_cast<double>((length / 2).ps) / static_cast<double>(kBottleneck.time_for(Bytes{kPacket}).ps);
   const double a = 100.0 * static_cast<double>(share.delivered[0]) / full;
   const double b = 100.0 * static_cast<double>(share.delivered[1]) / full;
   EXPECT_GE(a + b, p.busy) << row.name << ": " << a << " and " << b << " percent";
@@ -417,7 +417,8 @@ TEST(Dcqcn, HalvesAtTheFirstNotificationAndRecoversInFiveSteps) {
   Kbps expected = 20'000'000;
   for (int step = 1; step <= 5; ++step) {
     expected += (40'000'000 - expected + 1) / 2;
-    EXPECT_EQ(kDcqcnSigcomm15.permit(s, Time{} + microseconds(55 * step)).rate.bps, std::uint64_t{expected} * 1000);
+    EXPECT_EQ(kDcqcnSigcomm15.permit(s, Time{} + microseconds(55 * step)).rate.bps,
+              std::uint64_t{expected} * 1000);
   }
 }
 
@@ -479,8 +480,8 @@ TEST(Timely, FollowsTheGradientBetweenItsThresholds) {
   EXPECT_EQ(next.bps - last.bps, 500'000'000U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, EveryController, ::testing::ValuesIn(controllers().begin(), controllers().end()),
-                         [](const auto& p) {
+INSTANTIATE_TEST_SUITE_P(Rows, EveryController,
+                         ::testing::ValuesIn(controllers().begin(), controllers().end()), [](const auto& p) {
                            std::string name = p.param->name;
                            for (char& c : name) c = c == '-' ? '_' : c;
                            return name;

@@ -36,7 +36,7 @@ struct State {
   std::uint32_t bytes = 0;  // sent since the byte counter's last event
   std::uint8_t timer_stage = 0;
   std::uint8_t byte_stage = 0;
-  Time alpha_at = kNever;  // next expiry; never: alpha is zero, or no CNP has come yet
+  Time alpha_at = kNever;     // next expiry; never: alpha is zero, or no CNP has come yet
   Time increase_at = kNever;  // never: at line rate
 };
 static_assert(sizeof(State) == 40);
@@ -53,8 +53,7 @@ struct Dcqcn {
   }
   static void increase(State& s) {
     const bool by_timer = s.timer_stage >= P.fast_stages;
-    const bool by_bytes =
-        P.byte_counter != 0 ? s.byte_stage >= P.fast_stages : s.timer_stage > P.fast_stages;
+    const bool by_bytes = P.byte_counter != 0 ? s.byte_stage >= P.fast_stages : s.timer_stage > P.fast_stages;
     if (by_timer || by_bytes) s.target += by_timer && by_bytes ? P.hyper : P.additive;
     s.target = std::min(s.target, s.line);
     s.current += (s.target - s.current + 1) / 2;
@@ -112,27 +111,30 @@ struct Dcqcn {
 template <const Parameters& P>
 constexpr Controller row(const char* name, const char* source, Duration cnp_interval) {
   using D = Dcqcn<P>;
-  return {name,       "a rate: reduced by congestion notification packets, recovered in stages",
-          source,     true,
+  return {name,         "a rate: reduced by congestion notification packets, recovered in stages",
+          source,       true,
           cnp_interval, D::start,
-          D::on_ack,  D::on_loss,
-          D::on_cnp,  D::on_sent,
+          D::on_ack,    D::on_loss,
+          D::on_cnp,    D::on_sent,
           D::permit};
 }
 
 constexpr Kbps kMega = 1000;
-constexpr Kbps kLeast = 100 * kMega;  // HPCC's configuration (wire-reference §6.2)
+constexpr Kbps kLeast = to_kbps(kLeastRate);
 
-constexpr Parameters kSigcomm15{8, microseconds(55), microseconds(55), 10'000'000, 5, 40 * kMega, 40 * kMega, kLeast};
+constexpr Parameters kSigcomm15{8, microseconds(55), microseconds(55), 10'000'000,
+                                5, 40 * kMega,       40 * kMega,       kLeast};
 constexpr Parameters kHpcc{8, microseconds(1), microseconds(300), 0, 1, 20 * kMega, 200 * kMega, kLeast};
 constexpr Parameters kConweave{8, microseconds(1), microseconds(300), 0, 1, 40 * kMega, 100 * kMega, kLeast};
-constexpr Parameters kAuthors{8, microseconds(55), microseconds(60), 300'000'000, 5, 40 * kMega, 200 * kMega, kLeast};
+constexpr Parameters kAuthors{8, microseconds(55), microseconds(60), 300'000'000,
+                              5, 40 * kMega,       200 * kMega,      kLeast};
 
 }  // namespace
 
 constinit const Controller kDcqcnSigcomm15 =
     row<kSigcomm15>("dcqcn", "Zhu et al., SIGCOMM 2015, as usually quoted; 40G", microseconds(50));
-constinit const Controller kDcqcnHpcc = row<kHpcc>("dcqcn-hpcc", "HPCC's ns-3 configuration at 100G", microseconds(4));
+constinit const Controller kDcqcnHpcc =
+    row<kHpcc>("dcqcn-hpcc", "HPCC's ns-3 configuration at 100G", microseconds(4));
 constinit const Controller kDcqcnConweave =
     row<kConweave>("dcqcn-conweave", "ConWeave's ns-3 configuration at 100G", microseconds(4));
 constinit const Controller kDcqcnAuthors =

@@ -19,7 +19,7 @@ struct State {
   std::uint32_t acked = 0;   // in this window
   std::uint32_t marked = 0;  // of them
   Fraction alpha = kOne;
-  bool reduced = false;      // in this window
+  bool reduced = false;  // in this window
 };
 
 void begin_round(State& s) {
@@ -49,7 +49,8 @@ void on_ack(ControllerState& state, const AckSample& a) {
     s.marked = std::min(s.marked + 1U, UINT32_MAX / 2);
     if (!s.reduced) {
       s.reduced = true;
-      const std::uint32_t cut = static_cast<std::uint32_t>((std::uint64_t{s.window.packets} * s.alpha) >> 17U);
+      const std::uint32_t cut =
+          static_cast<std::uint32_t>((std::uint64_t{s.window.packets} * s.alpha) >> 17U);
       s.window.shrink_to(s.window.packets - cut);
     }
   }

@@ -85,23 +85,27 @@ struct Timely {
 template <const Parameters& P>
 constexpr Controller row(const char* name, const char* source) {
   using T = Timely<P>;
-  return {name,      "a rate: follows the round-trip time and its gradient",
-          source,    false,
+  return {name,         "a rate: follows the round-trip time and its gradient",
+          source,       false,
           kCnpInterval, T::start,
-          T::on_ack, T::on_loss,
-          T::on_cnp, T::on_sent,
+          T::on_ack,    T::on_loss,
+          T::on_cnp,    T::on_sent,
           T::permit};
 }
 
 constexpr Kbps kMega = 1000;
 constexpr Fraction kBeta = kOne * 8 / 10;
 
-constexpr Parameters kAt100{100 * kMega, 500 * kMega, microseconds(50), microseconds(500), microseconds(20), kBeta, 5, 100 * kMega};
-constexpr Parameters kAt40{40 * kMega, 200 * kMega, microseconds(50), microseconds(500), microseconds(20), kBeta, 5, 100 * kMega};
+constexpr Parameters kAt100{100 * kMega, 500 * kMega, microseconds(50),   microseconds(500), microseconds(20),
+                            kBeta,       5,           to_kbps(kLeastRate)};
+constexpr Parameters kAt40{40 * kMega, 200 * kMega, microseconds(50),   microseconds(500), microseconds(20),
+                           kBeta,      5,           to_kbps(kLeastRate)};
 
 }  // namespace
 
-constinit const Controller kTimely100 = row<kAt100>("timely", "HPCC's and ConWeave's ns-3 configurations at 100G");
-constinit const Controller kTimely40 = row<kAt40>("timely-40g", "HPCC's and ConWeave's ns-3 configurations at 40G");
+constinit const Controller kTimely100 =
+    row<kAt100>("timely", "HPCC's and ConWeave's ns-3 configurations at 100G");
+constinit const Controller kTimely40 =
+    row<kAt40>("timely-40g", "HPCC's and ConWeave's ns-3 configurations at 40G");
 
 }  // namespace weft

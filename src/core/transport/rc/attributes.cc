@@ -53,7 +53,8 @@ Outcome<void> check_mask(const QueuePair& q, const QpAttr& attr, std::uint32_t m
 
 Outcome<void> check_values(const Engine& e, const QpAttr& a, std::uint32_t mask) {
   if ((mask & kAttrMtu) != 0 && (a.mtu < 256 || a.mtu > 4096 || a.mtu % 4 != 0)) return fail(Errc::kInvalid);
-  if ((mask & kAttrPath) != 0 && a.path.v >= e.paths.size()) return fail(Errc::kInvalid);
+  if ((mask & kAttrPath) != 0 && (a.path.v >= e.paths.size() || a.service_level >= kServiceLevels))
+    return fail(Errc::kInvalid);
   if ((mask & kAttrMaxRdAtomic) != 0 && a.max_rd_atomic > 128) return fail(Errc::kInvalid);
   if ((mask & kAttrMaxDestRdAtomic) != 0 && a.max_dest_rd_atomic > 128) return fail(Errc::kInvalid);
   if ((mask & kAttrTimeout) != 0 && a.timeout > 31) return fail(Errc::kInvalid);
@@ -102,6 +103,7 @@ void reset(Engine& e, QueuePair& q) {
 void to_rtr(Engine& e, QueuePair& q, const QpAttr& a, Time now) {
   ColdQueuePair& c = e.cold(q);
   q.path = a.path;
+  q.level = a.service_level;
   q.mtu = static_cast<std::uint16_t>(a.mtu);
   q.remote = a.dest_qpn;
   q.requests.expected = Seq::start(a.rq_psn);
@@ -127,7 +129,10 @@ void to_rts(Engine& e, QueuePair& q, const QpAttr& a, Time now) {
 
 void store(QpAttr& to, const QpAttr& a, std::uint32_t mask) {
   if ((mask & kAttrQkey) != 0) to.qkey = a.qkey;
-  if ((mask & kAttrPath) != 0) to.path = a.path;
+  if ((mask & kAttrPath) != 0) {
+    to.path = a.path;
+    to.service_level = a.service_level;
+  }
   if ((mask & kAttrMtu) != 0) to.mtu = a.mtu;
   if ((mask & kAttrTimeout) != 0) to.timeout = a.timeout;
   if ((mask & kAttrRetryCount) != 0) to.retry_count = a.retry_count;
@@ -151,7 +156,10 @@ Outcome<void> check_drained(QueuePair& q, std::uint32_t mask) {
 
 void apply_drained(Engine& e, QueuePair& q, const QpAttr& a, std::uint32_t mask) {
   ColdQueuePair& c = e.cold(q);
-  if ((mask & kAttrPath) != 0) q.path = a.path;
+  if ((mask & kAttrPath) != 0) {
+    q.path = a.path;
+    q.level = static_cast<std::uint8_t>((q.level & kEchoOwed) | a.service_level);
+  }
   if ((mask & kAttrMaxRdAtomic) != 0) {
     c.issued_mask = ring_mask(a.max_rd_atomic);
     c.issued = std::make_unique<ReadIssued[]>(static_cast<std::size_t>(c.issued_mask) + 1);

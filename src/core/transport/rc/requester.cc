@@ -403,6 +403,8 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
   std::uint32_t segments = 0;
   std::uint32_t frame = 0;
   std::uint32_t total = 0;
+  std::uint32_t requests = 0;
+  std::uint16_t last_slot = 0;
   while (n < most) {
     Seq seq;
     const bool repair = (s.flags & kInRecovery) != 0 && scheme.next_lost(loss, s, seq, false);
@@ -421,6 +423,11 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       }
       if (q.sq_send == q.sq_tail || s.nxt - s.una >= window(e, q)) break;
       seq = s.nxt;
+    }
+    if (n == 0 || slot != last_slot) {
+      if (requests == budget.requests) break;
+      ++requests;
+      last_slot = slot;
     }
     const SendWqe& w = e.send_wqe(c, slot);
     const bool fresh = seq == s.max;
