@@ -1,5 +1,5 @@
-// The connection manager and the Device together: what qp_setup says is what modify_qp takes, in every mode, and a
-// message goes through the connection. The test is the world between them, as live and sim are.
+// The connection manager and the Device together: what qp_setup says is what modify_qp takes, in every mode,
+// and a message goes through the connection. The test is the world between them, as live and sim are.
 #include <gtest/gtest.h>
 
 #include "core/cm/steps.h"
@@ -47,9 +47,10 @@ TEST_P(Connect, sets_queue_pairs_up_that_carry_a_message_and_a_read) {
 
   for (std::size_t i = 0; i < 3000; ++i) devices.a.bytes()[i] = static_cast<std::uint8_t>(i * 7);
   ASSERT_TRUE(devices.b.device.post_recv(qb, devices.receive(devices.b, 0, 4096, 99)).has_value());
-  ASSERT_TRUE(devices.a.device.post_send(qa, devices.request(WrOpcode::kSend, 0, 3000, 0), devices.now).has_value());
   ASSERT_TRUE(
-      devices.a.device.post_send(qa, devices.request(WrOpcode::kRead, 8000, 3000, 0), devices.now).has_value());
+      devices.a.device.post_send(qa, devices.request(WrOpcode::kSend, 0, 3000, 0), devices.now).has_value());
+  ASSERT_TRUE(devices.a.device.post_send(qa, devices.request(WrOpcode::kRead, 8000, 3000, 0), devices.now)
+                  .has_value());
   devices.run();
   const std::vector<Completion> done = devices.a.completions();
   ASSERT_EQ(done.size(), 2U);
@@ -57,16 +58,19 @@ TEST_P(Connect, sets_queue_pairs_up_that_carry_a_message_and_a_read) {
   const std::vector<Completion> received = devices.b.completions();
   ASSERT_EQ(received.size(), 1U);
   EXPECT_EQ(received[0].byte_len, 3000U);
-  EXPECT_TRUE(std::equal(devices.a.bytes().begin(), devices.a.bytes().begin() + 3000, devices.b.bytes().begin()));
   EXPECT_TRUE(
-      std::equal(devices.a.bytes().begin(), devices.a.bytes().begin() + 3000, devices.a.bytes().begin() + 8000));
+      std::equal(devices.a.bytes().begin(), devices.a.bytes().begin() + 3000, devices.b.bytes().begin()));
+  EXPECT_TRUE(std::equal(devices.a.bytes().begin(), devices.a.bytes().begin() + 3000,
+                         devices.a.bytes().begin() + 8000));
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, Connect,
                          testing::Values(wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic),
-                         [](const auto& i) { return std::string(i.param == wire::Mode::kRoce  ? "roce"
-                                                                : i.param == wire::Mode::kIrn ? "irn"
-                                                                                              : "srnic"); });
+                         [](const auto& i) {
+                           return std::string(i.param == wire::Mode::kRoce  ? "roce"
+                                              : i.param == wire::Mode::kIrn ? "irn"
+                                                                            : "srnic");
+                         });
 
 // Data may overtake the RTU: the Device's first packet tells the manager.
 TEST(Rtu, that_is_lost_is_replaced_by_the_first_packet) {

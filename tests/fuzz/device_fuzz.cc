@@ -208,14 +208,22 @@ void queues(Host& h, Input& in) {
 
 // --- work ----------------------------------------------------------------------------------------
 
-Sge any_sge(const Host& h, Input& in) {
-  const MrInfo mr = any_of(h.mrs, in, MrInfo{});
+// Somewhere in a region of `length` bytes; one time in four at its very end, or a byte or two beyond.
+std::uint64_t any_address(const Host& h, const MrInfo& mr, std::uint64_t bytes, Input& in) {
   const auto region = h.regions.find(mr.region);
   const std::uint64_t length = region == h.regions.end() ? 4096 : region->second.length;
+  const bool at_the_end = in.below(4) == 0;
+  const std::uint16_t where = in.u16();
+  if (at_the_end) return Host::kBase + length - std::min(length, bytes) + where % 3U;
+  return Host::kBase + (length == 0 ? 0 : where % length);
+}
+
+Sge any_sge(const Host& h, Input& in) {
+  const MrInfo mr = any_of(h.mrs, in, MrInfo{});
   Sge s;
-  s.address = Host::kBase + (length == 0 ? 0 : in.u16() % length);
   s.length = in.below(16) == 0 ? in.u32() : in.u16() % 1500U;
   s.lkey = in.below(16) == 0 ? Key{in.u32()} : mr.lkey;
+  s.address = any_address(h, mr, s.length, in);
   return s;
 }
 
@@ -237,7 +245,9 @@ void post_send(World& w, Host& h, Input& in) {
   wr.sges = {sges, n};
   const MrInfo remote = any_of(peer.mrs, in, MrInfo{});
   wr.imm = in.flag() ? any_of(peer.windows, in, Key{}).v : in.u32();
-  wr.remote_address = Host::kBase + in.u16();
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < n; ++i) total += sges[i].length;
+  wr.remote_address = any_address(peer, remote, atomic ? 8 : total, in);
   if (atomic && in.below(8) != 0) wr.remote_address = (wr.remote_address + 7) & ~std::uint64_t{7};
   wr.rkey = in.below(8) == 0 ? any_of(peer.windows, in, Key{in.u32()}) : remote.rkey;
   wr.compare_or_add = in.u8();
@@ -262,9 +272,8 @@ void post_receive(Host& h, Input& in) {
 
 // --- the network ---------------------------------------------------------------------------------
 
-// One field of a packet becomes something else; the result is what a decoder would make of it. False when no
-// decoder would take it.
-bool alter(wire::RxPacket& p, Input& in) {
+// One field of a packet becomes something else.
+void alter(wire::RxPacket& p, Input& in) {
   wire::Header& h = p.header;
   const std::uint32_t nudge = in.u8();
   switch (in.below(18)) {
@@ -324,6 +333,11 @@ bool alter(wire::RxPacket& p, Input& in) {
       p.tos = in.u8();
       h.dest_qp = {in.u8()};
   }
+}
+
+// The packet as a decoder would hand it on; false when it would not.
+bool as_decoded(wire::RxPacket& p) {
+  wire::Header& h = p.header;
   const wire::ExtLayout& layout = wire::ext_layout(h.opcode, h.mode, h.syndrome);
   if (!layout.known) return false;
   if (!layout.payload) p.payload = 0;
@@ -350,7 +364,8 @@ void deliver(World& w, Host& h, Input& in) {
     if (fate == 0) continue;                  // lost
     if (fate == 2) wire.push_back(Frame{p});  // and once more, later
     if (fate == 3) p.tos = wire::kEcnCe;
-    if (fate == 4 && !alter(p, in)) continue;
+    if (fate == 4) alter(p, in);
+    if (!as_decoded(p)) continue;
     batch.push_back(p);
   }
   h.receive(w.now, batch, in.below(32) == 31);
@@ -366,15 +381,16 @@ void attack(World& w, Host& h, Input& in) {
     p.header.mode = static_cast<wire::Mode>(in.below(wire::kModeCount));
     p.header.dest_qp = any_queue(h, in).qpn;
     p.header.psn = {0xFFFFF0U + in.below(32)};
-    p.header.va = Host::kBase + in.u16();
-    p.header.rkey = any_of(h.mrs, in, MrInfo{}).rkey;
-    p.header.dma_len = in.u16();
+    const MrInfo mr = any_of(h.mrs, in, MrInfo{});
     p.payload = in.below(600);
+    p.header.dma_len = in.flag() ? p.payload : in.u16();
+    p.header.va = any_address(h, mr, p.header.dma_len, in);
+    p.header.rkey = mr.rkey;
   }
-  for (std::uint32_t n = in.below(3) + 1; n > 0; --n) {
-    if (!alter(p, in)) return;
+  for (std::uint32_t n = in.below(3); n > 0; --n) {
+    alter(p, in);
   }
-  h.receive(w.now, {&p, 1}, false);
+  if (as_decoded(p)) h.receive(w.now, {&p, 1}, false);
 }
 
 void send(World& w, Host& h, Input& in) {

@@ -64,11 +64,11 @@ def device():
             remote = [8, 5] if atomic else [0, 16]
             sometimes = [1] if atomic else []
             local = name in ("bind", "invalidate")
-            element = [0] if local else [1, 0, 0, 0, 1, *length, 1]
-            post = [10, 0, *element, op, 2, *sometimes, 0, 0, 0, 0, 0, 0, *remote, *sometimes, 1, 0]
+            element = [0] if local else [1, 0, 1, *length, 1, 1, 0, 0]
+            post = [10, 0, *element, op, 2, *sometimes, 0, 0, 0, 0, 0, 0, 1, *remote, *sometimes, 1, 0]
             window = [8, 1, 1, 0] if name == "bind" else []
             post += [0, 0, 0, 0, 100, 7] if window else []
-            receive = [15, 1, 0, 0, 0, 1, 5, 0, 1, 1, 0]
+            receive = [15, 1, 0, 1, 5, 0, 1, 1, 0, 0, 1, 0]
             carry = [16, 15, 200, 0, 9, 23, 5, 9, 9, 9, 9, 9, 9, 0, 21, 21, 21, 17, 15, 200, 0, 9]
             back = [22, 5, 9, 9, 9, 9, 9, 9, 0, 20, 30, 0, 1, 1, 31, 0, 1, 1]
             write("device", f"{mode_name}_{name}", begin + window + (receive + post + carry + back) * 3)

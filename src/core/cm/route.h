@@ -1,5 +1,5 @@
-// Whose MAD is it? Several processes of one host share the general services of its address (DESIGN §4.6): a MAD
-// goes to whoever's socket it hits, and from there to its owner.
+// Whose MAD is it? Several processes of one host share the general services of its address (DESIGN §4.6): a
+// MAD goes to whoever's socket it hits, and from there to its owner.
 //
 //   what answers something      names its owner's slot in an id that the owner chose
 //   REQ, SIDR_REQ               belong to whoever listens at that port
@@ -17,8 +17,8 @@ namespace weft::cm {
 enum class Owner : std::uint8_t { kNobody, kSlot, kListener, kEveryone };
 
 struct Route {
-  Owner owner = Owner::kNobody;  // kNobody: no MAD that weft speaks
-  std::uint8_t slot = 0;         // kSlot
+  Owner owner = Owner::kNobody;                   // kNobody: no MAD that weft speaks
+  std::uint8_t slot = 0;                          // kSlot
   wire::PortSpace space = wire::PortSpace::kTcp;  // kListener
   std::uint16_t port = 0;
   bool operator==(const Route&) const = default;

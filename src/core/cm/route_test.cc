@@ -1,4 +1,5 @@
-// Every MAD of a connection, an exchange and a query finds the process that it is for, and only strangers none.
+// Every MAD of a connection, an exchange and a query finds the process that it is for, and only strangers
+// none.
 #include "core/cm/route.h"
 
 #include <gtest/gtest.h>
