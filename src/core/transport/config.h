@@ -64,6 +64,7 @@ struct DeviceConfig {
   std::uint32_t burst_bytes = 65000;  // payload and headers of one burst: what one GSO send can carry
   Bytes path_overhead{0};  // charged per packet beside its payload: what a receiver's buffer spends on it
   Bytes path_credit{0};    // bytes in flight per path until the peer advertises; 0 is unbounded
+  Duration presumed_flight = microseconds(100);  // UC: how long a packet counts towards that
 
   Result<void> validate() const;
 };

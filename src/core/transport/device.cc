@@ -104,7 +104,7 @@ const PathAttr& Device::path(PathId id) const { return engine_->paths[id.v].attr
 
 Outcome<Qpn> Device::create_qp(const QpInit& init) {
   Engine& e = *engine_;
-  if (init.type != QpType::kRc) return fail(Errc::kUnsupported);
+  if (init.type != QpType::kRc && init.type != QpType::kUc) return fail(Errc::kUnsupported);
   const auto cq_known = [&](CqId id) { return id.v < e.cqs.size() && e.cqs[id.v] != nullptr; };
   if (init.pd.v >= e.pds.size() || !e.pds[init.pd.v] || !cq_known(init.send_cq) || !cq_known(init.recv_cq)) {
     return fail(Errc::kInvalid);
@@ -159,6 +159,7 @@ Outcome<Qpn> Device::create_qp(const QpInit& init) {
 Outcome<void> Device::modify_qp(Qpn qpn, const QpAttr& attr, std::uint32_t mask, Time now) {
   QueuePair* q = engine_->find(qpn);
   if (q == nullptr) return fail(Errc::kNotFound);
+  engine_->settle();
   return rc_modify(*engine_, *q, attr, mask, now);
 }
 
@@ -181,6 +182,7 @@ Outcome<void> Device::destroy_qp(Qpn qpn) {
   Engine& e = *engine_;
   QueuePair* q = e.find(qpn);
   if (q == nullptr) return fail(Errc::kNotFound);
+  e.settle();
   if (q->state != QpState::kReset && q->state != QpState::kInit) rc_release(e, *q);
   const std::uint32_t index = e.index_of(*q);
   --e.cqs[e.colds[index]->init.send_cq.v]->users;
@@ -198,6 +200,7 @@ Outcome<void> Device::destroy_qp(Qpn qpn) {
 Outcome<std::uint32_t> Device::post_send(Qpn qpn, const SendWr& wr, Time now) {
   QueuePair* q = engine_->find(qpn);
   if (q == nullptr) return fail(Errc::kNotFound);
+  engine_->settle();
   return rc_post_send(*engine_, *q, wr, now);
 }
 
@@ -231,6 +234,7 @@ Outcome<void> Device::post_recv(Qpn qpn, const RecvWr& wr) {
 std::uint32_t Device::poll_cq(CqId cq, std::span<Completion> out) {
   Engine& e = *engine_;
   if (cq.v >= e.cqs.size() || e.cqs[cq.v] == nullptr) return 0;
+  e.settle();
   return e.cqs[cq.v]->poll(out);
 }
 
@@ -243,6 +247,7 @@ Outcome<void> Device::request_notify(CqId cq, bool solicited_only) {
 
 bool Device::poll_event(Event& out) {
   Engine& e = *engine_;
+  e.settle();
   if (e.event_head == e.event_tail) return false;
   out = e.events[e.event_head++ & (e.events.size() - 1)];
   return true;
@@ -250,6 +255,7 @@ bool Device::poll_event(Event& out) {
 
 Qpn Device::pick(Time now) {
   Engine& e = *engine_;
+  e.settle();
   while (e.pacing.next() <= now) pacing_release(e);
   while (!e.ready_queue.empty()) {
     const std::uint32_t index = e.ready_queue.pop();
@@ -279,6 +285,7 @@ bool Device::is_ready(Qpn qpn) const {
 
 wire::Burst Device::transmit(Qpn qpn, Time now, Budget budget) {
   Engine& e = *engine_;
+  e.settle();
   QueuePair* found = e.find(qpn);
   if (found == nullptr) return {};
   QueuePair& q = *found;
@@ -328,6 +335,7 @@ void Device::gather_failed(const wire::Burst& burst, std::size_t index, Time now
   QueuePair* q = e.find(burst.qpn);
   if (q == nullptr || index >= burst.packets.size()) return;
   const wire::Header& h = burst.packets[index].header;
+  if (q->type != QpType::kRc) return uc_gather_failed(e, *q, h.psn);
   const std::uint8_t op = h.opcode;
   if (op >= wire::kReadResponseFirst && op <= wire::kReadResponseOnly) {
     const Seq near = e.rx_selective(*q) ? q->served.una : q->requests.expected;
@@ -367,6 +375,10 @@ bool Device::fire_timer(Time now) {
   e.deadlines.remove(index);
   QueuePair& q = e.qp(index);
   if (!q.has(kInUse)) return true;
+  if (q.type != QpType::kRc) {
+    uc_on_timer(e, q, now);
+    return true;
+  }
   // The entry may be early; only a deadline that is really due does anything.
   if (rc_deadline(e, q) <= now) rc_on_timer(e, q, now);
   const Time next = rc_deadline(e, q);

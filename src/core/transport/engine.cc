@@ -31,6 +31,7 @@ Result<void> DeviceConfig::validate() const {
     return fail("pacing_quantum must be between 0 and 10 ms");
   if (std::any_of(level_weights.begin(), level_weights.end(), [](std::uint8_t w) { return w == 0; }))
     return fail("level_weights must be at least 1");
+  if (presumed_flight.ps <= 0) return fail("presumed_flight must be positive");
   if (max_mr == 0 || max_mr > (1U << 24U)) return fail("max_mr must be between 1 and 2^24");
   return {};
 }

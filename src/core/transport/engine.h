@@ -10,6 +10,8 @@
 //   rc/local.cc           requests that send nothing: memory windows
 //   rc/timers.cc          time-outs
 //   rc/failure.cc         error states and flushing
+//   uc/requester.cc       messages out that nobody acknowledges
+//   uc/responder.h        and in: what arrives whole                                   (template: Sink)
 //
 //   congestion.h          between queue pairs and controllers: samples, window, pacing, marks and CNPs
 #pragma once
@@ -27,6 +29,7 @@
 #include "core/transport/queue_pair.h"
 #include "core/transport/sched/deadlines.h"
 #include "core/transport/sched/paths.h"
+#include "core/transport/sched/presumed.h"
 #include "core/transport/sched/ready_queue.h"
 #include "core/transport/shared_receive.h"
 #include "core/transport/terms.h"
@@ -97,6 +100,10 @@ struct Engine {
   std::vector<Event> events;  // ring
   std::uint32_t event_head = 0;
   std::uint32_t event_tail = 0;
+  PresumedFlights presumed;
+  // The UC queue pair whose last burst has not been settled yet (uc/requester.cc).
+  static constexpr std::uint32_t kSettled = UINT32_MAX;
+  std::uint32_t unsettled = kSettled;
 
   // --- scratch of the current burst ---
   std::vector<wire::TxPacket> burst_packets;
@@ -147,6 +154,13 @@ struct Engine {
   // --- shared operations ---
   void complete(CqId cq, const Completion& c, bool solicited);
   void raise(const Event& event);
+  void settle();  // UC: what the last transmit sent has left by now
+  // Its first packet came before its user knew that the peer is there.
+  void established(QueuePair& q) {
+    if (q.state != QpState::kRtr || (q.rx_flags & kEstablished) != 0) return;
+    q.rx_flags |= kEstablished;
+    raise({EventKind::kCommEstablished, {}, q.qpn});
+  }
   void arm(QueuePair& q, Time at) { deadlines.at_latest(index_of(q), at); }
   // Puts the queue pair into the ready queue if it has work and credit and is not there yet.
   void make_ready(QueuePair& q) {
@@ -229,6 +243,9 @@ PathNeed rc_requests_need(Engine& e, QueuePair& q);  // if it were called now
 wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget);
 void rc_rewind(Engine& e, QueuePair& q);  // after nxt moved back to una: cursor and READs follow
 std::uint16_t rc_slot_of(Engine& e, QueuePair& q, Seq seq);
+// Appends the memory of `length` bytes from `from` of a message to the burst. False: a key does not allow it.
+bool rc_gather(Engine& e, const ColdQueuePair& c, const SendWqe& w, std::uint16_t slot, std::uint32_t from,
+               std::uint32_t length, std::uint32_t& count);
 
 // --- rc/local.cc ---
 void rc_run_local(Engine& e, QueuePair& q, Time now);
@@ -256,11 +273,27 @@ void rc_fail_in_order(Engine& e, QueuePair& q, WcStatus status, std::uint16_t sl
 void rc_enter_error(Engine& e, QueuePair& q);  // flush both queues
 void rc_stop_sending(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now);
 void rc_release(Engine& e, QueuePair& q);  // give back blocks, path credit, timers
+void rc_leave_path_line(Engine& e, QueuePair& q);
+// UC: the request at sq_send failed with `status`, those behind it are flushed: SQE.
+void rc_fail_send_queue(Engine& e, QueuePair& q, WcStatus status);
 
 // --- rc/attributes.cc ---
 // SQD: every message that had begun is complete. Tells the user, if asked to.
 bool rc_drained(const QueuePair& q);
 void rc_check_drained(Engine& e, QueuePair& q);
 Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32_t mask, Time now);
+
+// --- uc/requester.cc ---
+bool uc_sendable(Engine& e, QueuePair& q);
+PathNeed uc_need(Engine& e, QueuePair& q);
+wire::Burst uc_send(Engine& e, QueuePair& q, Time now, Budget budget);
+void uc_settle(Engine& e);  // what the last transmit sent has left, and is complete
+void uc_gather_failed(Engine& e, QueuePair& q, WirePsn psn);
+void uc_on_timer(Engine& e, QueuePair& q, Time now);
+void uc_release(Engine& e, QueuePair& q);
+
+inline void Engine::settle() {
+  if (unsettled != kSettled) uc_settle(*this);
+}
 
 }  // namespace weft

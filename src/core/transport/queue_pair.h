@@ -242,7 +242,7 @@ struct alignas(64) QueuePair {
   std::uint32_t window = UINT32_MAX;  // the controller's, packets in flight
 
   // States in which packets are received, and in which requests are sent.
-  bool receives() const { return state == QpState::kRtr || sends(); }
+  bool receives() const { return state == QpState::kRtr || state == QpState::kSqe || sends(); }
   bool sends() const { return state == QpState::kRts || state == QpState::kSqd; }
   // srnic follows no message from packet to packet, but echoes the last packet that came in order.
   Echo last_in_order() const {

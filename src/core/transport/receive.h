@@ -7,6 +7,7 @@
 #include "core/transport/rc/opcodes.h"
 #include "core/transport/rc/responder.h"
 #include "core/transport/rc/response_in.h"
+#include "core/transport/uc/responder.h"
 
 namespace weft {
 
@@ -19,6 +20,7 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
   if (!q.receives()) return e.counters.add(Counter::drop_state);
   if (e.path_of(q).attr.peer != p.source) return e.counters.add(Counter::drop_source);
   if ((h.pkey & 0x7FFFU) != 0x7FFFU) return e.counters.add(Counter::drop_pkey);
+  if (q.type == QpType::kUc) return uc_on_packet(e, q, index, p, sink);
   const RcOpcode op = rc_opcode(h.opcode);
   const auto mode = static_cast<std::uint8_t>(h.mode);
   const bool congestion = (p.tos & wire::kEcnMask) == wire::kEcnCe;
@@ -34,10 +36,7 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
           return e.counters.add(Counter::drop_stale);
         q.rx_mode = mode;
       }
-      if (q.state == QpState::kRtr && (q.rx_flags & kEstablished) == 0) {
-        q.rx_flags |= kEstablished;
-        e.raise({EventKind::kCommEstablished, {}, q.qpn});
-      }
+      e.established(q);
       if ((q.rx_flags & kReceiveStopped) != 0) return e.counters.add(Counter::drop_state);
       if (congestion) congestion_experienced(e, q, now);
       rc_on_request(e, q, index, p, op, congestion, sink);

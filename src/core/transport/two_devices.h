@@ -51,6 +51,7 @@ struct Side {
   }
 
   static constexpr std::uint64_t kBase = 0x10000;
+  static constexpr std::uint32_t kInline = 64;
   MrInfo region(std::uint32_t bytes, std::uint8_t access) {
     const MrInfo info = *device.register_mr(pd, kBase, bytes, access);
     memory[info.region.v].resize(bytes);
@@ -77,13 +78,25 @@ struct Side {
     }
     return got;
   }
-  Qpn create(SrqId srq = kNoSrq) {
+  Qpn create(SrqId srq = kNoSrq, QpType type = QpType::kRc) {
     QpInit init;
+    init.type = type;
     init.pd = pd;
     init.send_cq = init.recv_cq = cq;
-    init.caps = {64, 64, 4, 4, 0};
+    init.caps = {64, 64, 4, 4, kInline};
     init.srq = srq;
-    return *device.create_qp(init);
+    const Qpn q = *device.create_qp(init);
+    inlined[q.v].resize(std::size_t{64} * kInline);
+    return q;
+  }
+  // Posts, and keeps the bytes of an inline request as a world must.
+  Outcome<std::uint32_t> post(Qpn q, const SendWr& w, Time now) {
+    const auto slot = device.post_send(q, w, now);
+    if (!slot || (w.flags & kSendInline) == 0) return slot;
+    auto to = inlined.at(q.v).begin() + static_cast<std::ptrdiff_t>(std::size_t{*slot} * kInline);
+    for (const Sge& s : w.sges)
+      to = std::copy_n(bytes().begin() + static_cast<std::ptrdiff_t>(s.address - kBase), s.length, to);
+    return slot;
   }
   void collect(const wire::Burst& burst, std::vector<Frame>& out) {
     for (const wire::TxPacket& p : burst.packets) {
@@ -93,7 +106,9 @@ struct Side {
       f.packet.payload = p.payload;
       for (std::uint32_t i = 0; i < p.segment_count; ++i) {
         const wire::Segment& s = burst.segments[p.first_segment + i];
-        const auto from = memory.at(s.region.v).begin() + static_cast<std::ptrdiff_t>(s.offset);
+        const auto& memory_of =
+            s.region == wire::kInlineRegion ? inlined.at(burst.qpn.v) : memory.at(s.region.v);
+        const auto from = memory_of.begin() + static_cast<std::ptrdiff_t>(s.offset);
         f.payload.insert(f.payload.end(), from, from + s.length);
       }
       out.push_back(std::move(f));
@@ -105,7 +120,8 @@ struct Side {
   PdId pd{};
   CqId cq{};
   MrInfo mr;
-  std::map<std::uint32_t, std::vector<std::uint8_t>> memory;
+  std::map<std::uint32_t, std::vector<std::uint8_t>> memory;   // by region
+  std::map<std::uint32_t, std::vector<std::uint8_t>> inlined;  // by queue pair
   int atomics_executed = 0;
 };
 
@@ -118,10 +134,10 @@ struct Onlooker {
 
 class TwoDevices {
  public:
-  explicit TwoDevices(wire::Mode m, const DeviceConfig& config = DeviceConfig{})
-      : a(1, config), b(2, config), mode(m) {
-    qa = a.create();
-    qb = b.create();
+  explicit TwoDevices(wire::Mode m, const DeviceConfig& config = DeviceConfig{}, QpType t = QpType::kRc)
+      : a(1, config), b(2, config), mode(m), type(t) {
+    qa = a.create(kNoSrq, type);
+    qb = b.create(kNoSrq, type);
     connect(qa, qb);
   }
 
@@ -142,7 +158,7 @@ class TwoDevices {
     w.rkey = b.mr.rkey;
     return w;
   }
-  void post(const SendWr& w) { CHECK(a.device.post_send(qa, w, now)); }
+  void post(const SendWr& w) { CHECK(a.post(qa, w, now)); }
   RecvWr receive(Side& s, std::uint64_t offset, std::uint32_t length, std::uint64_t id) {
     sges_.push_back({Side::kBase + offset, length, s.mr.lkey});
     return {id, {&sges_.back(), 1}};
@@ -172,7 +188,25 @@ class TwoDevices {
 
   Side a;
   Side b;
+  // What is ready to leave, taken off the wire; and what arrives, by hand.
+  std::vector<Side::Frame> intercept(Side& from) {
+    std::vector<Side::Frame> frames;
+    for (std::size_t before = SIZE_MAX; frames.size() != before;) {
+      before = frames.size();
+      from.collect(from.device.poll_transmit(now, {}), frames);
+    }
+    return frames;
+  }
+  void deliver(Side& to, Side::Frame f) {
+    if (onlooker != nullptr) onlooker->arrives(f.packet.header);
+    Side::Copier sink{to, &f.payload};
+    if (mark_all && !f.payload.empty()) f.packet.tos = wire::kEcnCe;
+    to.device.on_packets(now, {&f.packet, 1}, sink);
+    if (onlooker != nullptr) onlooker->arrived();
+  }
+
   wire::Mode mode;
+  QpType type;
   Qpn qa{};
   Qpn qb{};
   Time now{};
@@ -201,17 +235,17 @@ class TwoDevices {
     t.dest_qpn = remote;
     t.rq_psn = t.sq_psn = {0xFFFFFE};  // wraps at once
     t.max_rd_atomic = t.max_dest_rd_atomic = 4;
-    CHECK(s.device.modify_qp(q, t,
-                             kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn |
-                                 kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
-                             now));
+    const bool rc = type == QpType::kRc;
+    std::uint32_t connected = kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn;
+    if (rc) connected |= kAttrMaxDestRdAtomic | kAttrMinRnrTimer;
+    CHECK(s.device.modify_qp(q, t, connected, now));
     t.state = QpState::kRts;
     t.mode = mode;
     t.timeout = mode == wire::Mode::kRoce ? 8 : 12;  // longer than irn's own back-off
     t.rnr_retry = rnr_retry;
-    CHECK(s.device.modify_qp(
-        q, t, kAttrState | kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic,
-        now));
+    std::uint32_t sending = kAttrState | kAttrSqPsn;
+    if (rc) sending |= kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic;
+    CHECK(s.device.modify_qp(q, t, sending, now));
   }
   bool carry(Side& from, Side& to) {
     std::vector<Side::Frame> frames;
@@ -227,24 +261,17 @@ class TwoDevices {
         late_left_ = late_by;
         continue;
       }
-      deliver(f, to);
-      if (index < 64 && (copy_pattern >> index & 1U) != 0) deliver(f, to);
+      deliver(to, f);
+      if (index < 64 && (copy_pattern >> index & 1U) != 0) deliver(to, f);
       if (held_for_ != nullptr && --late_left_ == 0) release();
     }
     return any;
-  }
-  void deliver(Side::Frame f, Side& to) {
-    if (onlooker != nullptr) onlooker->arrives(f.packet.header);
-    Side::Copier sink{to, &f.payload};
-    if (mark_all && !f.payload.empty()) f.packet.tos = wire::kEcnCe;
-    to.device.on_packets(now, {&f.packet, 1}, sink);
-    if (onlooker != nullptr) onlooker->arrived();
   }
   // The late packet arrives; also when nothing else moves any more.
   bool release() {
     if (held_for_ == nullptr) return false;
     Side& to = *std::exchange(held_for_, nullptr);
-    deliver(late_, to);
+    deliver(to, late_);
     return true;
   }
 

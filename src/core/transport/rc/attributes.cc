@@ -1,5 +1,7 @@
 // Queue pair states and which attributes each transition requires and allows (wire-reference §2.5).
 // A mask outside required + optional is refused and nothing changes.
+#include <span>
+
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 
@@ -33,6 +35,26 @@ constexpr Transition kRcTransitions[] = {
      kAttrCurrentState | kAttrAltPath | kAttrAccess | kAttrMinRnrTimer | kAttrPathMigState},
 };
 
+constexpr Transition kUcTransitions[] = {
+    {QpState::kReset, QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccess, 0},
+    {QpState::kInit, QpState::kInit, 0, kAttrPkeyIndex | kAttrPort | kAttrAccess},
+    {QpState::kInit, QpState::kRtr, kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn,
+     kAttrAltPath | kAttrAccess | kAttrPkeyIndex},
+    {QpState::kRtr, QpState::kRts, kAttrSqPsn,
+     kAttrCurrentState | kAttrAltPath | kAttrAccess | kAttrPathMigState},
+    {QpState::kRts, QpState::kRts, 0, kAttrCurrentState | kAttrAccess | kAttrAltPath | kAttrPathMigState},
+    {QpState::kRts, QpState::kSqd, 0, kAttrSqdNotify},
+    {QpState::kSqd, QpState::kSqd, 0,
+     kAttrPath | kAttrAltPath | kAttrAccess | kAttrPkeyIndex | kAttrPathMigState},
+    {QpState::kSqd, QpState::kRts, 0, kAttrCurrentState | kAttrAltPath | kAttrAccess | kAttrPathMigState},
+    {QpState::kSqe, QpState::kRts, 0, kAttrCurrentState | kAttrAccess},
+};
+
+std::span<const Transition> transitions_of(QpType type) {
+  if (type == QpType::kUc) return kUcTransitions;
+  return kRcTransitions;
+}
+
 Outcome<void> check_mask(const QueuePair& q, const QpAttr& attr, std::uint32_t mask) {
   const QpState to = (mask & kAttrState) != 0 ? attr.state : q.state;
   if ((mask & kAttrCurrentState) != 0 && attr.current_state != q.state) return fail(Errc::kInvalid);
@@ -41,7 +63,7 @@ Outcome<void> check_mask(const QueuePair& q, const QpAttr& attr, std::uint32_t m
     if (q.state == QpState::kReset) return fail(Errc::kInvalid);
     return {};
   }
-  for (const Transition& t : kRcTransitions) {
+  for (const Transition& t : transitions_of(q.type)) {
     if (t.from != q.state || t.to != to) continue;
     const std::uint32_t given = mask & ~std::uint32_t{kAttrState};
     if ((given & t.required) != t.required || (given & ~(t.required | t.optional)) != 0)
@@ -108,6 +130,7 @@ void to_rtr(Engine& e, QueuePair& q, const QpAttr& a, Time now) {
   q.remote = a.dest_qpn;
   q.requests.expected = Seq::start(a.rq_psn);
   q.served.start(Seq::start(a.rq_psn));
+  if (q.type != QpType::kRc) return;
   c.response_next = Seq::start(a.rq_psn);
   c.served_mask = ring_mask(a.max_dest_rd_atomic);
   c.served = std::make_unique<ReadServed[]>(static_cast<std::size_t>(c.served_mask) + 1);
@@ -119,11 +142,12 @@ void to_rts(Engine& e, QueuePair& q, const QpAttr& a, Time now) {
   q.tx_mode = static_cast<std::uint8_t>(a.mode);
   q.requests_out.start(Seq::start(a.sq_psn));
   c.post_seq = c.post_response = Seq::start(a.sq_psn);
+  q.progress = now;
+  if (q.type != QpType::kRc) return;
   c.responses.expected = Seq::start(a.sq_psn);
   c.issued_mask = ring_mask(a.max_rd_atomic);
   c.issued = std::make_unique<ReadIssued[]>(static_cast<std::size_t>(c.issued_mask) + 1);
   if (a.mode == wire::Mode::kSrnic) c.sq_msn = std::make_unique<std::uint32_t[]>(std::size_t{c.sq_mask} + 1);
-  q.progress = now;
   congestion_start(e, q, a.controller, now);
 }
 
@@ -209,7 +233,8 @@ Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32
   if (to == QpState::kRtr || from == QpState::kRtr) c.attr.controller = attr.controller;
   if (from == QpState::kInit && to == QpState::kRtr) to_rtr(e, q, c.attr, now);
   if (from == QpState::kRtr && to == QpState::kRts) {
-    c.attr.mode = attr.mode;
+    // Nothing is recovered in UC, so there is no mode to choose.
+    c.attr.mode = q.type == QpType::kRc ? attr.mode : wire::Mode::kRoce;
     to_rts(e, q, c.attr, now);
   }
   q.state = to;
@@ -218,7 +243,7 @@ Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32
     if ((mask & kAttrSqdNotify) != 0 && attr.sqd_notify) q.rx_flags |= kDrainNotify;
     rc_check_drained(e, q);
   }
-  if (from == QpState::kSqd && to == QpState::kRts) {
+  if ((from == QpState::kSqd || from == QpState::kSqe) && to == QpState::kRts) {
     q.rx_flags &= static_cast<std::uint8_t>(~kDrainNotify);
     rc_complete_requests(e, q, now);  // local requests that were posted meanwhile
     e.make_ready(q);

@@ -45,7 +45,24 @@ void enter(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot) {
 
 }  // namespace
 
+void rc_leave_path_line(Engine& e, QueuePair& q) {
+  Path& path = e.path_of(q);
+  const std::uint32_t self = e.index_of(q);
+  std::uint32_t* link = &path.waiting_head;
+  std::uint32_t previous = UINT32_MAX;
+  while (*link != UINT32_MAX && *link != self) {
+    previous = *link;
+    link = &e.colds[*link]->next_waiting;
+  }
+  if (*link == self) {
+    *link = e.cold(q).next_waiting;
+    if (path.waiting_tail == self) path.waiting_tail = previous;
+  }
+  q.clear(kWaitingPath);
+}
+
 void rc_release(Engine& e, QueuePair& q) {
+  if (q.type != QpType::kRc) return uc_release(e, q);
   ColdQueuePair& c = e.cold(q);
   release_block(e.pool, q.requests.block);
   release_block(e.pool, q.requests_out.block);
@@ -80,21 +97,7 @@ void rc_release(Engine& e, QueuePair& q) {
   e.deadlines.remove(e.index_of(q));
   pacing_leave(e, q);
   if (freed != 0) e.discharge(path, freed);
-  if (q.has(kWaitingPath)) {
-    // Out of the path's line, wherever it stands.
-    const std::uint32_t self = e.index_of(q);
-    std::uint32_t* link = &path.waiting_head;
-    std::uint32_t previous = UINT32_MAX;
-    while (*link != UINT32_MAX && *link != self) {
-      previous = *link;
-      link = &e.colds[*link]->next_waiting;
-    }
-    if (*link == self) {
-      *link = c.next_waiting;
-      if (path.waiting_tail == self) path.waiting_tail = previous;
-    }
-    q.clear(kWaitingPath);
-  }
+  if (q.has(kWaitingPath)) rc_leave_path_line(e, q);
   e.end_turn(q);  // credit that it was called for, or stood in front of, is the next one's
 }
 
@@ -121,7 +124,19 @@ void rc_enter_error(Engine& e, QueuePair& q) {
   enter(e, q, WcStatus::kFlushed, q.sq_tail);
 }
 
+void rc_fail_send_queue(Engine& e, QueuePair& q, WcStatus status) {
+  q.state = QpState::kSqe;
+  q.requests_out.una = q.requests_out.nxt;
+  q.sq_acked = q.sq_send;
+  rc_complete_requests(e, q, {});  // all that was posted before it has left
+  flush_sends(e, q, status, q.sq_head);
+  e.cold(q).post_seq = q.requests_out.nxt;
+  if (q.has(kWaitingPath)) rc_leave_path_line(e, q);
+  e.end_turn(q);
+}
+
 void rc_stop_sending(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now) {
+  if (q.type != QpType::kRc) return rc_fail_send_queue(e, q, status);
   if (slot == q.sq_head || slot != q.sq_send) {
     rc_fail(e, q, status, slot, now);
     return;

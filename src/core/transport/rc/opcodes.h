@@ -51,12 +51,20 @@ inline constexpr std::array<RcOpcode, 32> kRcOpcodes = make_rc_opcodes();
 
 constexpr RcOpcode rc_opcode(std::uint8_t opcode) { return opcode < 32 ? kRcOpcodes[opcode] : RcOpcode{}; }
 
+inline constexpr std::uint8_t kUcOpcodes = 0x20;  // UC's are RC's with this bit
+
 // What a WorkRequest's answer is: READs and atomics are answered by responses, in both modes.
 constexpr bool is_atomic(WrOpcode op) { return op == WrOpcode::kCompareSwap || op == WrOpcode::kFetchAdd; }
 constexpr bool is_local(WrOpcode op) {
   return op == WrOpcode::kBindWindow || op == WrOpcode::kLocalInvalidate;
 }
 constexpr bool has_response(WrOpcode op) { return op == WrOpcode::kRead || is_atomic(op); }
+// What can be asked of each service (ibv_post_send): without acknowledgements nothing is answered, and UC has
+// no opcode for SEND with invalidate.
+constexpr bool service_offers(QpType type, WrOpcode op) {
+  const bool answered = has_response(op) || op == WrOpcode::kSendInvalidate;
+  return type == QpType::kRc || !answered;
+}
 
 // Receive and READ serial numbers as they travel: 24 bits in irn, 16 in srnic.
 constexpr unsigned serial_bits(std::uint8_t mode) {

@@ -119,35 +119,6 @@ Draft draft(Engine& e, const QueuePair& q, const SendWqe& w, std::uint16_t slot,
   return d;
 }
 
-// Appends the memory that packet k of `w` carries. False: a key does not allow it.
-bool gather(Engine& e, const ColdQueuePair& c, const SendWqe& w, std::uint16_t slot, std::uint32_t from,
-            std::uint32_t length, std::uint32_t& count) {
-  if (length == 0) return true;
-  if ((w.flags & kSendInline) != 0) {
-    const std::uint64_t base = static_cast<std::uint64_t>(slot & c.sq_mask) * c.init.caps.max_inline;
-    e.burst_segments[count++] = {wire::kInlineRegion, length, base + from};
-    return true;
-  }
-  const Sge* sges = e.send_sges(c, slot);
-  for (std::uint8_t i = 0; i < w.sge_count && length > 0; ++i) {
-    if (from >= sges[i].length) {
-      from -= sges[i].length;
-      continue;
-    }
-    const std::uint32_t take = std::min(length, sges[i].length - from);
-    RegionId region;
-    std::uint64_t offset = 0;
-    if (e.keys.check_local(sges[i].lkey, c.init.pd, 0, sges[i].address + from, take, region, offset) !=
-        KeyTable::Denied::kNo) {
-      return false;
-    }
-    e.burst_segments[count++] = {region, take, offset};
-    length -= take;
-    from = 0;
-  }
-  return true;
-}
-
 // May the message at sq_send go on at packet k? Fences, READ limits, path credit.
 enum class Gate : std::uint8_t { kOpen, kShut, kPath };
 
@@ -220,7 +191,8 @@ void record_read(Engine& e, QueuePair& q, ColdQueuePair& c, const SendWqe& w, st
 
 Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, Time now) {
   ColdQueuePair& c = e.cold(q);
-  if (!q.sends() && q.state != QpState::kErr) return fail(Errc::kInvalid);
+  const bool flushing = q.state == QpState::kErr || q.state == QpState::kSqe;
+  if (!q.sends() && !flushing) return fail(Errc::kInvalid);
   if (static_cast<std::uint16_t>(q.sq_tail - q.sq_head) > c.sq_mask) return fail(Errc::kNoMemory);
   const bool read = has_response(wr.opcode);
   switch (wr.opcode) {
@@ -238,6 +210,7 @@ Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, T
     default:
       return fail(Errc::kUnsupported);
   }
+  if (!service_offers(q.type, wr.opcode)) return fail(Errc::kInvalid);
   if (wr.sges.size() > c.init.caps.max_send_sge) return fail(Errc::kInvalid);
   std::uint64_t length = 0;
   for (const Sge& s : wr.sges) length += s.length;
@@ -272,7 +245,7 @@ Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, T
     std::copy(wr.sges.begin(), wr.sges.end(),
               &c.sq_sges[static_cast<std::size_t>(q.sq_tail & c.sq_mask) * c.init.caps.max_send_sge]);
   }
-  if (q.state == QpState::kErr) {
+  if (flushing) {
     Completion done;
     done.wr_id = w.wr_id;
     done.status = WcStatus::kFlushed;
@@ -321,6 +294,34 @@ std::uint16_t rc_slot_of(Engine& e, QueuePair& q, Seq seq) {
   return low;
 }
 
+bool rc_gather(Engine& e, const ColdQueuePair& c, const SendWqe& w, std::uint16_t slot, std::uint32_t from,
+               std::uint32_t length, std::uint32_t& count) {
+  if (length == 0) return true;
+  if ((w.flags & kSendInline) != 0) {
+    const std::uint64_t base = static_cast<std::uint64_t>(slot & c.sq_mask) * c.init.caps.max_inline;
+    e.burst_segments[count++] = {wire::kInlineRegion, length, base + from};
+    return true;
+  }
+  const Sge* sges = e.send_sges(c, slot);
+  for (std::uint8_t i = 0; i < w.sge_count && length > 0; ++i) {
+    if (from >= sges[i].length) {
+      from -= sges[i].length;
+      continue;
+    }
+    const std::uint32_t take = std::min(length, sges[i].length - from);
+    RegionId region;
+    std::uint64_t offset = 0;
+    if (e.keys.check_local(sges[i].lkey, c.init.pd, 0, sges[i].address + from, take, region, offset) !=
+        KeyTable::Denied::kNo) {
+      return false;
+    }
+    e.burst_segments[count++] = {region, take, offset};
+    length -= take;
+    from = 0;
+  }
+  return true;
+}
+
 void rc_rewind(Engine& e, QueuePair& q) {
   ColdQueuePair& c = e.cold(q);
   q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
@@ -349,6 +350,7 @@ bool halted(Engine& e, QueuePair& q) {
 }  // namespace
 
 bool rc_requests_sendable(Engine& e, QueuePair& q) {
+  if (q.type != QpType::kRc) return uc_sendable(e, q);
   if (!q.sends() || q.has(kRnrWaiting)) return false;
   SendStream& s = q.requests_out;
   if ((q.rx_flags & kResendRequest) != 0) return true;
@@ -366,6 +368,7 @@ bool rc_requests_sendable(Engine& e, QueuePair& q) {
 }
 
 PathNeed rc_requests_need(Engine& e, QueuePair& q) {
+  if (q.type != QpType::kRc) return uc_need(e, q);
   const SendStream& s = q.requests_out;
   if (!q.sends() || q.has(kRnrWaiting) || halted(e, q)) return PathNeed::kNone;
   if (q.sq_send == q.sq_tail || s.nxt - s.una >= window(e, q)) return PathNeed::kNone;
@@ -379,6 +382,7 @@ PathNeed rc_requests_need(Engine& e, QueuePair& q) {
 }
 
 wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
+  if (q.type != QpType::kRc) return uc_send(e, q, now, budget);
   SendStream& s = q.requests_out;
   ColdQueuePair& c = e.cold(q);
   LossContext loss = e.loss();
@@ -441,7 +445,7 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
     if (n > 0 && total + d.bytes > budget.bytes) break;
     if (segments + w.sge_count > e.burst_segments.size()) break;
     const std::uint32_t first_segment = segments;
-    if (!is_read(w) && !gather(e, c, w, slot, k * q.mtu, d.packet.payload, segments)) {
+    if (!is_read(w) && !rc_gather(e, c, w, slot, k * q.mtu, d.packet.payload, segments)) {
       // What was sent before cannot wait for those before it: it is what they, too, may be waiting behind.
       fresh ? rc_stop_sending(e, q, WcStatus::kLocalProtection, slot, now)
             : rc_fail(e, q, WcStatus::kLocalProtection, slot, now);

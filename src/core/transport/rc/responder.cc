@@ -226,6 +226,18 @@ void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, S
   e.counters.add(Counter::drop_duplicate_read);
 }
 
+void rc_fail_receive(Engine& e, QueuePair& q, WcStatus status) {
+  ColdQueuePair& c = e.cold(q);
+  Completion failed;
+  failed.wr_id = e.recv_wqe(c, q.rq_head).wr_id;
+  failed.status = status;
+  failed.opcode = WcOpcode::kReceive;
+  failed.qpn = q.qpn;
+  ++q.rq_head;
+  ++q.recv_sn;
+  e.complete(c.init.recv_cq, failed, true);
+}
+
 void rc_refuse(Engine& e, QueuePair& q, Verdict v) {
   ColdQueuePair& c = e.cold(q);
   switch (v) {
@@ -245,19 +257,11 @@ void rc_refuse(Engine& e, QueuePair& q, Verdict v) {
       rc_nak(e, q, wire::kSyndromeNakOperation);
       return;
     case Verdict::kLocalLength:
-    case Verdict::kLocalFault: {
+    case Verdict::kLocalFault:
       // The receive it had taken reports the error; the rest is flushed.
-      Completion failed;
-      failed.wr_id = e.recv_wqe(c, q.rq_head).wr_id;
-      failed.status = v == Verdict::kLocalLength ? WcStatus::kLocalLength : WcStatus::kLocalProtection;
-      failed.opcode = WcOpcode::kReceive;
-      failed.qpn = q.qpn;
-      ++q.rq_head;
-      ++q.recv_sn;
-      e.complete(c.init.recv_cq, failed, true);
+      rc_fail_receive(e, q, v == Verdict::kLocalLength ? WcStatus::kLocalLength : WcStatus::kLocalProtection);
       rc_nak(e, q, v == Verdict::kLocalLength ? wire::kSyndromeNakInvalid : wire::kSyndromeNakOperation);
       return;
-    }
     case Verdict::kDone:
     case Verdict::kSilent:
       return;

@@ -45,6 +45,8 @@ void rc_refuse(Engine& e, QueuePair& q, Verdict v);  // answer a failure at the 
 RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn,
                         std::uint16_t& slot);  // irn: by receive number
 
+void rc_fail_receive(Engine& e, QueuePair& q, WcStatus status);  // the oldest one reports it
+
 // Walks `length` bytes at `at` bytes into a list of local pieces: put(region, offset, bytes done, bytes).
 template <class Put>
 Verdict rc_scatter(Engine& e, const QueuePair& q, const Sge* sges, std::uint32_t count, std::uint64_t at,
