@@ -10,6 +10,7 @@ constexpr std::array kUnreachable{
     Unreachable{Counter::cq_overflow, "completion queues are as large as everything that may be posted"},
     Unreachable{Counter::drop_malformed, "only a responder that breaks the protocol sends such a response"},
     Unreachable{Counter::drop_message, "these worlds speak RC"},
+    Unreachable{Counter::drop_qkey, "these worlds speak RC"},
     Unreachable{Counter::drop_too_long, "these worlds speak RC"},
     Unreachable{Counter::drop_refused, "these worlds speak RC"},
 };

@@ -21,6 +21,7 @@ using RegionId =
 using PdId = Id<struct PdTag, std::uint32_t>;      // protection domain
 using CqId = Id<struct CqTag, std::uint32_t>;      // completion queue
 using SrqId = Id<struct SrqTag, std::uint32_t>;    // shared receive queue
+using AhId = Id<struct AhTag, std::uint32_t>;      // address handle
 using PathId = Id<struct PathTag, std::uint32_t>;  // row of the path table
 
 inline constexpr Qpn kNoQpn{0xFFFF'FFFF};

@@ -6,6 +6,7 @@
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/transport/sched/ready_queue.h"
+#include "core/wire/packet.h"
 
 namespace weft {
 
@@ -19,14 +20,17 @@ struct DeviceConfig {
   std::uint32_t max_pd = 256;
   std::uint32_t max_srq = 256;
   std::uint32_t max_path = 1024;
+  std::uint32_t max_ah = 1024;
   std::uint32_t max_ring = 16384;  // work requests per queue, entries per CQ ring are separate
   std::uint32_t max_cqe = 1U << 20U;
   std::uint32_t control_ring = 4096;  // ACKs and NAKs waiting to leave; a full ring drops the newest, counted
 
   // --- identity ---
-  std::uint32_t qpn_base = 0;   // top bits of every queue pair number (the live world's process slot)
-  std::uint32_t qpn_bits = 16;  // low bits that index the queue pair table
-  std::uint64_t seed = 1;       // queue pair numbers and key tags are drawn from it
+  wire::Address address;          // our own: the destination that a datagram's receiver reads in its GRH
+  std::uint32_t port_mtu = 4096;  // largest datagram (UD has no path MTU of its own)
+  std::uint32_t qpn_base = 0;     // top bits of every queue pair number (the live world's process slot)
+  std::uint32_t qpn_bits = 16;    // low bits that index the queue pair table
+  std::uint64_t seed = 1;         // queue pair numbers and key tags are drawn from it
 
   // --- loss recovery ---
   std::uint32_t loss_blocks = 64;         // shared bitmap blocks; zero means go-back-N behaviour, counted
@@ -64,7 +68,7 @@ struct DeviceConfig {
   std::uint32_t burst_bytes = 65000;  // payload and headers of one burst: what one GSO send can carry
   Bytes path_overhead{0};  // charged per packet beside its payload: what a receiver's buffer spends on it
   Bytes path_credit{0};    // bytes in flight per path until the peer advertises; 0 is unbounded
-  Duration presumed_flight = microseconds(100);  // UC: how long a packet counts towards that
+  Duration presumed_flight = microseconds(100);  // UC, UD: how long a packet counts towards that
 
   Result<void> validate() const;
 };

@@ -25,8 +25,9 @@ namespace weft {
   X(drop_no_block, "dropped: ahead of the expected sequence number, bitmap pool empty") \
   X(drop_no_receive, "dropped: no receive for it")                                      \
   X(drop_message, "dropped: rest of a UC message that lost a packet")                   \
-  X(drop_too_long, "dropped: longer than its receive (UC)")                             \
-  X(drop_refused, "dropped: not allowed, or not as it should be (UC)")                  \
+  X(drop_qkey, "dropped: datagram with another Q_Key")                                  \
+  X(drop_too_long, "dropped: longer than its receive (UC, UD)")                         \
+  X(drop_refused, "dropped: not allowed, or not as it should be (UC, UD)")              \
   X(drop_duplicate_read, "dropped: duplicate READ or atomic no longer recorded")        \
   X(drop_control_full, "dropped: control ring full")                                    \
   X(tx_packets, "data packets sent")                                                    \

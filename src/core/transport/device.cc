@@ -28,7 +28,7 @@ Outcome<PdId> Device::alloc_pd() {
 Outcome<void> Device::dealloc_pd(PdId pd) {
   Engine& e = *engine_;
   if (pd.v >= e.pds.size() || !e.pds[pd.v]) return fail(Errc::kNotFound);
-  if (e.keys.uses(pd)) return fail(Errc::kBusy);
+  if (e.keys.uses(pd) || e.address_handles.uses(pd)) return fail(Errc::kBusy);
   for (std::size_t i = 0; i < e.colds.size(); ++i) {
     if (e.colds[i] != nullptr && e.qp(static_cast<std::uint32_t>(i)).has(kInUse) &&
         e.colds[i]->init.pd == pd) {
@@ -104,7 +104,8 @@ const PathAttr& Device::path(PathId id) const { return engine_->paths[id.v].attr
 
 Outcome<Qpn> Device::create_qp(const QpInit& init) {
   Engine& e = *engine_;
-  if (init.type != QpType::kRc && init.type != QpType::kUc) return fail(Errc::kUnsupported);
+  if (init.type != QpType::kRc && init.type != QpType::kUc && init.type != QpType::kUd)
+    return fail(Errc::kUnsupported);
   const auto cq_known = [&](CqId id) { return id.v < e.cqs.size() && e.cqs[id.v] != nullptr; };
   if (init.pd.v >= e.pds.size() || !e.pds[init.pd.v] || !cq_known(init.send_cq) || !cq_known(init.recv_cq)) {
     return fail(Errc::kInvalid);

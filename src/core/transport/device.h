@@ -61,6 +61,9 @@ class Device {
   Outcome<void> destroy_srq(SrqId srq);             // kBusy while a queue pair draws from it
   Outcome<PathId> open_path(const PathAttr& attr);  // the same attributes give the same path
   const PathAttr& path(PathId id) const;
+  // UD: a destination for datagrams. Requests that were posted do not need it any more. Groups: kUnsupported.
+  Outcome<AhId> create_ah(PdId pd, PathId path);
+  Outcome<void> destroy_ah(AhId ah);
   Outcome<Qpn> create_qp(const QpInit& init);  // rounds rings up to powers of two
   Outcome<void> modify_qp(Qpn qpn, const QpAttr& attr, std::uint32_t mask, Time now);
   Outcome<QpAttr> query_qp(Qpn qpn) const;

@@ -32,6 +32,8 @@ Result<void> DeviceConfig::validate() const {
   if (std::any_of(level_weights.begin(), level_weights.end(), [](std::uint8_t w) { return w == 0; }))
     return fail("level_weights must be at least 1");
   if (presumed_flight.ps <= 0) return fail("presumed_flight must be positive");
+  if (port_mtu < 256 || port_mtu > 4096 || port_mtu % 4 != 0)
+    return fail("port_mtu must be a multiple of 4 between 256 and 4096");
   if (max_mr == 0 || max_mr > (1U << 24U)) return fail("max_mr must be between 1 and 2^24");
   return {};
 }

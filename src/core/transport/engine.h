@@ -12,6 +12,8 @@
 //   rc/failure.cc         error states and flushing
 //   uc/requester.cc       messages out that nobody acknowledges
 //   uc/responder.h        and in: what arrives whole                                   (template: Sink)
+//   ud/requester.cc       datagrams: their destinations; sent by uc/requester.cc
+//   ud/responder.h        datagrams in                                                 (template: Sink)
 //
 //   congestion.h          between queue pairs and controllers: samples, window, pacing, marks and CNPs
 #pragma once
@@ -33,6 +35,7 @@
 #include "core/transport/sched/ready_queue.h"
 #include "core/transport/shared_receive.h"
 #include "core/transport/terms.h"
+#include "core/transport/ud/address_handle.h"
 #include "core/wire/packet.h"
 
 namespace weft {
@@ -83,6 +86,7 @@ struct Engine {
   std::vector<std::unique_ptr<CompletionQueue>> cqs;
   std::vector<std::unique_ptr<SharedReceiveQueue>> srqs;
   std::vector<bool> pds;
+  AddressHandles address_handles;
   std::vector<Path> paths;
   static constexpr std::uint32_t kChunk = 64;  // queue pairs are allocated in chunks
   std::vector<std::unique_ptr<QueuePair[]>> chunks;
@@ -101,7 +105,7 @@ struct Engine {
   std::uint32_t event_head = 0;
   std::uint32_t event_tail = 0;
   PresumedFlights presumed;
-  // The UC queue pair whose last burst has not been settled yet (uc/requester.cc).
+  // The UC or UD queue pair whose last burst has not been settled yet (uc/requester.cc).
   static constexpr std::uint32_t kSettled = UINT32_MAX;
   std::uint32_t unsettled = kSettled;
 
@@ -154,7 +158,7 @@ struct Engine {
   // --- shared operations ---
   void complete(CqId cq, const Completion& c, bool solicited);
   void raise(const Event& event);
-  void settle();  // UC: what the last transmit sent has left by now
+  void settle();  // UC, UD: what the last transmit sent has left by now
   // Its first packet came before its user knew that the peer is there.
   void established(QueuePair& q) {
     if (q.state != QpState::kRtr || (q.rx_flags & kEstablished) != 0) return;
@@ -274,7 +278,7 @@ void rc_enter_error(Engine& e, QueuePair& q);  // flush both queues
 void rc_stop_sending(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now);
 void rc_release(Engine& e, QueuePair& q);  // give back blocks, path credit, timers
 void rc_leave_path_line(Engine& e, QueuePair& q);
-// UC: the request at sq_send failed with `status`, those behind it are flushed: SQE.
+// UC, UD: the request at sq_send failed with `status`, those behind it are flushed: SQE.
 void rc_fail_send_queue(Engine& e, QueuePair& q, WcStatus status);
 
 // --- rc/attributes.cc ---
@@ -283,7 +287,12 @@ bool rc_drained(const QueuePair& q);
 void rc_check_drained(Engine& e, QueuePair& q);
 Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32_t mask, Time now);
 
-// --- uc/requester.cc ---
+// --- ud/requester.cc ---
+Outcome<void> ud_address(const Engine& e, const QueuePair& q, const SendWr& wr, SendWqe& w);
+PathId ud_path(const SendWqe& w);
+void ud_header(const Engine& e, const QueuePair& q, const SendWqe& w, wire::Header& h);
+
+// --- uc/requester.cc: UC and UD ---
 bool uc_sendable(Engine& e, QueuePair& q);
 PathNeed uc_need(Engine& e, QueuePair& q);
 wire::Burst uc_send(Engine& e, QueuePair& q, Time now, Budget budget);

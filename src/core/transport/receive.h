@@ -8,6 +8,7 @@
 #include "core/transport/rc/responder.h"
 #include "core/transport/rc/response_in.h"
 #include "core/transport/uc/responder.h"
+#include "core/transport/ud/responder.h"
 
 namespace weft {
 
@@ -18,8 +19,9 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
   if (found == nullptr) return e.counters.add(Counter::drop_no_qp);
   QueuePair& q = *found;
   if (!q.receives()) return e.counters.add(Counter::drop_state);
-  if (e.path_of(q).attr.peer != p.source) return e.counters.add(Counter::drop_source);
   if ((h.pkey & 0x7FFFU) != 0x7FFFU) return e.counters.add(Counter::drop_pkey);
+  if (q.type == QpType::kUd) return ud_on_packet(e, q, index, p, sink);
+  if (e.path_of(q).attr.peer != p.source) return e.counters.add(Counter::drop_source);
   if (q.type == QpType::kUc) return uc_on_packet(e, q, index, p, sink);
   const RcOpcode op = rc_opcode(h.opcode);
   const auto mode = static_cast<std::uint8_t>(h.mode);

@@ -37,8 +37,8 @@ struct AtomicResult {
   std::uint64_t old_value = 0;
 };
 
-// An atomic's answer came: store bytes [value_offset, value_offset + length) of `value`, in the host's own
-// byte order, at `offset` bytes into `region`.
+// An atomic's answer came, or eight bytes of a datagram's GRH: store bytes [value_offset, value_offset +
+// length) of `value`, in the host's own byte order, at `offset` bytes into `region`.
 struct ValuePlacement {
   Qpn qpn;
   std::uint32_t value_offset = 0;

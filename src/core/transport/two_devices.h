@@ -44,12 +44,16 @@ struct Side {
   };
 
   explicit Side(std::uint8_t n, const DeviceConfig& config)
-      : device(config), address(wire::Address::v4(10, 0, 0, n)) {
+      : device(at_home(config, n)), address(device.config().address) {
     pd = *device.alloc_pd();
     cq = *device.create_cq(1024);
     mr = region(4096 * 16, kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic | kMwBind);
   }
 
+  static DeviceConfig at_home(DeviceConfig c, std::uint8_t n) {
+    c.address = wire::Address::v4(10, 0, 0, n);
+    return c;
+  }
   static constexpr std::uint64_t kBase = 0x10000;
   static constexpr std::uint32_t kInline = 64;
   MrInfo region(std::uint32_t bytes, std::uint8_t access) {
@@ -139,6 +143,7 @@ class TwoDevices {
     qa = a.create(kNoSrq, type);
     qb = b.create(kNoSrq, type);
     connect(qa, qb);
+    if (type == QpType::kUd) to_b = *a.device.create_ah(a.pd, *a.device.open_path({b.address}));
   }
 
   void connect(Qpn x, Qpn y) {
@@ -156,6 +161,9 @@ class TwoDevices {
     w.sges = {&sges_.back(), 1};
     w.remote_address = Side::kBase + remote;
     w.rkey = b.mr.rkey;
+    w.ah = to_b;
+    w.remote_qpn = qb;
+    w.remote_qkey = kQkey;
     return w;
   }
   void post(const SendWr& w) { CHECK(a.post(qa, w, now)); }
@@ -209,6 +217,8 @@ class TwoDevices {
   QpType type;
   Qpn qa{};
   Qpn qb{};
+  AhId to_b{};
+  static constexpr std::uint32_t kQkey = 0x1234;
   Time now{};
   std::uint64_t next_id = 0;
   std::uint8_t rnr_retry = 7;      // of queue pairs connected from now on
@@ -224,6 +234,7 @@ class TwoDevices {
 
  private:
   void connect_one(Side& s, Qpn q, Side& peer, Qpn remote) {
+    if (type == QpType::kUd) return prepare_datagrams(s, q);
     QpAttr t;
     t.state = QpState::kInit;
     t.access = kRemoteWrite | kRemoteRead | kRemoteAtomic;
@@ -246,6 +257,18 @@ class TwoDevices {
     std::uint32_t sending = kAttrState | kAttrSqPsn;
     if (rc) sending |= kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic;
     CHECK(s.device.modify_qp(q, t, sending, now));
+  }
+  void prepare_datagrams(Side& s, Qpn q) {
+    QpAttr t;
+    t.qkey = kQkey;
+    t.sq_psn = {0xFFFFFE};
+    const auto step = [&](QpState to, std::uint32_t mask) {
+      t.state = to;
+      CHECK(s.device.modify_qp(q, t, mask | kAttrState, now));
+    };
+    step(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrQkey);
+    step(QpState::kRtr, 0);
+    step(QpState::kRts, kAttrSqPsn);
   }
   bool carry(Side& from, Side& to) {
     std::vector<Side::Frame> frames;

@@ -98,6 +98,10 @@ struct SendWr {
   std::uint64_t compare_or_add = 0;
   std::uint64_t swap = 0;
   WindowBind bind;  // kBindWindow
+  // UD: where to, and the Q_Key; one with its top bit set stands for the sending queue pair's own.
+  AhId ah{};
+  Qpn remote_qpn{};
+  std::uint32_t remote_qkey = 0;
 };
 
 struct RecvWr {

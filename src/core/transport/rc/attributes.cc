@@ -50,7 +50,20 @@ constexpr Transition kUcTransitions[] = {
     {QpState::kSqe, QpState::kRts, 0, kAttrCurrentState | kAttrAccess},
 };
 
+constexpr Transition kUdTransitions[] = {
+    {QpState::kReset, QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrQkey, 0},
+    {QpState::kInit, QpState::kInit, 0, kAttrPkeyIndex | kAttrPort | kAttrQkey},
+    {QpState::kInit, QpState::kRtr, 0, kAttrPkeyIndex | kAttrQkey},
+    {QpState::kRtr, QpState::kRts, kAttrSqPsn, kAttrCurrentState | kAttrQkey},
+    {QpState::kRts, QpState::kRts, 0, kAttrCurrentState | kAttrQkey},
+    {QpState::kRts, QpState::kSqd, 0, kAttrSqdNotify},
+    {QpState::kSqd, QpState::kSqd, 0, kAttrPkeyIndex | kAttrQkey},
+    {QpState::kSqd, QpState::kRts, 0, kAttrCurrentState | kAttrQkey},
+    {QpState::kSqe, QpState::kRts, 0, kAttrCurrentState | kAttrQkey},
+};
+
 std::span<const Transition> transitions_of(QpType type) {
+  if (type == QpType::kUd) return kUdTransitions;
   if (type == QpType::kUc) return kUcTransitions;
   return kRcTransitions;
 }
@@ -126,7 +139,7 @@ void to_rtr(Engine& e, QueuePair& q, const QpAttr& a, Time now) {
   ColdQueuePair& c = e.cold(q);
   q.path = a.path;
   q.level = a.service_level;
-  q.mtu = static_cast<std::uint16_t>(a.mtu);
+  q.mtu = static_cast<std::uint16_t>(q.type == QpType::kUd ? e.config.port_mtu : a.mtu);
   q.remote = a.dest_qpn;
   q.requests.expected = Seq::start(a.rq_psn);
   q.served.start(Seq::start(a.rq_psn));
@@ -233,7 +246,7 @@ Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32
   if (to == QpState::kRtr || from == QpState::kRtr) c.attr.controller = attr.controller;
   if (from == QpState::kInit && to == QpState::kRtr) to_rtr(e, q, c.attr, now);
   if (from == QpState::kRtr && to == QpState::kRts) {
-    // Nothing is recovered in UC, so there is no mode to choose.
+    // Nothing is recovered in UC and UD, so there is no mode to choose.
     c.attr.mode = q.type == QpType::kRc ? attr.mode : wire::Mode::kRoce;
     to_rts(e, q, c.attr, now);
   }

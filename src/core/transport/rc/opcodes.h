@@ -59,9 +59,10 @@ constexpr bool is_local(WrOpcode op) {
   return op == WrOpcode::kBindWindow || op == WrOpcode::kLocalInvalidate;
 }
 constexpr bool has_response(WrOpcode op) { return op == WrOpcode::kRead || is_atomic(op); }
-// What can be asked of each service (ibv_post_send): without acknowledgements nothing is answered, and UC has
-// no opcode for SEND with invalidate.
+// What can be asked of each service (ibv_post_send): without acknowledgements nothing is answered, UC has no
+// opcode for SEND with invalidate, and a datagram is a SEND.
 constexpr bool service_offers(QpType type, WrOpcode op) {
+  if (type == QpType::kUd) return op == WrOpcode::kSend || op == WrOpcode::kSendImm;
   const bool answered = has_response(op) || op == WrOpcode::kSendInvalidate;
   return type == QpType::kRc || !answered;
 }

@@ -241,6 +241,9 @@ Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, T
     w.remote_address = wr.bind.address;
     c.sq_operands[q.sq_tail & c.sq_mask] = {wr.bind.length, wr.bind.access};
   }
+  if (q.type == QpType::kUd) {
+    if (auto known = ud_address(e, q, wr, w); !known) return fail(known.error());
+  }
   if (!in_line) {
     std::copy(wr.sges.begin(), wr.sges.end(),
               &c.sq_sges[static_cast<std::size_t>(q.sq_tail & c.sq_mask) * c.init.caps.max_send_sge]);
@@ -253,7 +256,7 @@ Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, T
     e.complete(c.init.send_cq, done, false);
     return q.sq_tail & c.sq_mask;
   }
-  const std::uint32_t packets = Engine::packets_for(w.length, q.mtu);
+  const std::uint32_t packets = q.type == QpType::kUd ? 1 : Engine::packets_for(w.length, q.mtu);
   const bool selective = e.tx_selective(q);
   w.packets = local ? 0 : read && selective ? 1 : packets;
   w.first = c.post_seq;
@@ -263,7 +266,7 @@ Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, T
     w.sn = c.post_read_sn++;
     w.first_response = c.post_response;
     c.post_response += packets;
-  } else if (!local) {
+  } else if (!local && q.type == QpType::kRc) {
     c.post_charged += e.charge(w.length, q.mtu, w.packets);
     if (wr.opcode != WrOpcode::kWrite) w.sn = c.post_recv_sn++;
   }

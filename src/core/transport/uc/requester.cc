@@ -7,6 +7,8 @@
 // A request that cannot be sent is the send queue's error and nobody else's: it completes with its status,
 // what was posted after it is flushed, and the queue pair stands in SQE, where it still receives, until it is
 // modified to RTS (wire-reference §2.5).
+//
+// UD differs in its header, and in that every message names its own path (ud/requester.cc).
 #include <algorithm>
 
 #include "core/transport/engine.h"
@@ -21,9 +23,7 @@ struct Draft {
   std::uint32_t bytes = 0;  // frame: headers, payload, pad
 };
 
-Draft draft(const QueuePair& q, const SendWqe& w, std::uint32_t k) {
-  Draft d;
-  wire::Header& h = d.packet.header;
+void uc_header(const QueuePair& q, const SendWqe& w, std::uint32_t k, wire::Header& h) {
   const bool first = k == 0;
   const bool last = k + 1 == w.packets;
   const bool write = w.opcode == WrOpcode::kWrite || w.opcode == WrOpcode::kWriteImm;
@@ -40,7 +40,21 @@ Draft draft(const QueuePair& q, const SendWqe& w, std::uint32_t k) {
     h.dma_len = w.length;
   }
   if (last && (w.flags & kSendSolicited) != 0 && (!write || imm)) h.bits |= wire::kSolicited;
-  d.packet.payload = last ? w.length - k * q.mtu : q.mtu;
+}
+
+std::uint32_t payload_of(const QueuePair& q, const SendWqe& w) {
+  return q.send_offset + 1 == w.packets ? w.length - q.send_offset * q.mtu : q.mtu;
+}
+
+Draft draft(const Engine& e, const QueuePair& q, const SendWqe& w) {
+  Draft d;
+  wire::Header& h = d.packet.header;
+  if (q.type == QpType::kUd) {
+    ud_header(e, q, w, h);
+  } else {
+    uc_header(q, w, q.send_offset, h);
+  }
+  d.packet.payload = payload_of(q, w);
   d.bytes = static_cast<std::uint32_t>(wire::header_bytes(h)) + d.packet.payload +
             wire::pad_bytes(d.packet.payload);
   return d;
@@ -51,11 +65,13 @@ bool may_start(const QueuePair& q, const SendWqe& w) {
   return !is_local(w.opcode) && (q.send_offset != 0 || q.state != QpState::kSqd);
 }
 
-std::uint64_t cost(const Engine& e, std::uint32_t payload) { return payload + e.config.path_overhead.n; }
-
-std::uint32_t payload_of(const QueuePair& q, const SendWqe& w) {
-  return q.send_offset + 1 == w.packets ? w.length - q.send_offset * q.mtu : q.mtu;
+// Of the message at sq_send. A queue pair's own path is that of its last burst, or the one it waits for.
+const Path& next_path(Engine& e, QueuePair& q) {
+  if (q.type != QpType::kUd) return e.path_of(q);
+  return e.paths[ud_path(e.send_wqe(e.cold(q), q.sq_send)).v];
 }
+
+std::uint64_t cost(const Engine& e, std::uint32_t payload) { return payload + e.config.path_overhead.n; }
 
 void give_back(Engine& e, const PresumedFlights::Flight& f) {
   Path& path = e.paths[f.path.v];
@@ -77,13 +93,13 @@ PathNeed uc_need(Engine& e, QueuePair& q) {
   if (!q.sends() || q.sq_send == q.sq_tail) return PathNeed::kNone;
   const SendWqe& w = e.send_wqe(e.cold(q), q.sq_send);
   if (!may_start(q, w)) return PathNeed::kNone;
-  return e.path_of(q).admits(cost(e, payload_of(q, w))) ? PathNeed::kEnough : PathNeed::kTooLittle;
+  return next_path(e, q).admits(cost(e, payload_of(q, w))) ? PathNeed::kEnough : PathNeed::kTooLittle;
 }
 
 bool uc_sendable(Engine& e, QueuePair& q) {
   const PathNeed need = uc_need(e, q);
   // Who already stands in the path's line is called from there.
-  return (need == PathNeed::kEnough && e.in_turn(q, e.path_of(q))) ||
+  return (need == PathNeed::kEnough && e.in_turn(q, next_path(e, q))) ||
          (need != PathNeed::kNone && !q.has(kWaitingPath));
 }
 
@@ -100,12 +116,20 @@ wire::Burst uc_send(Engine& e, QueuePair& q, Time now, Budget budget) {
   while (n < most && q.sq_send != q.sq_tail) {
     const SendWqe& w = e.send_wqe(c, q.sq_send);
     if (!may_start(q, w)) break;
+    if (q.type == QpType::kUd) {
+      if (n > 0 && ud_path(w) != q.path) break;  // a burst has one path
+      q.path = ud_path(w);
+      if (w.length > q.mtu) {
+        failed = WcStatus::kLocalLength;
+        break;
+      }
+    }
     Path& path = e.path_of(q);
     if (!e.in_turn(q, path) || !path.admits(cost(e, payload_of(q, w)))) {
       if (n == 0) e.wait_for_path(q);
       break;
     }
-    Draft d = draft(q, w, q.send_offset);
+    Draft d = draft(e, q, w);
     if (n > 0 && (d.bytes > frame || total + d.bytes > budget.bytes)) break;
     if (segments + w.sge_count > e.burst_segments.size()) break;
     d.packet.first_segment = segments;
@@ -171,7 +195,7 @@ void uc_release(Engine& e, QueuePair& q) {
   // Its timer may be the only one that would have given the credit back.
   e.deadlines.remove(e.index_of(q));
   while (!e.presumed.empty()) give_back(e, e.presumed.pop());
-  e.end_turn(q);
+  if (q.path.v < e.paths.size()) e.end_turn(q);  // a datagram queue pair may never have had one
 }
 
 }  // namespace weft

@@ -1,0 +1,37 @@
+// Datagrams out: what a request says of its destination, and the header made of it (wire-reference §2.8). The
+// sending itself is uc/requester.cc's. A request keeps what its address handle said when it was posted, in
+// the fields that only other services use, so that the handle may be destroyed once it is posted:
+//
+//   remote_address   the path         rkey   the Q_Key asked for         sn   the destination queue pair
+#include "core/transport/engine.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint32_t kOwnQkey = 0x8000'0000;  // in a request: "the sending queue pair's"
+constexpr Qpn kMulticastQp{0xFF'FFFF};
+
+}  // namespace
+
+Outcome<void> ud_address(const Engine& e, const QueuePair& q, const SendWr& wr, SendWqe& w) {
+  const AddressHandle* to = e.address_handles.find(wr.ah);
+  if (to == nullptr || to->pd != q.pd || wr.remote_qpn >= kMulticastQp) return fail(Errc::kInvalid);
+  w.remote_address = to->path.v;
+  w.rkey = {wr.remote_qkey};
+  w.sn = wr.remote_qpn.v;
+  return {};
+}
+
+PathId ud_path(const SendWqe& w) { return {static_cast<std::uint32_t>(w.remote_address)}; }
+
+void ud_header(const Engine& e, const QueuePair& q, const SendWqe& w, wire::Header& h) {
+  const bool imm = w.opcode == WrOpcode::kSendImm;
+  h.opcode = imm ? wire::kUdSendOnlyImm : wire::kUdSendOnly;
+  h.dest_qp = {w.sn};
+  h.psn = q.requests_out.nxt.wire();
+  h.set_deth((w.rkey.v & kOwnQkey) != 0 ? e.cold(q).attr.qkey : w.rkey.v, q.qpn);
+  if (imm) h.imm = w.imm;
+  if ((w.flags & kSendSolicited) != 0) h.bits |= wire::kSolicited;
+}
+
+}  // namespace weft
