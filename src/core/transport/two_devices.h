@@ -75,6 +75,11 @@ struct Side {
     got.resize(device.poll_cq(cq, got));
     return got;
   }
+  std::vector<WcStatus> statuses() {
+    std::vector<WcStatus> got;
+    for (const Completion& c : completions()) got.push_back(c.status);
+    return got;
+  }
   std::vector<Event> events() {
     std::vector<Event> got;
     for (Event e; device.poll_event(e);) {

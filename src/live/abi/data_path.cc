@@ -50,7 +50,7 @@ bool copy_pieces(const ibv_sge* from, int count, Pieces& to) {
 constexpr unsigned kSendFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 
 // False: a request that does not exist here.
-bool translate(const ibv_send_wr& from, Pieces& pieces, SendWr& to) {
+bool translate(const ibv_send_wr& from, ibv_qp_type type, Pieces& pieces, SendWr& to) {
   if (static_cast<unsigned>(from.opcode) > IBV_WR_SEND_WITH_INV || (from.send_flags & ~kSendFlags) != 0 ||
       !copy_pieces(from.sg_list, from.num_sge, pieces))
     return false;
@@ -59,6 +59,13 @@ bool translate(const ibv_send_wr& from, Pieces& pieces, SendWr& to) {
   to.opcode = static_cast<WrOpcode>(from.opcode);
   to.flags = static_cast<std::uint8_t>(from.send_flags);
   to.imm = from.imm_data;  // or invalidate_rkey, which shares its place
+  if (type == IBV_QPT_UD) {
+    if (from.wr.ud.ah == nullptr) return false;
+    to.ah = handle_of<AhHandle>(from.wr.ud.ah).id;
+    to.remote_qpn = {from.wr.ud.remote_qpn};
+    to.remote_qkey = from.wr.ud.remote_qkey;
+    return true;
+  }
   switch (from.opcode) {
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
@@ -96,7 +103,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
     Pieces pieces;
     SendWr to;
     int failed = EINVAL;
-    if (translate(*wr, pieces, to)) failed = answer(posting.send(to));
+    if (translate(*wr, qp->qp_type, pieces, to)) failed = answer(posting.send(to));
     if (failed != 0) {
       *bad = wr;
       return failed;

@@ -221,6 +221,7 @@ WEFT_EXPORT int ibv_query_device(ibv_context* context, ibv_device_attr* out) {
   out->max_cq = clamp_int(a.max_cq);
   out->max_cqe = clamp_int(a.max_cqe);
   out->max_mr = out->max_mw = clamp_int(a.max_mr);
+  out->max_ah = clamp_int(a.max_ah);
   out->max_pd = clamp_int(a.max_pd);
   out->max_qp_rd_atom = clamp_int(a.max_qp_rd_atomic);
   out->max_qp_init_rd_atom = clamp_int(a.max_qp_init_rd_atomic);

@@ -66,6 +66,11 @@ struct SrqHandle {
   Srq* engine = nullptr;
 };
 
+struct AhHandle {
+  ibv_ah base{};
+  AhId id{};
+};
+
 struct QpHandle {
   QpHandle();
   ~QpHandle();
@@ -111,6 +116,10 @@ ibv_mw* alloc_window(ibv_pd* pd, ibv_mw_type type);
 int bind_window(ibv_qp* qp, ibv_mw* window, ibv_mw_bind* bind);
 int dealloc_window(ibv_mw* window);
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* init);
+
+// --- address_handles.cc ---
+// The peer of an address vector; RoCE has no other addressing than the global one.
+bool peer_of(const ibv_ah_attr& a, wire::Address& out);
 
 // --- completions.cc ---
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* init);

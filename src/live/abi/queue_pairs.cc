@@ -11,7 +11,9 @@ namespace {
 static_assert(IBV_QP_STATE == int{kAttrState} && IBV_QP_EN_SQD_ASYNC_NOTIFY == int{kAttrSqdNotify} &&
               IBV_QP_AV == int{kAttrPath} && IBV_QP_PATH_MTU == int{kAttrMtu} &&
               IBV_QP_MAX_DEST_RD_ATOMIC == int{kAttrMaxDestRdAtomic} && IBV_QP_DEST_QPN == int{kAttrDestQpn});
-static_assert(IBV_QPT_RC == static_cast<int>(QpType::kRc) && IBV_QPS_ERR == static_cast<int>(QpState::kErr) &&
+static_assert(IBV_QPT_RC == static_cast<int>(QpType::kRc) && IBV_QPT_UC == static_cast<int>(QpType::kUc) &&
+              IBV_QPT_UD == static_cast<int>(QpType::kUd) && IBV_QP_QKEY == int{kAttrQkey} &&
+              IBV_QPS_ERR == static_cast<int>(QpState::kErr) &&
               IBV_QPS_SQD == static_cast<int>(QpState::kSqd));
 
 QpCaps caps_of(const ibv_qp_cap& c) {
@@ -19,9 +21,11 @@ QpCaps caps_of(const ibv_qp_cap& c) {
 }
 
 ibv_qp* create(ibv_context* context, ibv_pd* pd, ibv_qp_init_attr& init, std::uint64_t send_operations) {
-  if (init.qp_type != IBV_QPT_RC) return refuse(EOPNOTSUPP);
+  if (init.qp_type != IBV_QPT_RC && init.qp_type != IBV_QPT_UC && init.qp_type != IBV_QPT_UD)
+    return refuse(EOPNOTSUPP);
   if (init.send_cq == nullptr || init.recv_cq == nullptr) return refuse(EINVAL);
   QpInit q;
+  q.type = static_cast<QpType>(init.qp_type);
   q.pd = handle_of<PdHandle>(pd).id;
   q.send_cq = handle_of<CqHandle>(init.send_cq).engine->id;
   q.recv_cq = handle_of<CqHandle>(init.recv_cq).engine->id;
@@ -53,28 +57,27 @@ ibv_qp* create(ibv_context* context, ibv_pd* pd, ibv_qp_init_attr& init, std::ui
   return &h.release()->base.qp_base;
 }
 
-// The peer of an address vector; RoCE has no other addressing than the global one.
-bool peer_of(const ibv_ah_attr& a, wire::Address& out) {
-  if (a.is_global == 0 || a.grh.sgid_index != 0 || a.port_num != 1) return false;
-  std::copy_n(a.grh.dgid.raw, out.bytes.size(), out.bytes.begin());
-  constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
-  return std::equal(kMapped.begin(), kMapped.end(), out.bytes.begin());
+// The operations of ibv_wr_* that each service has (ibv_create_qp_ex's send_ops_flags).
+std::uint64_t operations_of(ibv_qp_type type) {
+  constexpr std::uint64_t kDatagram = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+  constexpr std::uint64_t kUnanswered = kDatagram | IBV_QP_EX_WITH_RDMA_WRITE |
+                                        IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |
+                                        IBV_QP_EX_WITH_BIND_MW;
+  if (type == IBV_QPT_UD) return kDatagram;
+  if (type == IBV_QPT_UC) return kUnanswered;
+  return kUnanswered | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+         IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV;
 }
 
 }  // namespace
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
   constexpr std::uint32_t kMasks = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-  constexpr std::uint64_t kOperations = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-                                        IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-                                        IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                        IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
-                                        IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
   if ((init->comp_mask & ~kMasks) != 0) return refuse(EOPNOTSUPP);
   if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0) return refuse(EINVAL);
   const std::uint64_t operations =
       (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 ? init->send_ops_flags : 0;
-  if ((operations & ~kOperations) != 0) return refuse(EOPNOTSUPP);
+  if ((operations & ~operations_of(init->qp_type)) != 0) return refuse(EOPNOTSUPP);
   ibv_qp_init_attr plain{init->qp_context, init->send_cq, init->recv_cq,   init->srq,
                          init->cap,        init->qp_type, init->sq_sig_all};
   ibv_qp* const qp = create(context, init->pd, plain, operations);

@@ -173,15 +173,6 @@ WEFT_EXPORT int ibv_destroy_srq(ibv_srq* srq) {
 
 // --- what we do not have ---
 
-WEFT_EXPORT ibv_ah* ibv_create_ah(ibv_pd*, ibv_ah_attr*) { return refuse(EOPNOTSUPP); }
-WEFT_EXPORT ibv_ah* ibv_create_ah_from_wc(ibv_pd*, ibv_wc*, ibv_grh*, std::uint8_t) {
-  return refuse(EOPNOTSUPP);
-}
-WEFT_EXPORT int ibv_init_ah_from_wc(ibv_context*, std::uint8_t, ibv_wc*, ibv_grh*, ibv_ah_attr*) {
-  errno = EOPNOTSUPP;
-  return -1;
-}
-WEFT_EXPORT int ibv_destroy_ah(ibv_ah*) { return EOPNOTSUPP; }
 WEFT_EXPORT int ibv_attach_mcast(ibv_qp*, const ibv_gid*, std::uint16_t) { return EOPNOTSUPP; }
 WEFT_EXPORT int ibv_detach_mcast(ibv_qp*, const ibv_gid*, std::uint16_t) { return EOPNOTSUPP; }
 WEFT_EXPORT ibv_context* ibv_import_device(int) { return refuse(EOPNOTSUPP); }

@@ -136,6 +136,11 @@ void add_send_operations(QpHandle& h) {
     wr.bind_mw.rkey = rkey;
     wr.bind_mw.bind_info = *info;
   };
+  if (q.qp_base.qp_type == IBV_QPT_UD) {
+    q.wr_set_ud_addr = [](ibv_qp_ex* qp, ibv_ah* ah, std::uint32_t remote_qpn, std::uint32_t remote_qkey) {
+      owner(qp).sends->requests.back().wr.ud = {ah, remote_qpn, remote_qkey};
+    };
+  }
   q.wr_set_sge = set_sge;
   q.wr_set_sge_list = set_sge_list;
   q.wr_set_inline_data = set_inline_data;

@@ -61,6 +61,10 @@ Context::~Context() {
   for (auto& [key, owner] : nic_->mrs) {
     if (owner == this && nic_->device().deregister_mr(key)) owner = nullptr;
   }
+  for (std::size_t i = 0; i < nic_->ahs.size(); ++i) {
+    if (nic_->ahs[i].owner != this) continue;
+    if (nic_->device().destroy_ah({static_cast<std::uint32_t>(i)})) nic_->ahs[i].owner = nullptr;
+  }
   for (std::size_t i = 0; i < nic_->pd_owners.size(); ++i) {
     if (nic_->pd_owners[i] != this) continue;
     if (nic_->device().dealloc_pd({static_cast<std::uint32_t>(i)})) nic_->pd_owners[i] = nullptr;
@@ -266,6 +270,24 @@ Outcome<void> Context::destroy_qp(Qp* qp) {
   return {};
 }
 
+// --- address handles ---
+
+Outcome<AhId> Context::create_ah(PdId pd, const wire::Address& peer) {
+  const Owned owned(nic_->ownership());
+  const auto path = nic_->device().open_path({.peer = peer});
+  if (!path) return fail(path.error());
+  const auto ah = nic_->device().create_ah(pd, *path);
+  if (ah) nic_->ahs[ah->v] = {this, *path};
+  return ah;
+}
+
+Outcome<void> Context::destroy_ah(AhId ah) {
+  const Owned owned(nic_->ownership());
+  const auto done = nic_->device().destroy_ah(ah);
+  if (done) nic_->ahs[ah.v].owner = nullptr;
+  return done;
+}
+
 // --- shared receive queues ---
 
 Outcome<Srq*> Context::create_srq(PdId pd, const SrqCaps& caps, void* cookie) {
@@ -328,6 +350,10 @@ Outcome<void> Context::post_send(Qp* qp, const SendWr& wr) {
   const auto slot = nic_->device().post_send(qp->qpn, wr, {});
   if (!slot) return fail(slot.error());
   nic_->count_post_owned();
+  if (QpRecord& r = record(qp); r.granted.type == QpType::kUd) {
+    r.path = nic_->ahs[wr.ah.v].path;
+    r.has_path = true;
+  }
   if ((wr.flags & kSendInline) != 0) copy_inline(record(qp), *slot, wr);
   return {};
 }

@@ -47,6 +47,7 @@ struct Attributes {
   std::uint32_t max_qp_rd_atomic = 0;
   std::uint32_t max_qp_init_rd_atomic = 0;
   std::uint32_t max_srq = 0;
+  std::uint32_t max_ah = 0;
 };
 
 // An eventfd and the completion queues that report to it.
@@ -143,6 +144,10 @@ class Context {
   Outcome<void> modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask);
   Outcome<QpAttr> query_qp(const Qp* qp);
   Outcome<void> destroy_qp(Qp* qp);  // waits until its events were acknowledged
+
+  // --- address handles (SendWr::ah) ---
+  Outcome<AhId> create_ah(PdId pd, const wire::Address& peer);
+  Outcome<void> destroy_ah(AhId ah);
 
   // --- shared receive queues (QpInit::srq) ---
   Outcome<Srq*> create_srq(PdId pd, const SrqCaps& caps, void* cookie);

@@ -58,6 +58,7 @@ Attributes describe(const Options& options, const WireFacts& facts, const Device
   a.max_qp_rd_atomic = kMostReads;
   a.max_qp_init_rd_atomic = kMostReads;
   a.max_srq = config.max_srq;
+  a.max_ah = config.max_ah;
   return a;
 }
 
@@ -89,6 +90,7 @@ Result<std::shared_ptr<Nic>> open_nic(const Options& options) {
 Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig& config)
     : cqs(config.max_cq),
       srqs(config.max_srq),
+      ahs(config.max_ah),
       qps(std::size_t{1} << config.qpn_bits),
       mrs(config.max_mr),
       pd_owners(config.max_pd),

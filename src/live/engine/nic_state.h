@@ -50,6 +50,7 @@ class Nic {
   // Records by CqId, by SrqId, by queue pair number (low bits) and by key (index); empty where there is none.
   std::vector<std::unique_ptr<CqRecord>> cqs;
   std::vector<std::unique_ptr<SrqRecord>> srqs;
+  std::vector<AhRecord> ahs;  // by AhId
   std::vector<std::unique_ptr<QpRecord>> qps;
   std::vector<std::pair<Key, const Context*>> mrs;
   std::vector<std::pair<Key, const Context*>> windows;  // in no order

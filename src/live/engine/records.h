@@ -18,7 +18,7 @@ struct QpRecord : Qp {
   const Context* owner = nullptr;
   EventQueue* async = nullptr;
   std::uint32_t async_taken = 0;
-  PathId path{};
+  PathId path{};  // UD: of the last datagram posted
   bool has_path = false;
   std::unique_ptr<std::uint8_t[]> inline_area;  // max_send_wr slots of max_inline bytes
 };
@@ -27,6 +27,11 @@ struct SrqRecord : Srq {
   const Context* owner = nullptr;
   EventQueue* async = nullptr;
   std::uint32_t async_taken = 0;
+};
+
+struct AhRecord {
+  const Context* owner = nullptr;
+  PathId path{};
 };
 
 inline SrqRecord& record(Srq* srq) { return *static_cast<SrqRecord*>(srq); }

@@ -32,11 +32,15 @@ DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed) {
   c.max_mr = 65'536;
   c.max_pd = 4'096;
   c.max_path = 4'096;
+  c.max_ah = 16'384;
   c.max_ring = 16'384;
   c.control_ring = 16'384;
   c.seed = seed;
   c.qpn_bits = kQpnBits;
   c.qpn_base = static_cast<std::uint32_t>(Prng(seed).below(kQpnSpace)) & ~((1U << kQpnBits) - 1U);
+
+  c.address = facts.address;
+  c.port_mtu = verbs_mtu(facts.mtu);
 
   c.window_packets = 512;
   c.bdp_cap = c.window_packets;  // the path's credit is the tighter bound for anything but small packets

@@ -1,0 +1,79 @@
+// Address handles: where a datagram goes, from an address vector or from a datagram that came.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "core/wire/ip.h"
+#include "live/abi/handles.h"
+
+namespace weft::live::abi {
+
+static_assert(sizeof(ibv_grh) == wire::kGrhBytes);
+
+bool peer_of(const ibv_ah_attr& a, wire::Address& out) {
+  if (a.is_global == 0 || a.grh.sgid_index != 0 || a.port_num != 1) return false;
+  std::copy_n(a.grh.dgid.raw, out.bytes.size(), out.bytes.begin());
+  return wire::is_v4_mapped(out);
+}
+
+namespace {
+
+int attributes_from(const Context& engine, std::uint8_t port, const ibv_wc& wc, const ibv_grh& grh,
+                    ibv_ah_attr& out) {
+  if (port != 1 || (wc.wc_flags & IBV_WC_GRH) == 0) return EINVAL;
+  std::array<std::uint8_t, wire::kGrhBytes> bytes;
+  std::memcpy(bytes.data(), &grh, sizeof grh);
+  wire::IpHeader ip;
+  if (!wire::read_grh(bytes, ip)) return EPROTONOSUPPORT;
+  if (ip.destination != engine.attributes().address) return EINVAL;  // not to us
+  out = {};
+  out.is_global = 1;
+  out.port_num = port;
+  out.sl = wc.sl;
+  std::copy(ip.source.bytes.begin(), ip.source.bytes.end(), out.grh.dgid.raw);
+  out.grh.hop_limit = ip.ttl;
+  out.grh.traffic_class = ip.tos;
+  return 0;
+}
+
+}  // namespace
+}  // namespace weft::live::abi
+
+using namespace weft;
+using namespace weft::live;
+using namespace weft::live::abi;
+
+WEFT_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
+  wire::Address peer;
+  if (!peer_of(*attr, peer)) return refuse(EINVAL);
+  const auto id = engine_of(pd->context).create_ah(handle_of<PdHandle>(pd).id, peer);
+  if (!id) return refuse(errno_of(id.error()));
+  auto h = std::make_unique<AhHandle>();
+  h->base.context = pd->context;
+  h->base.pd = pd;
+  h->base.handle = id->v;
+  h->id = *id;
+  return &h.release()->base;
+}
+
+WEFT_EXPORT int ibv_destroy_ah(ibv_ah* ah) {
+  AhHandle& h = handle_of<AhHandle>(ah);
+  const int failed = answer(engine_of(ah->context).destroy_ah(h.id));
+  if (failed == 0) delete &h;
+  return failed;
+}
+
+WEFT_EXPORT int ibv_init_ah_from_wc(ibv_context* context, std::uint8_t port, ibv_wc* wc, ibv_grh* grh,
+                                    ibv_ah_attr* out) {
+  const int failed = attributes_from(engine_of(context), port, *wc, *grh, *out);
+  if (failed == 0) return 0;
+  errno = failed;
+  return -1;
+}
+
+WEFT_EXPORT ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, std::uint8_t port) {
+  ibv_ah_attr attr;
+  if (ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr) != 0) return nullptr;
+  return ibv_create_ah(pd, &attr);
+}
