@@ -45,10 +45,25 @@ MUTANTS = [
     ("an_atomic_runs_again", "src/core/transport/rc/responder.h",
      "    if (r.kind == ReadKind::kRead || r.executed || r.state != ReadState::kActive) continue;",
      "    if (r.kind == ReadKind::kRead || r.state != ReadState::kActive) continue;"),
+    ("uc_takes_an_old_number_for_new", "src/core/transport/uc/responder.h",
+     "  if (ahead > kPsnMask - kUcStale) return", "  if (ahead > kPsnMask) return"),
+    ("uc_goes_on_after_a_gap", "src/core/transport/uc/responder.h",
+     "  if (ahead != 0 || op.first) q.inbound", "  if (op.first) q.inbound"),
+    ("uc_completes_what_was_not_gathered", "src/core/transport/uc/requester.cc",
+     "  q.sq_send = rc_slot_of(e, q, seq);", "  if (q.sq_send == q.sq_tail) --q.sq_send;"),
+    ("presumed_credit_stays_away", "src/core/transport/uc/requester.cc",
+     "  if (!e.presumed.empty()) e.arm(q, e.presumed.oldest().until);", ""),
+    ("a_burst_of_datagrams_has_two_paths", "src/core/transport/uc/requester.cc",
+     "if (n > 0 && ud_path(w) != q.path) break;", ""),
+    ("any_qkey_will_do", "src/core/transport/ud/responder.cc",
+     "  if (h.qkey() != c.attr.qkey) return", "  if (false) return"),
+    ("the_grh_takes_no_room", "src/core/transport/ud/responder.cc",
+     "  if (room < wire::kGrhBytes + p.payload)", "  if (room < p.payload)"),
 ]
 
 KILLERS = [
     ["src/core/transport/weft_transport_test", "--gtest_brief=1"],
+    ["tests/unreliable/weft_unreliable_test", "--gtest_brief=1"],
     ["weft-swarm", "--seeds", "200", "--jobs", "2"],
 ]
 
@@ -74,7 +89,7 @@ def build():
     if not (BUILD / "build.ninja").exists():
         subprocess.run(["cmake", "-S", str(TREE), "-B", str(BUILD), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                         "-DCMAKE_CXX_COMPILER=g++", "-DWEFT_BENCH=OFF"], check=True, capture_output=True)
-    return subprocess.run(["ninja", "-C", str(BUILD), "weft_transport_test", "weft-swarm"], capture_output=True,
+    return subprocess.run(["ninja", "-C", str(BUILD), "weft_transport_test", "weft_unreliable_test", "weft-swarm"], capture_output=True,
                           text=True)
 
 

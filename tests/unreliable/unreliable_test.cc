@@ -1,9 +1,11 @@
-// UC and UD as a property: random traffic between two hosts over a network that loses, duplicates and overtakes,
-// judged by a checker that knows only what was posted, which packets arrived, and what the programs saw.
+// UC and UD as a property: random traffic between two hosts over a network that loses, duplicates and
+// overtakes, judged by a checker that knows only what was posted, which packets arrived, and what the
+// programs saw.
 //
 //   UC   a delivered message equals one that was sent, all of it arrived, and numbers of delivered messages
-//        ascend: in order, at most once. Where nothing is overtaken or duplicated, what arrived whole was delivered.
-//        A WRITE's place holds its bytes or what was there before, and all of its bytes if all of it arrived.
+//        ascend: in order, at most once. Where nothing is overtaken or duplicated, what arrived whole was
+//        delivered. A WRITE's place holds its bytes or what was there before, and all of its bytes if all of
+//        it arrived.
 //   UD   a datagram is delivered as often as the network delivered it, behind the right GRH.
 //   both every request completes, once and in order; nothing else is touched; all path credit comes back.
 #include <gtest/gtest.h>
@@ -345,7 +347,8 @@ class World {
     ASSERT_EQ(c.byte_len, m.length + skip);
     ASSERT_TRUE(m.whole());
     const std::uint64_t at = is_write(m.op) ? kTargets + id * kSlot : c.wr_id + skip;
-    for (std::uint32_t i = 0; i < m.length; ++i) ASSERT_EQ(memory[at + i], byte_of(id, i)) << "message " << id;
+    for (std::uint32_t i = 0; i < m.length; ++i)
+      ASSERT_EQ(memory[at + i], byte_of(id, i)) << "message " << id;
     ++m.delivered;
     ++delivered_;
     if (e.datagram) {
@@ -384,8 +387,7 @@ class World {
     }
     for (const auto& h : hosts_) {
       EXPECT_EQ(h->device.next_deadline(), kNever);
-      for (std::uint32_t path = 0; path < kHosts; ++path)
-        EXPECT_EQ(h->device.path_in_flight({path}).n, 0U);
+      for (std::uint32_t path = 0; path < kHosts; ++path) EXPECT_EQ(h->device.path_in_flight({path}).n, 0U);
       EXPECT_EQ(h->device.counters().get(Counter::drop_no_receive), 0U) << "there is always one posted";
     }
   }
