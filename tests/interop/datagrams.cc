@@ -1,6 +1,7 @@
-// A verbs program of its own for what Debian's programs leave out of UD and UC: replies to whoever a completion
-// names (ibv_create_ah_from_wc), the ibv_wr_* calls for datagrams, and what must be refused, with its errno. It knows
-// verbs.h and nothing of weft, sends to itself, and ends with 0 when all was as it should be:
+// A verbs program of its own for what Debian's programs leave out of UD and UC: replies to whoever a
+// completion names (ibv_create_ah_from_wc), the ibv_wr_* calls for datagrams, and what must be refused, with
+// its errno. It knows verbs.h and nothing of weft, sends to itself, and ends with 0 when all was as it should
+// be:
 //
 //   weft run -- weft-datagrams
 #include <infiniband/verbs.h>
@@ -32,7 +33,7 @@ struct Program {
     ibv_free_device_list(list);
     pd = ibv_alloc_pd(context);
     cq = ibv_create_cq(context, 64, nullptr, nullptr, 0);
-    mr = ibv_reg_mr(pd, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE);
+    mr = ibv_reg_mr(pd, memory.data(), memory.size(), int{IBV_ACCESS_LOCAL_WRITE});
     expect(pd != nullptr && cq != nullptr && mr != nullptr, "there are resources");
     expect(ibv_query_gid(context, 1, 0, &gid) == 0, "the port has a GID");
   }
@@ -68,7 +69,8 @@ struct Program {
   }
 
   ibv_sge piece(std::size_t at, std::size_t length) const {
-    return {reinterpret_cast<std::uint64_t>(memory.data() + at), static_cast<std::uint32_t>(length), mr->lkey};
+    return {reinterpret_cast<std::uint64_t>(memory.data() + at), static_cast<std::uint32_t>(length),
+            mr->lkey};
   }
   void receive(ibv_qp* qp, std::size_t at) const {
     ibv_sge sge = piece(at, 2048);
@@ -185,7 +187,8 @@ int main() {
   expect(wc.wr_id == 7 && wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_SEND, "it left");
   wc = p.next();
   expect(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV && wc.qp_num == b->qp_num, "it arrived");
-  expect(wc.src_qp == a->qp_num && (wc.wc_flags & IBV_WC_GRH) != 0 && wc.byte_len == kGrh + 14, "from its sender");
+  expect(wc.src_qp == a->qp_num && (wc.wc_flags & IBV_WC_GRH) != 0 && wc.byte_len == kGrh + 14,
+         "from its sender");
   expect(std::strcmp(p.memory.data() + 16384 + kGrh, "who is there?") == 0, "unchanged");
 
   // Back to whom the completion names, by the other interface.

@@ -98,6 +98,16 @@ struct Side {
     inlined[q.v].resize(std::size_t{64} * kInline);
     return q;
   }
+  // To a state, or to none if the mask is not that step's.
+  bool step(Qpn q, QpAttr t, QpState to, std::uint32_t mask) {
+    t.state = to;
+    return device.modify_qp(q, t, mask | kAttrState, {}).has_value();
+  }
+  // A receive that its key does not allow to be written.
+  void receive_nowhere(Qpn q, std::uint64_t id) {
+    const Sge wrong{kBase, 2048, {mr.lkey.v ^ 1U}};
+    CHECK(device.post_recv(q, {id, {&wrong, 1}}));
+  }
   // Posts, and keeps the bytes of an inline request as a world must.
   Outcome<std::uint32_t> post(Qpn q, const SendWr& w, Time now) {
     const auto slot = device.post_send(q, w, now);
@@ -267,13 +277,9 @@ class TwoDevices {
     QpAttr t;
     t.qkey = kQkey;
     t.sq_psn = {0xFFFFFE};
-    const auto step = [&](QpState to, std::uint32_t mask) {
-      t.state = to;
-      CHECK(s.device.modify_qp(q, t, mask | kAttrState, now));
-    };
-    step(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrQkey);
-    step(QpState::kRtr, 0);
-    step(QpState::kRts, kAttrSqPsn);
+    CHECK(s.step(q, t, QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrQkey));
+    CHECK(s.step(q, t, QpState::kRtr, 0));
+    CHECK(s.step(q, t, QpState::kRts, kAttrSqPsn));
   }
   bool carry(Side& from, Side& to) {
     std::vector<Side::Frame> frames;

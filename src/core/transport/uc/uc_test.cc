@@ -199,11 +199,7 @@ TEST_F(UcTest, AWriteThatItsKeyDoesNotAllowPlacesNothing) {
 
 // The receive side fails as in any service: the receive says why, the queue pair is in ERR.
 TEST_F(UcTest, AReceiveThatCannotBeWrittenFails) {
-  RecvWr r = w.receive(w.b, 0, 1024, 5);
-  Sge bad = r.sges[0];
-  bad.lkey.v ^= 1;
-  r.sges = {&bad, 1};
-  ASSERT_TRUE(w.b.device.post_recv(w.qb, r));
+  w.b.receive_nowhere(w.qb, 5);
   receives(1);
   send(WrOpcode::kSend, 0);
   w.run();
@@ -384,26 +380,22 @@ TEST_F(UcTest, DrainsWhatHasBegun) {
 TEST_F(UcTest, AttributeMasksAreThoseOfUc) {
   const Qpn q = w.a.create(kNoSrq, QpType::kUc);
   QpAttr t;
-  const auto modify = [&](QpState to, std::uint32_t mask) {
-    t.state = to;
-    return w.a.device.modify_qp(q, t, mask | kAttrState, w.now).has_value();
-  };
   t.access = kRemoteWrite;
   t.path = *w.a.device.open_path({w.b.address});
   t.mtu = 256;
-  EXPECT_FALSE(modify(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrQkey));
-  EXPECT_TRUE(modify(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccess));
+  EXPECT_FALSE(w.a.step(q, t, QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrQkey));
+  EXPECT_TRUE(w.a.step(q, t, QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccess));
   constexpr std::uint32_t kRtr = kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn;
-  EXPECT_FALSE(modify(QpState::kRtr, kRtr | kAttrMaxDestRdAtomic | kAttrMinRnrTimer));
-  EXPECT_FALSE(modify(QpState::kRtr, kRtr & ~kAttrRqPsn));
-  EXPECT_TRUE(modify(QpState::kRtr, kRtr));
-  EXPECT_FALSE(modify(QpState::kRts, kAttrSqPsn | kAttrTimeout));
-  EXPECT_FALSE(modify(QpState::kRts, 0));
-  EXPECT_TRUE(modify(QpState::kRts, kAttrSqPsn));
-  EXPECT_FALSE(modify(QpState::kRts, kAttrMinRnrTimer));
-  EXPECT_TRUE(modify(QpState::kRts, kAttrAccess));
-  EXPECT_TRUE(modify(QpState::kErr, 0));
-  EXPECT_TRUE(modify(QpState::kReset, 0));
+  EXPECT_FALSE(w.a.step(q, t, QpState::kRtr, kRtr | kAttrMaxDestRdAtomic | kAttrMinRnrTimer));
+  EXPECT_FALSE(w.a.step(q, t, QpState::kRtr, kRtr & ~kAttrRqPsn));
+  EXPECT_TRUE(w.a.step(q, t, QpState::kRtr, kRtr));
+  EXPECT_FALSE(w.a.step(q, t, QpState::kRts, kAttrSqPsn | kAttrTimeout));
+  EXPECT_FALSE(w.a.step(q, t, QpState::kRts, 0));
+  EXPECT_TRUE(w.a.step(q, t, QpState::kRts, kAttrSqPsn));
+  EXPECT_FALSE(w.a.step(q, t, QpState::kRts, kAttrMinRnrTimer));
+  EXPECT_TRUE(w.a.step(q, t, QpState::kRts, kAttrAccess));
+  EXPECT_TRUE(w.a.step(q, t, QpState::kErr, 0));
+  EXPECT_TRUE(w.a.step(q, t, QpState::kReset, 0));
 }
 
 // Path credit: at most so much counts as in flight, and comes back by itself.
