@@ -50,7 +50,8 @@ TEST(Turns, ATurnTakesUpToNRequests) {
     c.burst_requests = n;
     Several w(c, {0});
     for (int i = 0; i < 20; ++i) w.post(w.from[0], 64);
-    for (const std::size_t expected : n == 8 ? std::vector<std::size_t>{8, 8, 4} : std::vector<std::size_t>{20})
+    for (const std::size_t expected :
+         n == 8 ? std::vector<std::size_t>{8, 8, 4} : std::vector<std::size_t>{20})
       EXPECT_EQ(w.turn_of_a().second, expected);
     EXPECT_EQ(w.turn_of_a().first, kNoQpn);
   }

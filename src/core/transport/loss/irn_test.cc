@@ -1,4 +1,5 @@
-// The papers' rules of recovery, one test each (IRN §3.1, §4.3, §7; SRNIC §4.4.2), on a stream and a pool alone.
+// The papers' rules of recovery, one test each (IRN §3.1, §4.3, §7; SRNIC §4.4.2), on a stream and a pool
+// alone.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -157,7 +158,8 @@ TEST_F(LossTest, TheExpectedNumberAndTheMessagesAdvanceTogether) {
   RecvStream r;
   r.expected = Seq{0};
   LossContext c = context();
-  for (const auto& [seq, end] : std::vector<std::pair<std::uint64_t, bool>>{{1, true}, {2, false}, {4, true}, {5, true}}) {
+  for (const auto& [seq, end] :
+       std::vector<std::pair<std::uint64_t, bool>>{{1, true}, {2, false}, {4, true}, {5, true}}) {
     ASSERT_EQ(kIrn.classify(c, r, Seq{seq}), Arrival::kKeep);
     kIrn.hold(c, r, Seq{seq}, end);
   }

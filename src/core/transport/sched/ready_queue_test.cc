@@ -10,7 +10,8 @@ namespace weft {
 namespace {
 
 // Every queue pair always has work: `turns` turns, and who had them.
-std::vector<std::uint32_t> serve(ReadyQueue& q, int turns, const std::map<std::uint32_t, std::uint32_t>& level,
+std::vector<std::uint32_t> serve(ReadyQueue& q, int turns,
+                                 const std::map<std::uint32_t, std::uint32_t>& level,
                                  const std::vector<std::uint32_t>& weight) {
   std::vector<std::uint32_t> served;
   for (int i = 0; i < turns; ++i) {
