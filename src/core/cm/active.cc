@@ -125,7 +125,7 @@ void State::on_rep(const MadFacts& f, const CmMessage& m, Time now) {
   i.flow_control = i.flow_control && m.flow_control != 0;
   i.srq = m.srq != 0;
   agree_on_modes(*c, m);
-  by_peer_qpn[PeerKey{f.source, m.qpn.v}] = index_of(*c);
+  by_peer_qpn.set({f.source, m.qpn.v}, index_of(*c));
   keep_private(*c, m, 0);
   c->phase = Phase::kRepReceived;
   raise(*c, EventKind::kConnectResponse);

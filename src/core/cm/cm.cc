@@ -234,6 +234,8 @@ void Cm::check_invariants() const {
       continue;
     }
     ++used;
+    known_ids += s.by_peer_id.holds(i) ? 1U : 0U;
+    known_qpns += s.by_peer_qpn.holds(i) ? 1U : 0U;
     CHECK_OP(s.index_of(c), ==, i);
     CHECK_OP(c.id.v >> 24U, ==, s.config.slot);
     CHECK(!c.owes_last || c.in_outbox);
@@ -246,8 +248,6 @@ void Cm::check_invariants() const {
     if (must_wait) CHECK(s.deadlines.next() <= c.deadline);
     if (c.phase == Phase::kOver) CHECK(c.pending != 0 || c.owes_last);
   }
-  for (const auto& [key, row] : s.by_peer_id) known_ids += s.rows[row]->phase != Phase::kFree ? 1U : 0U;
-  for (const auto& [key, row] : s.by_peer_qpn) known_qpns += s.rows[row]->phase != Phase::kFree ? 1U : 0U;
   CHECK_OP(known_ids, ==, s.by_peer_id.size());
   CHECK_OP(known_qpns, ==, s.by_peer_qpn.size());
   CHECK_OP(used, ==, s.live);

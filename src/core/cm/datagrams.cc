@@ -74,7 +74,7 @@ void State::on_sidr_req(const MadFacts& f, const CmMessage& m, Time now) {
   i.peer = f.source;
   i.local_port = port;
   i.peer_port = from.source_port;
-  by_peer_id[PeerKey{f.source, m.local_id}] = index_of(*c);
+  by_peer_id.set({f.source, m.local_id}, index_of(*c));
   keep_private(*c, m, wire::kAddressHeaderBytes);
   raise(*c, EventKind::kResolveRequest);
 }

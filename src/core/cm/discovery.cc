@@ -2,12 +2,11 @@
 // by peer through a hash table, by time through the deadlines, and by age through the order of settling.
 #include "core/cm/discovery.h"
 
-#include <tsl/robin_map.h>
-
 #include <vector>
 
 #include "core/base/check.h"
 #include "core/base/prng.h"
+#include "core/cm/peer_table.h"
 #include "core/transport/sched/deadlines.h"
 
 namespace weft::cm {
@@ -16,14 +15,6 @@ using wire::Capability;
 using wire::Mode;
 
 namespace {
-
-struct PeerIdHash {
-  std::size_t operator()(const PeerId& p) const {
-    std::uint64_t h = p.slot;
-    for (const std::uint8_t b : p.address.bytes) h = (h ^ b) * 0x100'0000'01B3ULL;
-    return h ^ (h >> 29U);
-  }
-};
 
 struct Row {
   PeerId peer;
@@ -47,6 +38,7 @@ struct Discovery::State {
       : config(c),
         random(c.seed),
         rows(c.max_peers),
+        by_peer(c.max_peers),
         deadlines(c.max_peers),
         outbox(c.max_peers),
         news(c.max_peers),
@@ -56,8 +48,8 @@ struct Discovery::State {
   }
 
   Row* find(const PeerId& peer) {
-    const auto it = by_peer.find(peer);
-    return it == by_peer.end() ? nullptr : &rows[it->second];
+    const std::uint32_t row = by_peer.find({peer.address, peer.slot});
+    return row == PeerTable::kNoRow ? nullptr : &rows[row];
   }
   std::uint32_t index_of(const Row& r) const { return static_cast<std::uint32_t>(&r - rows.data()); }
 
@@ -79,11 +71,11 @@ struct Discovery::State {
     r.in_news = in_news;
     r.used = true;
     r.peer = peer;
-    by_peer[peer] = index_of(r);
+    by_peer.set({peer.address, peer.slot}, index_of(r));
     return &r;
   }
   void drop(Row& r) {
-    by_peer.erase(r.peer);
+    by_peer.erase(index_of(r));
     deadlines.remove(index_of(r));
     r.used = r.owes_query = false;
     r.deadline = kNever;
@@ -174,7 +166,7 @@ struct Discovery::State {
   Prng random;
   std::vector<Row> rows;
   std::vector<std::uint32_t> free_rows;
-  tsl::robin_map<PeerId, std::uint32_t, PeerIdHash> by_peer;
+  PeerTable by_peer;
   Deadlines deadlines;
   std::uint64_t settlings = 0;
   std::vector<std::uint32_t> outbox, news;  // rings, at most one entry a row
@@ -297,6 +289,6 @@ void Discovery::on_timer(Time now) {
 
 Time Discovery::next_deadline() const { return state_->deadlines.next(); }
 const DiscoveryCounters& Discovery::counters() const { return state_->counters; }
-std::uint32_t Discovery::peers() const { return static_cast<std::uint32_t>(state_->by_peer.size()); }
+std::uint32_t Discovery::peers() const { return state_->by_peer.size(); }
 
 }  // namespace weft::cm

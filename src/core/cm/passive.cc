@@ -144,8 +144,8 @@ void State::on_req(const MadFacts& f, const CmMessage& m, Time now) {
   i.flow_control = m.flow_control != 0;
   i.srq = m.srq != 0;
   agree_on_modes(*c, m);
-  by_peer_id[PeerKey{f.source, m.local_id}] = index_of(*c);
-  by_peer_qpn[PeerKey{f.source, m.qpn.v}] = index_of(*c);
+  by_peer_id.set({f.source, m.local_id}, index_of(*c));
+  by_peer_qpn.set({f.source, m.qpn.v}, index_of(*c));
   keep_private(*c, m, wire::kAddressHeaderBytes);
   raise(*c, EventKind::kConnectRequest);
 }

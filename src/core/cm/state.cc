@@ -30,6 +30,8 @@ State::State(const CmConfig& c)
       random(c.seed),
       index_mask(std::bit_ceil(c.max_connections) - 1U),
       listeners(c.max_listeners),
+      by_peer_id(c.max_connections),
+      by_peer_qpn(c.max_connections),
       deadlines(c.max_connections),
       outbox(index_mask + 1U),
       event_rows(index_mask + 1U),
@@ -45,8 +47,8 @@ Connection* State::find(ConnId id) {
 }
 
 Connection* State::find(PeerTable& table, const wire::Address& peer, std::uint32_t number) {
-  const auto it = table.find(PeerKey{peer, number});
-  return it == table.end() ? nullptr : rows[it->second].get();
+  const std::uint32_t row = table.find({peer, number});
+  return row == PeerTable::kNoRow ? nullptr : rows[row].get();
 }
 
 Connection* State::find_mine(const CmMessage& m, const MadFacts& facts) {
@@ -98,12 +100,8 @@ void State::free_if_over(Connection& c) {
   const std::uint32_t index = index_of(c);
   deadlines.remove(index);
   leave_backlog(c);
-  const auto forget = [&](PeerTable& table, std::uint32_t number) {
-    const auto it = table.find(PeerKey{c.info.peer, number});
-    if (it != table.end() && it->second == index) table.erase(it);
-  };
-  forget(by_peer_id, c.peer_id);
-  forget(by_peer_qpn, c.info.peer_qpn.v);
+  by_peer_id.erase(index);
+  by_peer_qpn.erase(index);
   c.phase = Phase::kFree;
   --live;
   free_rows.push_back(index);

@@ -17,7 +17,6 @@
 //
 // A row whose phase is kOver is kept for its undelivered events alone.
 #pragma once
-#include <tsl/robin_map.h>
 
 #include <memory>
 #include <vector>
@@ -25,6 +24,7 @@
 #include "core/base/check.h"
 #include "core/base/prng.h"
 #include "core/cm/cm.h"
+#include "core/cm/peer_table.h"
 #include "core/transport/sched/deadlines.h"
 
 namespace weft::cm {
@@ -79,21 +79,6 @@ struct Listener {
   ListenAttr attr;
   std::uint32_t waiting = 0;  // requests without an answer
 };
-
-// A peer and a number of its own: communication id or queue pair.
-struct PeerKey {
-  wire::Address peer;
-  std::uint32_t number = 0;
-  bool operator==(const PeerKey&) const = default;
-};
-struct PeerKeyHash {
-  std::size_t operator()(const PeerKey& k) const {
-    std::uint64_t h = k.number;
-    for (const std::uint8_t b : k.peer.bytes) h = (h ^ b) * 0x100'0000'01B3ULL;
-    return h ^ (h >> 29U);
-  }
-};
-using PeerTable = tsl::robin_map<PeerKey, std::uint32_t, PeerKeyHash>;
 
 struct State {
   explicit State(const CmConfig& c);
