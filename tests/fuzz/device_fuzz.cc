@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/transport/cc/controller.h"
 #include "core/transport/device.h"
 #include "tests/fuzz/device_host.h"
 #include "tests/fuzz/input.h"
@@ -48,6 +49,11 @@ DeviceConfig config_of(Input& in) {
   if (c.adaptive_rto) c.rto_floor = milliseconds(1);
   if (in.flag()) c.read_chunk = 512;
   if (in.flag()) c.path_credit = {4096};
+  c.controller = static_cast<std::uint8_t>(in.below(static_cast<std::uint32_t>(controllers().size())));
+  c.nack_threshold = std::min(1U + in.below(3), c.bdp_cap);
+  c.strict_write_order = in.below(4) == 1;
+  if (in.flag()) c.pacing_quantum = microseconds(10);
+  if (in.flag()) c.line_rate = megabits(20);  // slow enough that controllers pace
   return c;
 }
 
@@ -272,6 +278,12 @@ void post_receive(Host& h, Input& in) {
 
 // --- the network ---------------------------------------------------------------------------------
 
+std::uint8_t any_opcode(Input& in) {
+  const std::uint32_t which = in.below(8);
+  if (which == 0) return in.u8();
+  return which == 1 ? std::uint8_t{wire::kCnp} : static_cast<std::uint8_t>(in.below(0x19));
+}
+
 // One field of a packet becomes something else.
 void alter(wire::RxPacket& p, Input& in) {
   wire::Header& h = p.header;
@@ -287,7 +299,7 @@ void alter(wire::RxPacket& p, Input& in) {
       h.psn.v = in.u32();
       break;
     case 3:
-      h.opcode = in.below(8) == 0 ? in.u8() : static_cast<std::uint8_t>(in.below(0x19));
+      h.opcode = any_opcode(in);
       break;
     case 4:
       h.syndrome = in.u8();
@@ -330,6 +342,7 @@ void alter(wire::RxPacket& p, Input& in) {
       break;
     default:
       h.bits = in.u8() & 31U;
+      if (in.below(4) == 0) h.pkey = in.u8();
       p.tos = in.u8();
       h.dest_qp = {in.u8()};
   }
@@ -377,7 +390,7 @@ void attack(World& w, Host& h, Input& in) {
   if (!w.seen.empty() && in.flag()) {
     p = w.seen[in.u8() % w.seen.size()].packet;
   } else {
-    p.header.opcode = static_cast<std::uint8_t>(in.below(0x19));
+    p.header.opcode = any_opcode(in);
     p.header.mode = static_cast<wire::Mode>(in.below(wire::kModeCount));
     p.header.dest_qp = any_queue(h, in).qpn;
     p.header.psn = {0xFFFFF0U + in.below(32)};

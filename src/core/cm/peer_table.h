@@ -1,8 +1,8 @@
 // Finds a row by its peer and a number of the peer's: a communication id, a queue pair, a process slot.
 //
-// Chains of row indices behind 2^n buckets, of fixed size: a row stands in at most one chain, under one key, and a
-// key names at most one row, the last that took it. (tsl::robin_map, the project's hash table elsewhere, keeps
-// a static empty bucket, which core may not have.)
+// Chains of row indices behind 2^n buckets, of fixed size: a row stands in at most one chain, under one key,
+// and a key names at most one row, the last that took it. (tsl::robin_map, the project's hash table
+// elsewhere, keeps a static empty bucket, which core may not have.)
 #pragma once
 #include <bit>
 #include <cstdint>

@@ -15,7 +15,9 @@ TEST(PeerTable, does_what_a_map_does_with_one_key_a_row_and_one_row_a_key) {
   PeerTable table(kRows);
   std::map<std::uint32_t, std::uint32_t> model;  // number -> row
   Prng prng(4);
-  const auto key = [](std::uint32_t n) { return PeerKey{wire::Address::v4(10, 0, 0, n % 3 == 0 ? 1 : 2), n}; };
+  const auto key = [](std::uint32_t n) {
+    return PeerKey{wire::Address::v4(10, 0, 0, n % 3 == 0 ? 1 : 2), n};
+  };
   for (int i = 0; i < 20'000; ++i) {
     const auto n = static_cast<std::uint32_t>(prng.below(20));
     const auto row = static_cast<std::uint32_t>(prng.below(kRows));

@@ -31,7 +31,8 @@ constexpr Row kRows[] = {
     {QpState::kRts, QpState::kSqd, 0, kAttrSqdNotify},
     {QpState::kSqd, QpState::kSqd, 0,
      kAttrPort | kAttrPath | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic |
-         kAttrMaxDestRdAtomic | kAttrAltPath | kAttrAccess | kAttrPkeyIndex | kAttrMinRnrTimer | kAttrPathMigState},
+         kAttrMaxDestRdAtomic | kAttrAltPath | kAttrAccess | kAttrPkeyIndex | kAttrMinRnrTimer |
+         kAttrPathMigState},
     {QpState::kSqd, QpState::kRts, 0,
      kAttrCurrentState | kAttrAltPath | kAttrAccess | kAttrMinRnrTimer | kAttrPathMigState},
 };
@@ -99,7 +100,8 @@ TEST(Attributes, ABitThatDoesNotBelongThereIsRefused) {
       One q;
       q.bring_to(r.from);
       EXPECT_FALSE(q.modify(r.to, r.required | bit))
-          << static_cast<int>(r.from) << " to " << static_cast<int>(r.to) << " with bit " << std::countr_zero(bit);
+          << static_cast<int>(r.from) << " to " << static_cast<int>(r.to) << " with bit "
+          << std::countr_zero(bit);
       EXPECT_EQ(q.state(), r.from);
     }
   }
@@ -107,7 +109,8 @@ TEST(Attributes, ABitThatDoesNotBelongThereIsRefused) {
 
 // Besides these rows: to RESET from anywhere, to ERR from anywhere but RESET.
 TEST(Attributes, OtherTransitionsDoNotExist) {
-  constexpr QpState kStates[] = {QpState::kReset, QpState::kInit, QpState::kRtr, QpState::kRts, QpState::kSqd};
+  constexpr QpState kStates[] = {QpState::kReset, QpState::kInit, QpState::kRtr, QpState::kRts,
+                                 QpState::kSqd};
   constexpr QpState kTargets[] = {QpState::kReset, QpState::kInit, QpState::kRtr, QpState::kRts,
                                   QpState::kSqd,   QpState::kSqe,  QpState::kErr};
   for (const QpState from : kStates) {

@@ -38,21 +38,39 @@ TEST(QueuePairLayout, HasFourCacheLines) {
 // On the way of an in-order SEND or WRITE packet: identity, state, mode, access, the receive stream, a WRITE
 // under way, and its receive.
 TEST(QueuePairLayout, ReceivedDataTouchesTwoLines) {
-  EXPECT_EQ(lines({WEFT_SPAN(qpn), WEFT_SPAN(path), WEFT_SPAN(pd), WEFT_SPAN(state), WEFT_SPAN(rx_mode),
-                   WEFT_SPAN(access), WEFT_SPAN(flags), WEFT_SPAN(rx_flags), WEFT_SPAN(inbound), WEFT_SPAN(mtu),
-                   WEFT_SPAN(level), WEFT_SPAN(rx_msn), WEFT_SPAN(requests), WEFT_SPAN(inbound_va),
-                   WEFT_SPAN(inbound_key), WEFT_SPAN(inbound_left), WEFT_SPAN(rq_head), WEFT_SPAN(rq_tail),
-                   WEFT_SPAN(recv_sn), WEFT_SPAN(responses_owed), WEFT_SPAN(inbound_message)}),
+  EXPECT_EQ(lines({WEFT_SPAN(qpn),          WEFT_SPAN(path),           WEFT_SPAN(pd),
+                   WEFT_SPAN(state),        WEFT_SPAN(rx_mode),        WEFT_SPAN(access),
+                   WEFT_SPAN(flags),        WEFT_SPAN(rx_flags),       WEFT_SPAN(inbound),
+                   WEFT_SPAN(mtu),          WEFT_SPAN(level),          WEFT_SPAN(rx_msn),
+                   WEFT_SPAN(requests),     WEFT_SPAN(inbound_va),     WEFT_SPAN(inbound_key),
+                   WEFT_SPAN(inbound_left), WEFT_SPAN(rq_head),        WEFT_SPAN(rq_tail),
+                   WEFT_SPAN(recv_sn),      WEFT_SPAN(responses_owed), WEFT_SPAN(inbound_message)}),
             (std::set<std::size_t>{0, 1}));
 }
 
 // Identity and state, the send stream and its ring, and retries, timer, controller, window and pacer.
 TEST(QueuePairLayout, AnAckTouchesThreeLines) {
-  EXPECT_EQ(lines({WEFT_SPAN(qpn), WEFT_SPAN(path), WEFT_SPAN(state), WEFT_SPAN(tx_mode), WEFT_SPAN(flags),
-                   WEFT_SPAN(rx_flags), WEFT_SPAN(controller_row), WEFT_SPAN(requests_out), WEFT_SPAN(progress),
-                   WEFT_SPAN(send_offset), WEFT_SPAN(rtt_low), WEFT_SPAN(sq_head), WEFT_SPAN(sq_acked),
-                   WEFT_SPAN(sq_send), WEFT_SPAN(sq_tail), WEFT_SPAN(controller), WEFT_SPAN(rto_base),
-                   WEFT_SPAN(retries), WEFT_SPAN(rnr_retries), WEFT_SPAN(reads_outstanding), WEFT_SPAN(window),
+  EXPECT_EQ(lines({WEFT_SPAN(qpn),
+                   WEFT_SPAN(path),
+                   WEFT_SPAN(state),
+                   WEFT_SPAN(tx_mode),
+                   WEFT_SPAN(flags),
+                   WEFT_SPAN(rx_flags),
+                   WEFT_SPAN(controller_row),
+                   WEFT_SPAN(requests_out),
+                   WEFT_SPAN(progress),
+                   WEFT_SPAN(send_offset),
+                   WEFT_SPAN(rtt_low),
+                   WEFT_SPAN(sq_head),
+                   WEFT_SPAN(sq_acked),
+                   WEFT_SPAN(sq_send),
+                   WEFT_SPAN(sq_tail),
+                   WEFT_SPAN(controller),
+                   WEFT_SPAN(rto_base),
+                   WEFT_SPAN(retries),
+                   WEFT_SPAN(rnr_retries),
+                   WEFT_SPAN(reads_outstanding),
+                   WEFT_SPAN(window),
                    WEFT_SPAN(next_send)}),
             (std::set<std::size_t>{0, 2, 3}));
 }
@@ -71,7 +89,8 @@ struct Dialogue {
     NullSink sink;
     bool moved = false;
     for (int kind = 0; kind < 2; ++kind) {
-      const wire::Burst burst = kind == 0 ? from.device.poll_transmit(w.now, {}) : from.device.poll_control(w.now);
+      const wire::Burst burst =
+          kind == 0 ? from.device.poll_transmit(w.now, {}) : from.device.poll_control(w.now);
       std::size_t n = 0;
       for (const wire::TxPacket& t : burst.packets) {
         if (lose != 0 && ++count % lose == 0) continue;

@@ -166,8 +166,9 @@ TEST_P(EveryScheme, DeliversEveryPacketOnceWhateverIsLost) {
     for (const std::uint32_t cap : {1U, 7U, kWindow}) {
       for (const std::uint32_t blocks : {0U, 1U, 2U}) {
         for (std::uint64_t seed = 1; seed <= 25; ++seed) {
-          SCOPED_TRACE(std::string(scheme.name) + " loss " + std::to_string(loss) + " cap " + std::to_string(cap) +
-                       " blocks " + std::to_string(blocks) + " seed " + std::to_string(seed));
+          SCOPED_TRACE(std::string(scheme.name) + " loss " + std::to_string(loss) + " cap " +
+                       std::to_string(cap) + " blocks " + std::to_string(blocks) + " seed " +
+                       std::to_string(seed));
           Line line(scheme, blocks, seed, loss);
           ASSERT_TRUE(line.run(200, cap));
           ASSERT_EQ(line.accepted.size(), 200U);
@@ -239,7 +240,8 @@ TEST(Schemes, HaveDifferentNamesAndModesComeFirst) {
 INSTANTIATE_TEST_SUITE_P(Rows, EveryScheme, ::testing::ValuesIn(loss_schemes().begin(), loss_schemes().end()),
                          [](const auto& p) {
                            std::string name = p.param->name;
-                           for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+                           for (char& c : name)
+                             c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
                            return name;
                          });
 
