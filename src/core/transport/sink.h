@@ -41,6 +41,7 @@ struct AtomicResult {
 // length) of `value`, in the host's own byte order, at `offset` bytes into `region`.
 struct ValuePlacement {
   Qpn qpn;
+  std::uint32_t packet = 0;  // as in Placement
   std::uint32_t value_offset = 0;
   std::uint32_t length = 0;
   RegionId region;

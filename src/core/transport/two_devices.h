@@ -35,6 +35,7 @@ struct Side {
       return true;
     }
     AtomicResult execute(const AtomicRequest& a) {
+      if (side.atomics_fail) return {};
       ++side.atomics_executed;
       const std::uint64_t old = side.word(a.region, a.offset);
       if (!a.compare_swap) side.set_word(a.region, a.offset, old + a.swap_or_add);
@@ -142,6 +143,7 @@ struct Side {
   std::map<std::uint32_t, std::vector<std::uint8_t>> memory;   // by region
   std::map<std::uint32_t, std::vector<std::uint8_t>> inlined;  // by queue pair
   int atomics_executed = 0;
+  bool atomics_fail = false;  // their memory is gone
 };
 
 // Sees every packet that is not lost, and may change its header.

@@ -93,11 +93,13 @@ void rc_execute_atomics(Engine& e, QueuePair& q, S& sink) {
     const bool allowed = e.keys.check_remote(r.rkey, q.pd, q.qpn, kRemoteAtomic, r.va, 8, a.region,
                                              a.offset) == KeyTable::Denied::kNo;
     const AtomicResult result = allowed ? sink.execute(a) : AtomicResult{};
-    if (!result.ok) {
-      r.fault = allowed ? wire::kSyndromeNakOperation : wire::kSyndromeNakAccess;
-    }
     r.value = result.old_value;
     r.executed = true;
+    if (result.ok) continue;
+    // The NAK is sent in the answer's place; what comes behind it is not looked at any more.
+    r.fault = allowed ? wire::kSyndromeNakOperation : wire::kSyndromeNakAccess;
+    q.rx_flags |= kReceiveStopped;
+    return;
   }
 }
 

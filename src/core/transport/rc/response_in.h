@@ -32,7 +32,7 @@ bool rc_place_response(Engine& e, QueuePair& q, const ReadIssued& r, Seq seq, co
   }
   if (op.atomic) {
     const auto put = [&](RegionId region, std::uint64_t offset, std::uint32_t from, std::uint32_t take) {
-      return sink.place_value({q.qpn, from, take, region, offset, p.header.va});
+      return sink.place_value({q.qpn, index, from, take, region, offset, p.header.va});
     };
     if (rc_scatter(e, q, e.send_sges(c, r.slot), w.sge_count, 0, 8, put) == Verdict::kDone) return true;
     rc_fail_in_order(e, q, WcStatus::kLocalProtection, r.slot, now);

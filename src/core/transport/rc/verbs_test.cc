@@ -117,6 +117,21 @@ TEST_P(VerbsTest, AFenceWaitsForAtomics) {
   });
 }
 
+TEST_P(VerbsTest, NothingIsExecutedBehindAnAtomicThatFailed) {
+  TwoDevices w(GetParam());
+  w.post(atomic(w, WrOpcode::kFetchAdd, 0, 64, 1));
+  w.post(atomic(w, WrOpcode::kFetchAdd, 8, 64, 1));
+  w.post(w.request(WrOpcode::kWrite, 0, 8, 512));
+  w.b.atomics_fail = true;
+  w.a.set_word(w.a.mr.region, 0, 77);
+  w.run();
+  const std::vector<Completion> got = w.a.completions();
+  ASSERT_EQ(got.size(), 3U);
+  EXPECT_EQ(got[0].status, WcStatus::kRemoteOperation);
+  EXPECT_EQ(got[1].status, WcStatus::kFlushed);
+  EXPECT_EQ(w.b.word(w.b.mr.region, 512), 0U);
+}
+
 // --- windows and invalidation ---
 
 Key other_tag(Key k, std::uint8_t tag) { return {(k.v & 0xFFFFFF00U) | tag}; }
