@@ -91,11 +91,19 @@ void HalfConnection::roce_response_sent(const wire::Header& h, std::uint32_t pay
   bool fits = false;
   for (const Copy& c : p->copies) {
     if (!c.arrived || seq < c.first || seq >= c.first + c.packets) continue;
-    fits = fits || h.opcode == response_opcode(static_cast<std::uint32_t>(seq - c.first), c.packets);
+    const std::uint8_t answer = is_atomic(p->header.opcode)
+                                    ? std::uint8_t{wire::kAtomicAcknowledge}
+                                    : response_opcode(static_cast<std::uint32_t>(seq - c.first), c.packets);
+    fits = fits || h.opcode == answer;
   }
   if (!fits)
     bad(now, "READ", "response psn %u opcode 0x%02x fits no request that arrived", h.psn.v,
         static_cast<unsigned>(h.opcode));
+  // wire-reference §2.3: an atomic that is asked for again gets its saved answer.
+  if (is_atomic(p->header.opcode)) {
+    if (p->emitted != 0 && p->value != h.va) bad(now, "atomic", "psn %u is answered anew", h.psn.v);
+    p->value = h.va;
+  }
   if (index > p->emitted) bad(now, "READ", "response psn %u skips its predecessors", h.psn.v);
   p->emitted = std::max(p->emitted, index + 1);
 }
@@ -103,6 +111,7 @@ void HalfConnection::roce_response_sent(const wire::Header& h, std::uint32_t pay
 void HalfConnection::selective_response_sent(const wire::Header& h, std::uint32_t payload, Time now) {
   Stream& s = responses_;
   const Seq seq = expand(h.psn, s.max);
+  const std::uint32_t brings = h.opcode == wire::kAtomicAcknowledge ? 8 : payload;
   if (seq > s.max) return bad(now, "numbering", "response psn %u leaves a gap", h.psn.v);
   if (seq < s.max) {
     Packet* p = s.find(seq);
@@ -110,7 +119,7 @@ void HalfConnection::selective_response_sent(const wire::Header& h, std::uint32_
       return bad(now, "cause", "response psn %u is far behind what was acknowledged", h.psn.v);
     wire::Header known = p->header;
     known.imm = h.imm;  // AETH.MSN moves on
-    if (p->payload != payload || !same_packet(known, h))
+    if (p->payload != brings || !same_packet(known, h))
       bad(now, "numbering", "response psn %u is resent as another packet", h.psn.v);
     return resent(s, *p, seq, responder_.selective_rto, responder_.remembers_sacks, now);
   }
@@ -128,7 +137,9 @@ void HalfConnection::selective_response_sent(const wire::Header& h, std::uint32_
   const std::uint32_t mtu = requester_.mtu;
   const std::uint32_t bytes = std::min(mtu, read.length - std::min(read.length, read_packet_ * mtu));
   check_response_extension(h, read, now);
-  if (payload != bytes || h.opcode != response_opcode(read_packet_, read.packets)) {
+  const std::uint8_t opcode =
+      read.atomic ? std::uint8_t{wire::kAtomicAcknowledge} : response_opcode(read_packet_, read.packets);
+  if (payload != bytes || h.opcode != opcode) {
     bad(now, "READ", "response psn %u opcode 0x%02x with %u bytes is not packet %u of %u", h.psn.v,
         static_cast<unsigned>(h.opcode), payload, read_packet_, read.packets);
   }
@@ -139,7 +150,7 @@ void HalfConnection::selective_response_sent(const wire::Header& h, std::uint32_
   Packet p;
   p.header = h;
   p.first = s.max;
-  p.payload = payload;
+  p.payload = brings;
   s.max += 1;
   s.packets.push_back(std::move(p));
   trim(s);

@@ -199,6 +199,10 @@ void Completions::receive_completed(Endpoint& e, std::uint64_t index, const Comp
   const std::uint64_t last = p->consumers[index];
   const Message& m = p->sends[last];
   for (std::uint64_t i = p->sends_completed; i <= last; ++i) {
+    if (p->sends[i].is_atomic() && !p->sends[i].executed) {
+      report_.add(now, "order", "receive %llu of qp 0x%x completed before atomic %llu was executed",
+                  ull(c.wr_id), qp, ull(p->sends[i].wr_id));
+    }
     if (!p->sends[i].is_read() && !p->sends[i].whole()) {
       report_.add(now, "order", "receive %llu of qp 0x%x completed while request %llu has %u of %u bytes",
                   ull(c.wr_id), qp, ull(p->sends[i].wr_id), p->sends[i].placed_bytes, p->sends[i].length);

@@ -1,13 +1,16 @@
 #include "check/delivery.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "check/opcodes.h"
 
 namespace weft::check {
 namespace {
 
-bool is_response(std::uint8_t op) { return op >= wire::kReadResponseFirst && op <= wire::kReadResponseOnly; }
+bool is_response(std::uint8_t op) {
+  return (op >= wire::kReadResponseFirst && op <= wire::kReadResponseOnly) || op == wire::kAtomicAcknowledge;
+}
 
 // Marks [from, from + n) and tells whether any of it was marked before.
 bool mark(std::vector<std::uint64_t>& bits, std::uint32_t from, std::uint32_t n) {
@@ -80,6 +83,7 @@ const Message* Delivery::placed(const Placed& p, const wire::Header& header,
   const auto offset = static_cast<std::uint32_t>(sink->message_offset + (p.offset - sink->offset));
   if (offset > m.length || p.length > m.length - offset)
     return bad("placement", "past the end of its message");
+  if (m.is_atomic() && !m.executed) return bad("atomic", "an answer to an atomic that was not executed");
   if (m.completed && !requester->send_failed) return bad("exactly once", "placed after completion");
   if (is_write(header.opcode) && header.mode != wire::Mode::kRoce &&
       header.va + p.payload_offset != m.remote_address + offset) {
@@ -109,6 +113,39 @@ const Message* Delivery::placed(const Placed& p, const wire::Header& header,
     std::copy(bytes.begin(), bytes.end(), region->shadow.begin() + static_cast<std::ptrdiff_t>(p.offset));
   }
   return &m;
+}
+
+// In the order of posting, once, with the operands that were posted; and what it finds is what the last write
+// or atomic left there, whosever that was: one serial order of all atomics on these eight bytes.
+void Delivery::executed(const Executed& x, Time now) {
+  const auto bad = [&](const char* why) {
+    report_.add(now, "atomic", "%s: host %u qp 0x%x, region %u offset %llu", why, x.host.v, x.qpn.v,
+                x.region.v, ull(x.offset));
+  };
+  Endpoint* responder = ledger_.find({x.host, x.qpn});
+  Endpoint* requester = responder == nullptr ? nullptr : ledger_.peer(*responder);
+  if (requester == nullptr) return bad("executed for nobody");
+  std::uint64_t& i = requester->atomics_looked_at;
+  while (i < requester->sends.size() && !requester->sends[i].is_atomic()) ++i;
+  if (i == requester->sends.size()) return bad("executed again, or never posted");
+  Message& m = requester->sends[i++];
+  if (m.remote != Verdict::kAllowed) return bad("executed against a key's rules");
+  if (m.target.region != x.region || m.target.offset != x.offset || m.compare != x.compare ||
+      m.swap_or_add != x.swap_or_add || (m.opcode == WrOpcode::kCompareSwap) != x.compare_swap) {
+    return bad("executed out of order, or with other operands");
+  }
+  m.executed = true;
+  m.expected.resize(8);
+  std::memcpy(m.expected.data(), &x.old_value, 8);
+  Region* region = ledger_.find_region(x.host, x.region);
+  if (region == nullptr || region->memory.empty()) return;
+  std::uint8_t* cell = region->shadow.data() + x.offset;
+  if (!std::equal(m.expected.begin(), m.expected.end(), cell)) return bad("finds what nobody left there");
+  const bool stays = x.compare_swap && x.old_value != x.compare;
+  const std::uint64_t next = stays            ? x.old_value
+                             : x.compare_swap ? x.swap_or_add
+                                              : x.old_value + x.swap_or_add;
+  std::memcpy(cell, &next, 8);
 }
 
 void Delivery::compare(HostId host, const Range& sink, std::span<const std::uint8_t> expected,

@@ -7,6 +7,7 @@
 //                  a receive, a WRITE or a READ of this very connection opened
 //   right bytes    equal to the source at the time of posting
 //   in order       in `roce` mode packets are placed in the order of their sequence numbers
+//   atomics        executed once, in order, as posted; answered with what they found
 //   not too late   nothing is placed once its message has been reported complete
 //
 // and, at any moment it is asked, that memory as the program sees it equals what was promised.
@@ -27,6 +28,9 @@ class Delivery {
   // the bytes belong to, or null after a violation.
   const Message* placed(const Placed& p, const wire::Header& header, std::span<const std::uint8_t> bytes,
                         Time now);
+
+  // The world is about to execute an atomic.
+  void executed(const Executed& x, Time now);
 
   // The sink of a finished message holds what was sent.
   void verify_sink(const Endpoint& requester, const Message& m, Time now);

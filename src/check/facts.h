@@ -75,4 +75,16 @@ struct Placed {
   std::uint32_t length = 0;
 };
 
+// An atomic about to be executed: core/transport's AtomicRequest, and what it finds.
+struct Executed {
+  HostId host;
+  Qpn qpn;  // local queue pair
+  RegionId region;
+  std::uint64_t offset = 0;
+  bool compare_swap = false;
+  std::uint64_t compare = 0;
+  std::uint64_t swap_or_add = 0;
+  std::uint64_t old_value = 0;
+};
+
 }  // namespace weft::check

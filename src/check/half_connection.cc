@@ -91,8 +91,8 @@ void HalfConnection::request_arrived(const wire::Header& h) {
     p->arrived = true;
     s.in_order = p->end();
   }
-  if (is_read(*p) && h.opcode == wire::kReadRequest && seq < s.in_order) {
-    const std::uint32_t n = packets_of(h.dma_len, requester_.mtu);
+  if (is_read(*p) && h.opcode == p->header.opcode && seq < s.in_order) {
+    const std::uint32_t n = answers_to(h, requester_.mtu);
     for (Copy& c : p->copies) c.arrived = c.arrived || (c.first == seq && c.packets == n);
   }
 }

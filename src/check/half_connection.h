@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "check/facts.h"
+#include "check/opcodes.h"
 #include "check/report.h"
 #include "check/said.h"
 #include "core/base/seq.h"
@@ -45,6 +46,9 @@ class HalfConnection {
  public:
   HalfConnection(const QpFacts& requester, const QpFacts& responder, Report& report);
 
+  void posted(const SendWr& wr);
+  void draining(bool on) { draining_ = on; }
+  void drained(Time now);  // its user is told so
   void request_sent(const wire::Header& h, std::uint32_t payload, Time now);
   void response_sent(const wire::Header& h, std::uint32_t payload, Time now);
   void ack_sent(const wire::Header& h, Time now);       // by the responder, opcode 0x11
@@ -87,6 +91,7 @@ class HalfConnection {
     std::uint32_t emitted = 0;   // roce: highest response ever sent, plus one
     std::uint32_t received = 0;  // roce: responses the requester took
     std::vector<Copy> copies;    // roce
+    std::uint64_t value = 0;     // roce: what an atomic was answered with
     Seq end() const { return first + span; }
   };
   struct Stream {
@@ -106,11 +111,14 @@ class HalfConnection {
   static constexpr std::size_t kHistory = 8192;
 
   bool selective() const { return requester_.mode != wire::Mode::kRoce; }
-  bool is_read(const Packet& p) const { return p.header.opcode == wire::kReadRequest; }
+  // Atomics are READs of one packet.
+  bool is_read(const Packet& p) const { return is_answered(p.header.opcode); }
   __attribute__((format(printf, 4, 5))) void bad(Time now, const char* rule, const char* format, ...);
   void mark(const wire::Header& h, Time now);
 
   void new_request(const wire::Header& h, std::uint32_t payload, Time now);
+  void check_start(const wire::Header& h, Time now);
+  bool answers_missing();
   // extension.cc
   bool srnic() const { return requester_.mode == wire::Mode::kSrnic; }
   std::uint32_t serial_mask() const { return srnic() ? 0xFFFFU : kPsnMask; }
@@ -165,11 +173,20 @@ class HalfConnection {
     std::uint32_t length = 0;
     std::uint32_t message = 0;  // srnic: its number
     Time acknowledged{};        // the request, not the answer
+    bool atomic = false;
   };
   std::vector<ReadAsked> reads_;  // irn
-  std::size_t reads_taken_ = 0;   // irn: the responder has acknowledged this many READ requests
-  Seq may_know_{};                // irn: the responder may know that responses below this arrived
-  Seq confirmed_{};               // irn: the requester has said that responses below this arrived
+  // Requests posted and not yet sent, in order.
+  struct Posted {
+    bool fence = false;
+    bool begun = false;
+    std::uint64_t read_left = 0;  // bytes of a READ not yet asked for: roce may ask in pieces
+  };
+  std::deque<Posted> posted_;
+  bool draining_ = false;
+  std::size_t reads_taken_ = 0;  // irn: the responder has acknowledged this many READ requests
+  Seq may_know_{};               // irn: the responder may know that responses below this arrived
+  Seq confirmed_{};              // irn: the requester has said that responses below this arrived
 };
 
 }  // namespace weft::check

@@ -79,6 +79,9 @@ void Ledger::posted_send(End end, const SendWr& wr, std::span<const std::uint8_t
   m.imm = wr.imm;
   m.remote_address = wr.remote_address;
   m.rkey = wr.rkey;
+  const bool swaps = wr.opcode == WrOpcode::kCompareSwap;
+  m.compare = swaps ? wr.compare_or_add : 0;
+  m.swap_or_add = swaps ? wr.swap : wr.compare_or_add;
   if (e->facts.signal_all) m.flags |= kSendSignaled;
   e->send_index[wr.wr_id] = index;
   bool local_faults = false;
@@ -104,8 +107,10 @@ void Ledger::posted_send(End end, const SendWr& wr, std::span<const std::uint8_t
   bool remote_faults = false;
   const bool names_memory = (m.is_write() || m.is_read()) && m.length > 0;
   if (names_memory && to != nullptr) {
-    const auto right = static_cast<std::uint8_t>(m.is_read() ? kRemoteRead : kRemoteWrite);
-    if ((to->facts.access & right) == 0 ||
+    const auto right = static_cast<std::uint8_t>(m.is_atomic() ? kRemoteAtomic
+                                                 : m.is_read() ? kRemoteRead
+                                                               : kRemoteWrite);
+    if ((m.is_atomic() && wr.remote_address % 8 != 0) || (to->facts.access & right) == 0 ||
         !resolve(to->facts.self.host, to->facts.pd, wr.rkey, wr.remote_address, m.length, right, target,
                  remote_faults)) {
       m.remote = Verdict::kNoRights;
@@ -113,11 +118,14 @@ void Ledger::posted_send(End end, const SendWr& wr, std::span<const std::uint8_t
       m.remote = Verdict::kFaults;
     }
   }
+  m.target = target;
   if (!m.local_ok || m.remote != Verdict::kAllowed) e->posted_bad = true;
 
   // The contents it must deliver.
   if ((wr.flags & kSendInline) != 0) {
     m.expected.assign(inline_bytes.begin(), inline_bytes.end());
+  } else if (m.is_atomic()) {
+    // Known when it is executed.
   } else if (m.is_read()) {
     if (const Region* r = to != nullptr && m.remote == Verdict::kAllowed && names_memory
                               ? find_region(to->facts.self.host, target.region)

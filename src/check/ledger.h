@@ -58,11 +58,17 @@ struct Message {
   std::uint64_t receive = kNoReceive;  // index of the receive it consumes
   std::uint32_t placed_bytes = 0;
   std::vector<Range> local;
+  // Atomics.
+  Range target;
+  std::uint64_t compare = 0;
+  std::uint64_t swap_or_add = 0;
+  bool executed = false;
   std::vector<std::uint8_t> expected;  // contents, if the world has bytes
   std::vector<std::uint64_t> placed;   // a bit per byte
 
   static constexpr std::uint64_t kNoReceive = UINT64_MAX;
-  bool is_read() const { return opcode == WrOpcode::kRead; }
+  bool is_atomic() const { return opcode == WrOpcode::kCompareSwap || opcode == WrOpcode::kFetchAdd; }
+  bool is_read() const { return opcode == WrOpcode::kRead || is_atomic(); }  // data comes back
   bool is_send() const { return opcode == WrOpcode::kSend || opcode == WrOpcode::kSendImm; }
   bool is_write() const { return opcode == WrOpcode::kWrite || opcode == WrOpcode::kWriteImm; }
   bool has_imm() const { return opcode == WrOpcode::kSendImm || opcode == WrOpcode::kWriteImm; }
@@ -87,7 +93,8 @@ struct Endpoint {
   std::unordered_map<std::uint64_t, std::uint64_t> receive_index;  // wr_id -> index
   std::uint64_t sends_completed = 0;                               // all below are complete
   std::uint64_t receives_completed = 0;
-  bool forced_error = false;  // the user moved it to ERR
+  std::uint64_t atomics_looked_at = 0;  // sends below this that are atomics have been executed
+  bool forced_error = false;            // the user moved it to ERR
   bool destroyed = false;
   bool send_failed = false;     // a request completed with an error
   bool receive_failed = false;  // a receive completed with an error

@@ -28,6 +28,13 @@ inline bool has_imm(std::uint8_t op) {
 inline std::uint32_t packets_of(std::uint32_t length, std::uint32_t mtu) {
   return length == 0 ? 1 : (length + mtu - 1) / mtu;
 }
+inline bool is_atomic(std::uint8_t op) { return op == wire::kCompareSwap || op == wire::kFetchAdd; }
+// Requests that are answered with data: READs and atomics.
+inline bool is_answered(std::uint8_t op) { return op == wire::kReadRequest || is_atomic(op); }
+// Responses that a request asks for.
+inline std::uint32_t answers_to(const wire::Header& h, std::uint32_t mtu) {
+  return is_atomic(h.opcode) ? 1 : packets_of(h.dma_len, mtu);
+}
 inline std::uint8_t response_opcode(std::uint32_t index, std::uint32_t count) {
   if (count == 1) return wire::kReadResponseOnly;
   if (index == 0) return wire::kReadResponseFirst;

@@ -39,6 +39,9 @@ class Referee {
   void connected(const QpFacts& a, const QpFacts& b);
   void destroyed(End end) { ledger_.destroyed(end); }
   void forced_error(End end) { ledger_.forced_error(end); }
+  // Into SQD and out of it; SQ_DRAINED.
+  void draining(End end, bool on) { wire_.draining(end, on); }
+  void drained(End end, Time now) { wire_.drained(end, now); }
   // A queue pair has just gone to ERR; its user learns it from a completion, maybe later.
   void failed(End end, Time now) { wire_.requester_failed(end, now); }
 
@@ -46,6 +49,7 @@ class Referee {
   void posted_send(End end, const SendWr& wr, std::span<const std::uint8_t> inline_bytes, Time now) {
     progress_.happened(now);
     ledger_.posted_send(end, wr, inline_bytes, now);
+    wire_.posted(end, wr);
   }
   void posted_recv(End end, const RecvWr& wr, Time now) {
     progress_.happened(now);
@@ -62,6 +66,11 @@ class Referee {
     wire_.arrived(at, h, now, marked);
   }
   void placed(const Placed& p, const wire::Header& h, std::span<const std::uint8_t> bytes, Time now);
+
+  void executed(const Executed& x, Time now) {
+    progress_.happened(now);
+    delivery_.executed(x, now);
+  }
 
   // Somebody waits at this time; false when they have waited too long.
   bool waiting(Time now) { return progress_.waiting(now); }

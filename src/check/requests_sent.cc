@@ -20,6 +20,47 @@ void HalfConnection::request_sent(const wire::Header& h, std::uint32_t payload, 
   resent_request(h, payload, seq, now);
 }
 
+void HalfConnection::posted(const SendWr& wr) {
+  if (wr.opcode == WrOpcode::kLocalInvalidate || wr.opcode == WrOpcode::kBindWindow) return;
+  Posted p;
+  p.fence = (wr.flags & kSendFence) != 0;
+  if (wr.opcode == WrOpcode::kRead) {
+    for (const Sge& s : wr.sges) p.read_left += s.length;
+  }
+  posted_.push_back(p);
+}
+
+// READs and atomics sent to which the requester cannot have all answers.
+bool HalfConnection::answers_missing() {
+  if (selective()) {
+    advance(responses_);
+    return !reads_.empty() && responses_.frontier < reads_.back().first + reads_.back().packets;
+  }
+  for (auto p = requests_.packets.rbegin(); p != requests_.packets.rend() && p->end() > requests_.una; ++p) {
+    if (is_read(*p) && p->received < p->responses) return true;
+  }
+  return false;
+}
+
+// The first packet of a request, or a further piece of a READ.
+void HalfConnection::check_start(const wire::Header& h, Time now) {
+  if (posted_.empty()) return bad(now, "sequence", "psn %u begins a request that was not posted", h.psn.v);
+  Posted& p = posted_.front();
+  // wire-reference §2.5: SQD finishes what has begun, and begins nothing.
+  if (draining_ && !p.begun) bad(now, "drain", "psn %u begins a request in SQD", h.psn.v);
+  // wire-reference §2.1, "fence".
+  if (p.fence && !p.begun && answers_missing())
+    bad(now, "fence", "psn %u begins a fenced request before earlier READs are answered", h.psn.v);
+  p.begun = true;
+  p.read_left -= h.opcode == wire::kReadRequest ? std::min<std::uint64_t>(p.read_left, h.dma_len) : 0;
+  if (p.read_left == 0) posted_.pop_front();
+}
+
+void HalfConnection::drained(Time now) {
+  if (requests_.una != requests_.max || answers_missing() || open_ != Open::kNo)
+    bad(now, "drain", "drained with %llu packets unacknowledged", ull(requests_.max - requests_.una));
+}
+
 void HalfConnection::new_request(const wire::Header& h, std::uint32_t payload, Time now) {
   Stream& s = requests_;
   const std::uint8_t op = h.opcode;
@@ -33,20 +74,22 @@ void HalfConnection::new_request(const wire::Header& h, std::uint32_t payload, T
   if (cap != 0 && s.max - s.una >= cap)
     bad(now, "window", "psn %u with %llu packets in flight, cap %u", h.psn.v, ull(s.max - s.una), cap);
 
+  if (starts(op) || is_answered(op)) check_start(h, now);
+
   Packet p;
   p.header = h;
   p.first = s.max;
   p.payload = payload;
   p.messages = s.packets.empty() ? 0 : s.packets.back().messages;
-  if (op == wire::kReadRequest) {
+  if (is_answered(op)) {
     if (open_ != Open::kNo) bad(now, "sequence", "READ psn %u inside a message", h.psn.v);
     if (payload != 0) bad(now, "sequence", "READ psn %u carries bytes", h.psn.v);
     if ((h.bits & wire::kAckReq) == 0) bad(now, "AckReq", "READ psn %u does not ask for an answer", h.psn.v);
-    p.responses = packets_of(h.dma_len, mtu);
+    p.responses = answers_to(h, mtu);
     ++p.messages;
     if (selective()) {
       p.response_first = reads_.empty() ? responses_.max : reads_.back().first + reads_.back().packets;
-      reads_.push_back({p.first, p.response_first, p.responses, h.dma_len, h.srx_msn, {}});
+      reads_.push_back({p.first, p.response_first, p.responses, h.dma_len, h.srx_msn, {}, is_atomic(op)});
       check_read_extension(h, p.messages, now);
       ++read_sn_;
     } else {
@@ -103,19 +146,18 @@ void HalfConnection::resent_request(const wire::Header& h, std::uint32_t payload
   Stream& s = requests_;
   Packet* p = s.find(seq);
   if (p == nullptr) return bad(now, "cause", "psn %u is far behind what was acknowledged", h.psn.v);
-  if (is_read(*p) && !selective()) {
+  if (h.opcode == wire::kReadRequest && p->header.opcode == h.opcode && !selective()) {
     // wire-reference §2.1: a retry asks for the part that is missing.
     const auto skipped = static_cast<std::uint32_t>(seq - p->first);
     const std::uint64_t va = p->header.va + static_cast<std::uint64_t>(skipped) * requester_.mtu;
     const std::uint32_t length = p->header.dma_len - skipped * requester_.mtu;
-    if (h.opcode != wire::kReadRequest || h.va != va || h.rkey != p->header.rkey || h.dma_len > length ||
-        (skipped > 0 && h.dma_len == 0)) {
+    if (h.va != va || h.rkey != p->header.rkey || h.dma_len > length || (skipped > 0 && h.dma_len == 0)) {
       bad(now, "numbering", "READ psn %u asks again for something else", h.psn.v);
     }
-    p->copies.push_back({seq, packets_of(h.dma_len, requester_.mtu), false});
   } else if (p->payload != payload || !same_packet(p->header, h)) {
     bad(now, "numbering", "psn %u is resent as another packet", h.psn.v);
   }
+  if (is_read(*p) && !selective()) p->copies.push_back({seq, answers_to(h, requester_.mtu), false});
   // irn: the requester asks again for a READ whose responses stay away, though the request arrived.
   if (is_read(*p) && selective() && seq < s.una) {
     if (confirmed_ >= p->response_first + p->responses)

@@ -107,6 +107,23 @@ void WireObserver::placed(const Placed& p, const wire::Header& h, Time now) {
   if (r == Role::kResponse) c->response_placed(h.psn, p.length, now);
 }
 
+HalfConnection* WireObserver::of(End requester) const {
+  const auto it = by_requester_.find(requester);
+  return it == by_requester_.end() ? nullptr : it->second.get();
+}
+
+void WireObserver::posted(End requester, const SendWr& wr) {
+  if (HalfConnection* c = of(requester)) c->posted(wr);
+}
+
+void WireObserver::draining(End requester, bool on) {
+  if (HalfConnection* c = of(requester)) c->draining(on);
+}
+
+void WireObserver::drained(End requester, Time now) {
+  if (HalfConnection* c = of(requester)) c->drained(now);
+}
+
 void WireObserver::requester_failed(End requester, Time now) {
   const auto it = by_requester_.find(requester);
   if (it != by_requester_.end()) it->second->requester_failed(now);

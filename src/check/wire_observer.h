@@ -22,6 +22,9 @@ class WireObserver {
   void sent(HostId from, HostId to, const wire::Header& h, std::uint32_t payload, Time now);
   void arrived(HostId at, const wire::Header& h, Time now, bool marked);
   void placed(const Placed& p, const wire::Header& h, Time now);
+  void posted(End requester, const SendWr& wr);
+  void draining(End requester, bool on);
+  void drained(End requester, Time now);
   void requester_failed(End requester, Time now);
   Silence silence(End requester) const;
   // The half connection of this requester is in working order at the end of the run.
@@ -31,6 +34,7 @@ class WireObserver {
   enum class Role : unsigned char { kRequest, kResponse, kAck, kReadAck, kOther };
   static Role role(std::uint8_t opcode);
   // The half connection that a packet to this queue pair belongs to.
+  HalfConnection* of(End requester) const;
   HalfConnection* half(End destination, Role role) const;
 
   // wire-reference §6.2, §6.4: who was told of congestion by the network tells the sender, and nobody else

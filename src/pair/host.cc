@@ -1,6 +1,7 @@
 #include "pair/host.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/base/check.h"
 
@@ -91,8 +92,36 @@ struct Host::Placer {
     std::copy(bytes.begin(), bytes.end(), it->second.bytes.begin() + static_cast<std::ptrdiff_t>(p.offset));
     return true;
   }
-  bool place_value(const ValuePlacement&) { return false; }
-  AtomicResult execute(const AtomicRequest&) { return {}; }
+  bool place_value(const ValuePlacement& v) {
+    const auto it = host.memory_.find(v.region);
+    if (it != host.memory_.end() && it->second.gone) return false;
+    std::uint8_t value[8];
+    std::memcpy(value, &v.value, 8);
+    const auto bytes = std::span<const std::uint8_t>(value).subspan(v.value_offset, v.length);
+    host.referee_.placed({host.id_, v.qpn, v.region, v.offset, v.value_offset, v.length},
+                         packets[v.packet].header, bytes, now);
+    if (it == host.memory_.end() || v.offset + v.length > it->second.bytes.size()) return false;
+    std::copy(bytes.begin(), bytes.end(), it->second.bytes.begin() + static_cast<std::ptrdiff_t>(v.offset));
+    return true;
+  }
+  AtomicResult execute(const AtomicRequest& a) {
+    const auto it = host.memory_.find(a.region);
+    if (it == host.memory_.end() || it->second.gone || a.offset + 8 > it->second.bytes.size()) {
+      host.marks.hit(Mark::atomics_faulted);
+      return {};
+    }
+    std::uint64_t old = 0;
+    std::memcpy(&old, &it->second.bytes[a.offset], 8);
+    host.referee_.executed(
+        {host.id_, a.qpn, a.region, a.offset, a.compare_swap, a.compare, a.swap_or_add, old}, now);
+    std::uint64_t next = a.compare_swap ? a.swap_or_add : old + a.swap_or_add;
+    if (a.compare_swap && old != a.compare) next = old;
+    host.marks.hit(!a.compare_swap    ? Mark::fetch_adds
+                   : old == a.compare ? Mark::swaps_done
+                                      : Mark::swaps_refused);
+    std::memcpy(&it->second.bytes[a.offset], &next, 8);
+    return {true, old};
+  }
 };
 
 void Host::deliver(Time now, std::span<const wire::RxPacket> packets,

@@ -15,6 +15,7 @@
 #include "check/referee.h"
 #include "core/base/prng.h"
 #include "core/transport/device.h"
+#include "pair/marks.h"
 
 namespace weft::pair {
 
@@ -61,6 +62,7 @@ class Host {
                std::span<const std::vector<std::uint8_t>> payloads);
 
   Device device;
+  Marks marks;
 
  private:
   struct Memory {

@@ -116,14 +116,19 @@ void plan_message(Prng& r, const ConnectionPlan& c, const EndConfig& from, Messa
                                              WrOpcode::kWriteImm, WrOpcode::kSendImm}
                  .begin()[r.below(5)];
   m.length = message_length(r, c.mtu);
+  if (c.atomics && one_in(r, 3)) {
+    m.opcode = one_in(r, 2) ? WrOpcode::kCompareSwap : WrOpcode::kFetchAdd;
+    m.length = 8;
+    m.sges = 1;
+  }
   m.sges = static_cast<std::uint8_t>(between(r, 0, from.caps.max_send_sge));
   if (m.length != 0) m.sges = std::max<std::uint8_t>(m.sges, 1);
   if (m.sges == 0) m.length = 0;
   m.reversed = one_in(r, 3);
   if (one_in(r, 2)) m.flags |= kSendSignaled;
-  if (one_in(r, 8)) m.flags |= kSendFence;
+  if (one_in(r, c.fences ? 2 : 8)) m.flags |= kSendFence;
   if (one_in(r, 8)) m.flags |= kSendSolicited;
-  if (m.opcode != WrOpcode::kRead && from.caps.max_inline > 0 && one_in(r, 4)) {
+  if (m.opcode != WrOpcode::kRead && !is_atomic(m.opcode) && from.caps.max_inline > 0 && one_in(r, 4)) {
     m.flags |= kSendInline;
     m.length = std::min(m.length, between(r, 0, from.caps.max_inline));
   }
@@ -141,8 +146,8 @@ FlowPlan plan_flow(Prng& r, const ConnectionPlan& c, std::uint32_t sender, std::
   for (std::uint32_t i = 0; i < count && budget > 0; ++i) {
     MessagePlan m;
     plan_message(r, c, from, m);
-    m.length = std::min(m.length, budget);
-    budget -= m.length;
+    if (!is_atomic(m.opcode)) m.length = std::min(m.length, budget);
+    budget -= std::min(budget, m.length);
     silent = (m.flags & kSendSignaled) != 0 ? 0 : silent + 1;
     if (silent >= run) {
       m.flags |= kSendSignaled;
@@ -254,14 +259,18 @@ Plan plan_world(std::uint64_t seed) {
   for (std::uint32_t i = 0; i < hosts; ++i) p.world.hosts.push_back(plan_device(r, 2 * connections + 4));
   if (one_in(r, 4)) p.poll_every = some(r, microseconds(1), microseconds(30));
 
+  const bool atomics = one_in(r, 4), fences = one_in(r, 4), drains = one_in(r, 4);
   for (std::uint32_t i = 0; i < connections; ++i) {
     ConnectionPlan c;
+    c.atomics = atomics;
+    c.fences = fences;
     c.host[0] = incast ? 1 + i % (hosts - 1) : 0;
     c.host[1] = incast ? 0 : 1;
     c.mtu = one_in(r, 3) ? 4 * between(r, 64, 1024) : pick(r, {256, 512, 1024, 2048, 4096});
     for (EndConfig& e : c.end) e = plan_end(r);
     for (int k = 0; k < 2; ++k) {
       c.end[k].max_dest_rd_atomic = static_cast<std::uint8_t>(pick(r, {1, 2, 5, 16}));
+      if (atomics) c.end[k].access |= kRemoteAtomic;
       c.end[1 - k].max_rd_atomic = static_cast<std::uint8_t>(between(r, 1, c.end[k].max_dest_rd_atomic));
     }
     for (std::uint32_t k = 0; k < 2; ++k) c.flow[k] = plan_flow(r, c, k, kBytesPerWorld / connections / 2);
@@ -270,6 +279,11 @@ Plan plan_world(std::uint64_t seed) {
       c.disruption = one_in(r, 2) ? Disruption::kDestroy : Disruption::kForceError;
       c.disrupted_end = static_cast<std::uint8_t>(r.below(2));
       c.disrupted_at = Time{} + some(r, Duration{}, microseconds(400));
+    }
+    for (DrainPlan& d : c.drain) {
+      if (!drains || one_in(r, 3)) continue;
+      d.at = Time{} + some(r, Duration{}, microseconds(200));
+      d.pause = some(r, Duration{}, microseconds(50));
     }
     p.connections.push_back(std::move(c));
   }

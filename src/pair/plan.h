@@ -44,8 +44,17 @@ struct FlowPlan {
 
 enum class Disruption : std::uint8_t { kNone, kDestroy, kForceError };
 
+// The end leaves the working state for a while: what has begun is finished, then nothing new begins.
+struct DrainPlan {
+  Time at = kNever;
+  Duration pause{};
+};
+
 struct ConnectionPlan {
   std::uint32_t host[2] = {0, 1};
+  bool atomics = false;  // some of its requests
+  bool fences = false;   // many of its requests
+  DrainPlan drain[2];
   std::uint32_t mtu = 1024;
   EndConfig end[2];
   FlowPlan flow[2];  // flow[i]: sent by end i

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/transport/counters.h"
+#include "pair/marks.h"
 #include "pair/recorder.h"
 
 namespace weft::pair {
@@ -15,7 +16,9 @@ struct SeedResult {
   std::string findings;  // one line each, when not clean
   std::uint64_t packets = 0;
   std::uint64_t corrupted = 0;
-  std::array<std::uint64_t, kCounterCount> counters{};  // summed over the hosts
+  // Summed over the hosts.
+  std::array<std::uint64_t, kCounterCount> counters{};
+  std::array<std::uint64_t, kMarkCount> marks{};
 };
 
 SeedResult run_seed(std::uint64_t seed, Recorder* recorder = nullptr);

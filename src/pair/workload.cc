@@ -1,6 +1,7 @@
 #include "pair/workload.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/base/check.h"
 
@@ -8,11 +9,15 @@ namespace weft::pair {
 namespace {
 
 bool consumes_receive(const MessagePlan& m) {
-  return m.opcode != WrOpcode::kWrite && m.opcode != WrOpcode::kRead;
+  return m.opcode == WrOpcode::kSend || m.opcode == WrOpcode::kSendImm || m.opcode == WrOpcode::kWriteImm;
 }
 bool is_write(const MessagePlan& m) {
   return m.opcode == WrOpcode::kWrite || m.opcode == WrOpcode::kWriteImm;
 }
+
+constexpr std::uint32_t kCells = 8;
+// Regions begin anywhere, atomics at multiples of eight.
+std::uint64_t aligned(std::uint64_t address) { return (address + 7U) / 8U * 8U; }
 
 constexpr std::uint64_t kReceiveMark = 1ULL << 63U;  // wr_ids of receives
 
@@ -27,6 +32,15 @@ Workload::Workload(const Plan& plan, World& world)
   next_forgery_ = plan.forgeries == 0 ? kNever : Time{} + plan.forge_every;
 }
 
+std::pair<PdId, Buffer>& Workload::shared(World& world, std::uint32_t host) {
+  const auto [it, fresh] = shared_.try_emplace(host);
+  if (fresh) {
+    const PdId pd = *world.host(host).device.alloc_pd();
+    it->second = {pd, world.host(host).allocate(pd, 8 * kCells + 8, kLocalWrite | kRemoteAtomic, random_)};
+  }
+  return it->second;
+}
+
 void Workload::set_up(World& world, std::uint32_t connection) {
   const ConnectionPlan& c = plan_.connections[connection];
   EndConfig config[2];
@@ -37,7 +51,7 @@ void Workload::set_up(World& world, std::uint32_t connection) {
     e.host = c.host[side];
     Device& device = world.host(e.host).device;
     config[side] = c.end[side];
-    config[side].pd = *device.alloc_pd();
+    config[side].pd = c.atomics ? shared(world, e.host).first : *device.alloc_pd();
     e.send_cq = config[side].send_cq = *device.create_cq(512);
     // One queue for both, or one each.
     e.recv_cq = config[side].recv_cq = random_.below(3) == 0 ? e.send_cq : *device.create_cq(512);
@@ -54,8 +68,10 @@ void Workload::set_up(World& world, std::uint32_t connection) {
       for (std::uint32_t i = f.slots; i > 0; --i) s.free.push_back(i - 1);
     };
     e.source = here.allocate(pd, 80'000, kRemoteRead, random_);
+    if (c.atomics) e.cells = shared(world, c.host[1 - side]).second;
     e.no_right = here.allocate(pd, 80'000, kLocalWrite, random_);
-    e.vanishing = here.allocate(pd, 80'000, kLocalWrite | kRemoteWrite | kRemoteRead, random_);
+    e.vanishing =
+        here.allocate(pd, 80'000, kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic, random_);
     here.take_away(e.vanishing.mr.region);
     sinks(there, config[1 - side].pd, kLocalWrite | kRemoteWrite, out, e.write_sinks);
     sinks(here, pd, kLocalWrite, out, e.read_sinks);
@@ -90,7 +106,8 @@ bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
   Posted p;
   p.wr_id = e.next + 1;
   const bool write = is_write(m);
-  const bool read = m.opcode == WrOpcode::kRead;
+  const bool atomic = is_atomic(m.opcode);
+  const bool read = m.opcode == WrOpcode::kRead || atomic;
   Sinks* sinks = write ? &e.write_sinks : read ? &e.read_sinks : nullptr;
   if (sinks != nullptr && m.length > 0) {
     if (sinks->free.empty()) return false;
@@ -109,6 +126,14 @@ bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
   if (write) {
     wr.remote_address = e.write_sinks.buffer.address + slot_offset;
     wr.rkey = e.write_sinks.buffer.mr.rkey;
+  } else if (atomic) {
+    wr.remote_address = aligned(e.cells.address) + 8ULL * random_.below(kCells);
+    wr.rkey = e.cells.mr.rkey;
+    wr.compare_or_add = random_.next();
+    wr.swap = random_.next();
+    // Half of the comparisons come true, unless another queue pair is faster.
+    if (m.opcode == WrOpcode::kCompareSwap && random_.below(2) == 0)
+      std::memcpy(&wr.compare_or_add, &e.cells.bytes[wr.remote_address - e.cells.address], 8);
   } else if (read) {
     wr.remote_address = peer.source.address + m.source_offset;
     wr.rkey = peer.source.mr.rkey;
@@ -120,6 +145,10 @@ bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
       wr.rkey = {wr.rkey.v ^ 0x5A};
       break;
     case Fault::kOutOfBounds: {
+      if (atomic) {
+        wr.remote_address = aligned(e.cells.address + e.cells.bytes.size());
+        break;
+      }
       const Buffer& target = write ? e.write_sinks.buffer : peer.source;
       // srnic judges every packet by itself, so it is the first one that has to be outside.
       const bool srnic = plan_of(e).end[e.side].mode == wire::Mode::kSrnic;
@@ -132,7 +161,7 @@ bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
       wr.rkey = peer.no_right.mr.rkey;
       break;
     case Fault::kMemoryGone:
-      wr.remote_address = peer.vanishing.address;
+      wr.remote_address = atomic ? aligned(peer.vanishing.address) : peer.vanishing.address;
       wr.rkey = peer.vanishing.mr.rkey;
       break;
     case Fault::kWrongLocalKey:
@@ -149,6 +178,14 @@ bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
     CHECK(done.error() == Errc::kNoMemory);
     return false;
   }
+  Marks& marks = world.host(e.host).marks;
+  p.answered = read;
+  if ((m.flags & kSendInline) != 0) marks.hit(Mark::inline_requests);
+  if (m.length == 0) marks.hit(Mark::empty_messages);
+  if (m.sges > 1 && !read) marks.hit(Mark::gathered_messages);
+  if ((m.flags & kSendFence) != 0 &&
+      std::any_of(e.posted.begin(), e.posted.end(), [](const Posted& x) { return x.answered; }))
+    marks.hit(Mark::fences_behind_reads);
   p.signaled = plan_of(e).end[e.side].signal_all || (m.flags & kSendSignaled) != 0;
   if (p.write_slot || p.read_slot) sinks->free.pop_back();
   e.posted.push_back(p);
@@ -212,6 +249,27 @@ void Workload::poll(World& world, End& e) {
       }
     }
     if (e.recv_cq == e.send_cq) break;
+  }
+}
+
+// Into SQD and, some time after SQ_DRAINED, back.
+void Workload::drain(World& world, Time now) {
+  for (End& e : ends_) {
+    const DrainPlan& d = plan_of(e).drain[e.side];
+    if (e.dead || e.destroyed) continue;
+    if (e.drain == End::Drain::kNo && now >= d.at) {
+      world.host(e.host).marks.hit(e.posted.empty() ? Mark::drained_idle : Mark::drained_busy);
+      // It may have failed already, and its completions not have been looked at.
+      e.drain = world.drain(e.host, e.qpn) ? End::Drain::kAsked : End::Drain::kOver;
+    }
+    if (e.drain == End::Drain::kAsked && world.drained(e.host, e.qpn)) {
+      e.drain = End::Drain::kDrained;
+      e.resume_at = now + d.pause;
+    }
+    if (e.drain == End::Drain::kDrained && now >= e.resume_at) {
+      e.drain = End::Drain::kOver;
+      world.resume(e.host, e.qpn);
+    }
   }
 }
 
@@ -280,6 +338,7 @@ void Workload::forge(World& world) {
 void Workload::act(World& world, Time now) {
   acted_ = now;
   disrupt(world, now);
+  drain(world, now);
   while (forged_ < plan_.forgeries && now >= next_forgery_) {
     forge(world);
     ++forged_;
@@ -306,6 +365,11 @@ Time Workload::next_wake() const {
       at = std::min(at, plan_.connections[i].disrupted_at);
     }
   }
+  for (const End& e : ends_) {
+    if (e.dead || e.destroyed) continue;
+    if (e.drain == End::Drain::kNo) at = std::min(at, plan_of(e).drain[e.side].at);
+    if (e.drain == End::Drain::kDrained) at = std::min(at, e.resume_at);
+  }
   if (!waiting()) return at;
   if (plan_.poll_every.ps != 0) return std::min(at, next_poll_);
   // What was already due at the last act() waits for something other than time: a free slot, a full queue.
@@ -325,6 +389,7 @@ Time Workload::next_wake() const {
 bool Workload::waiting() const {
   for (const End& e : ends_) {
     if (e.destroyed) continue;
+    if (!e.dead && (e.drain == End::Drain::kAsked || e.drain == End::Drain::kDrained)) return true;
     if (!e.dead && e.next < flow_of(e).messages.size()) return true;
     // Nobody is told of an unsignaled request that was complete when its queue pair failed.
     if (std::any_of(e.posted.begin(), e.posted.end(), [](const Posted& p) { return p.signaled; }))

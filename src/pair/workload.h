@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <vector>
 
 #include "pair/plan.h"
@@ -31,6 +32,7 @@ class Workload final : public Application {
     bool write_slot = false;  // holds a slot of write_sinks
     bool read_slot = false;
     bool signaled = false;
+    bool answered = false;  // a READ or atomic
     std::uint32_t slot = 0;
   };
   // One end of one connection.
@@ -42,6 +44,7 @@ class Workload final : public Application {
     CqId send_cq{};
     CqId recv_cq{};
     Buffer source;
+    Buffer cells;                        // at the peer: what atomics work on, shared by all its queue pairs
     Buffer no_right;                     // registered here, grants the peer nothing
     Buffer vanishing;                    // registered here, its memory goes away
     Sinks write_sinks;                   // at the peer: where our WRITEs land
@@ -56,6 +59,8 @@ class Workload final : public Application {
     Time next_post{};
     Time next_receive{};
     bool dead = false;  // saw an error
+    enum class Drain : std::uint8_t { kNo, kAsked, kDrained, kOver } drain = Drain::kNo;
+    Time resume_at = kNever;
     bool destroyed = false;
   };
 
@@ -63,11 +68,13 @@ class Workload final : public Application {
   const FlowPlan& flow_of(const End& e) const { return plan_of(e).flow[e.side]; }
   End& peer_of(const End& e) { return ends_[e.connection * 2 + (1 - e.side)]; }
   void set_up(World& world, std::uint32_t connection);
+  std::pair<PdId, Buffer>& shared(World& world, std::uint32_t host);
   void post_sends(World& world, End& e, Time now);
   bool post_message(World& world, End& e, const MessagePlan& m);
   void post_receives(World& world, End& e, Time now);
   void poll(World& world, End& e);
   void disrupt(World& world, Time now);
+  void drain(World& world, Time now);
   void forge(World& world);
   // Cuts [offset, offset + length) of a buffer into `n` pieces.
   std::span<const Sge> pieces(const Buffer& b, std::uint64_t offset, std::uint32_t length, std::uint32_t n,
@@ -75,7 +82,8 @@ class Workload final : public Application {
 
   const Plan& plan_;
   Prng random_;
-  std::vector<End> ends_;  // two per connection
+  std::vector<End> ends_;                                    // two per connection
+  std::map<std::uint32_t, std::pair<PdId, Buffer>> shared_;  // with atomics: per host
   std::vector<bool> disrupted_;
   std::array<Sge, 32> sges_{};
   std::uint32_t forged_ = 0;

@@ -220,6 +220,33 @@ void World::force_error(std::uint32_t h, Qpn qpn) {
   CHECK(host(h).device.modify_qp(qpn, attr, kAttrState, now_).has_value());
 }
 
+bool World::drain(std::uint32_t h, Qpn qpn) {
+  QpAttr attr;
+  attr.state = QpState::kSqd;
+  attr.sqd_notify = true;
+  referee_.draining({host(h).id(), qpn}, true);
+  if (recorder_ != nullptr) recorder_->note(now_, "host " + std::to_string(h) + " drains a queue pair");
+  if (host(h).device.modify_qp(qpn, attr, kAttrState | kAttrSqdNotify, now_)) return true;
+  referee_.draining({host(h).id(), qpn}, false);
+  return false;
+}
+
+bool World::drained(std::uint32_t h, Qpn qpn) {
+  for (Event event; host(h).device.poll_event(event);) {
+    if (event.kind != EventKind::kSqDrained) continue;
+    drained_.emplace(h, event.qpn);
+    referee_.drained({host(h).id(), event.qpn}, now_);
+  }
+  return drained_.contains({h, qpn});
+}
+
+void World::resume(std::uint32_t h, Qpn qpn) {
+  QpAttr attr;
+  attr.state = QpState::kRts;
+  referee_.draining({host(h).id(), qpn}, false);
+  (void)host(h).device.modify_qp(qpn, attr, kAttrState, now_);  // refused if it has failed meanwhile
+}
+
 void World::forge(std::uint32_t to, const wire::Address& source, const wire::Header& h,
                   std::vector<std::uint8_t> payload) {
   if (recorder_ != nullptr) recorder_->packet(now_, source, host(to).address(), h, payload, "forged");

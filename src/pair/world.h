@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <queue>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -101,6 +102,10 @@ class World {
   std::uint32_t poll(std::uint32_t host, CqId cq, std::span<Completion> out);
   void destroy(std::uint32_t host, Qpn qpn);
   void force_error(std::uint32_t host, Qpn qpn);
+  // To SQD, asking to be told when it is drained; whether it has been told; and back to RTS.
+  bool drain(std::uint32_t host, Qpn qpn);
+  bool drained(std::uint32_t host, Qpn qpn);
+  void resume(std::uint32_t host, Qpn qpn);
   // A packet that no Device sent: it arrives now, claiming to come from `source`.
   void forge(std::uint32_t to, const wire::Address& source, const wire::Header& h,
              std::vector<std::uint8_t> payload);
@@ -171,6 +176,7 @@ class World {
   impair::Impairment network_;
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<std::pair<std::uint32_t, Qpn>> ends_;  // every queue pair that was connected
+  std::set<std::pair<std::uint32_t, Qpn>> drained_;
   std::vector<Transmitter> transmitters_;
   std::vector<Door> doors_;
   std::priority_queue<std::unique_ptr<Flight>, std::vector<std::unique_ptr<Flight>>, Later> flights_;

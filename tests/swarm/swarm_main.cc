@@ -6,8 +6,8 @@
 // the seed they are at in shared memory, and the parent prints it.
 //
 // At the end: worlds per second, packets and recoveries per world, and how often each of the Device's
-// counters was reached. From kEnough worlds on, a counter that was never reached is a failure: something
-// that the transport does is not being tested.
+// counters and each mark of pair/marks.h was reached. From kEnough worlds on, one that was never reached is a
+// failure: something that the transport does is not being tested.
 //
 // Exit code 0 all clean; 1 a finding; 2 a bad option.
 #include <sys/mman.h>
@@ -45,6 +45,7 @@ struct Tally {
   std::uint64_t findings;
   std::uint64_t packets;
   std::array<std::uint64_t, kCounterCount> counters;
+  std::array<std::uint64_t, kMarkCount> marks;
 };
 
 Result<Options> parse(std::span<char*> args) {
@@ -72,6 +73,7 @@ void run_job(const Options& o, std::uint64_t job, Tally& t) {
     ++t.worlds;
     t.packets += r.packets;
     for (std::size_t c = 0; c < kCounterCount; ++c) t.counters[c] += r.counters[c];
+    for (std::size_t m = 0; m < kMarkCount; ++m) t.marks[m] += r.marks[m];
     if (r.clean) continue;
     if (++t.findings > kFindingsShown) continue;
     const std::string number = std::to_string(t.seed);
@@ -97,6 +99,7 @@ int summarise(const Options& o, std::span<const Tally> tallies, double seconds, 
     sum.findings += t.findings;
     sum.packets += t.packets;
     for (std::size_t c = 0; c < kCounterCount; ++c) sum.counters[c] += t.counters[c];
+    for (std::size_t m = 0; m < kMarkCount; ++m) sum.marks[m] += t.marks[m];
   }
   const double worlds = static_cast<double>(std::max<std::uint64_t>(sum.worlds, 1));
   const auto per_world = [&](std::uint64_t n) { return static_cast<double>(n) / worlds; };
@@ -113,12 +116,17 @@ int summarise(const Options& o, std::span<const Tally> tallies, double seconds, 
                 never ? "  <- never reached" : "");
     missed = missed || never;
   }
+  for (std::size_t m = 0; m < kMarkCount; ++m) {
+    std::printf("  %-22s %12llu  %s%s\n", kMarkInfo[m].name, static_cast<unsigned long long>(sum.marks[m]),
+                kMarkInfo[m].text, sum.marks[m] == 0 ? "  <- never seen" : "");
+    missed = missed || sum.marks[m] == 0;
+  }
   for (const Unreachable& u : unreachable_counters()) {
     std::printf("  not expected: %s, because %s\n", kCounterInfo[static_cast<std::size_t>(u.counter)].name,
                 u.reason);
   }
   const bool fails_coverage = missed && o.seeds >= kEnough;
-  if (fails_coverage) std::printf("swarm: a counter was never reached: nothing here tests it.\n");
+  if (fails_coverage) std::printf("swarm: something was never reached: nothing here tests it.\n");
   std::printf("swarm: %llu of %llu worlds break a rule\n", static_cast<unsigned long long>(sum.findings),
               static_cast<unsigned long long>(sum.worlds));
   return sum.findings != 0 || crashed || fails_coverage ? 1 : 0;

@@ -1,0 +1,51 @@
+// What a swarm world has seen happen, counted: a feature that no world of a long run comes across is not
+// tested, however green it looks. The Device's own counters do the same for the transport's inside.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::pair {
+
+// X(name, sentence)
+#define WEFT_MARKS(X)                                                          \
+  X(inline_requests, "requests whose bytes were copied when they were posted") \
+  X(empty_messages, "messages without a byte")                                 \
+  X(gathered_messages, "messages gathered from several pieces of memory")      \
+  X(fetch_adds, "fetch-and-adds executed")                                     \
+  X(swaps_done, "compare-and-swaps that found what they expected")             \
+  X(swaps_refused, "compare-and-swaps that found something else")              \
+  X(atomics_faulted, "atomics whose memory was gone")                          \
+  X(fences_behind_reads, "fenced requests posted behind a READ or atomic")     \
+  X(drained_busy, "queue pairs drained with requests under way")               \
+  X(drained_idle, "queue pairs drained with nothing under way")
+
+enum class Mark : std::size_t {
+#define WEFT_X(name, text) name,
+  WEFT_MARKS(WEFT_X)
+#undef WEFT_X
+      kCount
+};
+
+inline constexpr std::size_t kMarkCount = static_cast<std::size_t>(Mark::kCount);
+
+struct MarkInfo {
+  const char* name;
+  const char* text;
+};
+inline constexpr std::array<MarkInfo, kMarkCount> kMarkInfo{{
+#define WEFT_X(name, text) {#name, text},
+    WEFT_MARKS(WEFT_X)
+#undef WEFT_X
+}};
+
+class Marks {
+ public:
+  void hit(Mark m) { ++values_[static_cast<std::size_t>(m)]; }
+  std::uint64_t get(std::size_t index) const { return values_[index]; }
+
+ private:
+  std::array<std::uint64_t, kMarkCount> values_{};
+};
+
+}  // namespace weft::pair
