@@ -32,7 +32,7 @@ Verdict ud_place(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPac
   const Verdict v =
       rc_scatter(e, q, sges, count, 0, wire::kGrhBytes,
                  [&](RegionId region, std::uint64_t offset, std::uint32_t from, std::uint32_t take) {
-                   ValuePlacement piece{q.qpn, 0, 0, region, offset, 0};
+                   ValuePlacement piece{q.qpn, index, 0, 0, region, offset, 0};
                    for (; take > 0; take -= piece.length) {
                      piece.length = std::min<std::uint32_t>(take, sizeof piece.value);
                      std::memcpy(&piece.value, &grh[from], piece.length);
