@@ -11,7 +11,9 @@
 //
 // "hot" is one queue pair; "10k" draws each batch's 32 queue pairs at random from 10 000 connected ones;
 // "10k_single" gives their packets to on_packets one by one, so that it cannot prefetch. Key checks are in,
-// decoding, copying and CRC are not. Medians of nine rounds; the process pins itself to one core.
+// decoding, copying and CRC are not. With a controller ("hot_dcqcn", ...) one packet of 64 is marked, so that
+// windows and rates are at work; a paced queue pair's waits pass in virtual time, their cost is in transmit.
+// Medians of nine rounds; the process pins itself to one core.
 #include <sched.h>
 
 #include <algorithm>
@@ -27,6 +29,7 @@
 
 #include "core/base/prng.h"
 #include "core/transport/device.h"
+#include "core/transport/engine.h"
 #include "core/transport/queue_pair.h"
 
 namespace {
@@ -114,8 +117,12 @@ using Row = std::map<std::string, double>;  // part -> ns per packet
 
 class Bench {
  public:
-  Bench(wire::Mode mode, std::uint32_t queue_pairs, bool single)
-      : config_(make(queue_pairs)), a_(config_), b_(config_), single_(single) {
+  Bench(wire::Mode mode, std::uint32_t queue_pairs, bool single, const char* controller = "none")
+      : config_(make(queue_pairs, controller)),
+        a_(config_),
+        b_(config_),
+        single_(single),
+        marks_(config_.controller != 0) {
     for (std::uint32_t i = 0; i < queue_pairs; ++i) {
       qa_.push_back(a_.create());
       qb_.push_back(b_.create());
@@ -147,8 +154,9 @@ class Bench {
   static constexpr wire::Address kA = wire::Address::v4(10, 0, 0, 1);
   static constexpr wire::Address kB = wire::Address::v4(10, 0, 0, 2);
 
-  static DeviceConfig make(std::uint32_t queue_pairs) {
+  static DeviceConfig make(std::uint32_t queue_pairs, const char* controller) {
     DeviceConfig c;
+    c.controller = *find_controller(controller);
     c.max_qp = queue_pairs + 2;
     c.qpn_bits = 16;
     return c;
@@ -160,6 +168,7 @@ class Bench {
       p.header = t.header;
       p.source = from;
       p.payload = t.payload;
+      p.tos = marks_ && t.payload != 0 && ++carried_ % 64 == 0 ? wire::kEcnCe : std::uint8_t{0};
     }
   }
   void deliver(End& to, Stopwatch& watch) {
@@ -192,7 +201,11 @@ class Bench {
       transmit_.start();
       const wire::Burst burst = a_.device.poll_transmit(now_, {64, 65000});
       transmit_.stop();
-      if (burst.empty()) break;
+      if (burst.empty()) {
+        const Time paced = a_.device.engine().pacing.next();
+        if (paced == kNever) break;
+        now_ = std::max(now_, paced);
+      }
       carry(burst, kA);
     }
     deliver(b_, receive_);
@@ -219,6 +232,8 @@ class Bench {
   End a_;
   End b_;
   bool single_;
+  bool marks_;
+  std::uint32_t carried_ = 0;
   std::vector<Qpn> qa_;
   std::vector<Qpn> qb_;
   Prng random_{7};
@@ -288,12 +303,14 @@ int main(int argc, char** argv) {
   CPU_SET(sched_getcpu(), &one);
   sched_setaffinity(0, sizeof one, &one);
   std::map<std::string, Row> rows;
-  for (const wire::Mode mode : {wire::Mode::kRoce, wire::Mode::kIrn}) {
-    const std::string name = mode == wire::Mode::kRoce ? "roce" : "irn";
+  for (const wire::Mode mode : {wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic}) {
+    const std::string name = mode == wire::Mode::kRoce ? "roce" : mode == wire::Mode::kIrn ? "irn" : "srnic";
     std::fprintf(stderr, "bench transport: %s ...\n", name.c_str());
     rows[name + "_hot_ns"] = Bench(mode, 1, false).run();
     rows[name + "_10k_ns"] = Bench(mode, 10'000, false).run();
     rows[name + "_10k_single_ns"] = Bench(mode, 10'000, true).run();
+    for (const char* controller : {"aimd", "dctcp", "dcqcn", "timely"})
+      rows[name + "_hot_" + controller + "_ns"] = Bench(mode, 1, false, controller).run();
   }
   rows["memory"] = memory();
   print(stdout, rows);

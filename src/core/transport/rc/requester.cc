@@ -410,8 +410,7 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
   std::uint32_t segments = 0;
   std::uint32_t frame = 0;
   std::uint32_t total = 0;
-  std::uint32_t requests = 0;
-  std::uint16_t last_slot = 0;
+  std::uint16_t first_slot = 0;
   while (n < most) {
     Seq seq;
     const bool repair = (s.flags & kInRecovery) != 0 && scheme.next_lost(loss, s, seq, false);
@@ -431,11 +430,6 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       if (q.sq_send == q.sq_tail || s.nxt - s.una >= window(e, q)) break;
       seq = s.nxt;
     }
-    if (n == 0 || slot != last_slot) {
-      if (requests == budget.requests) break;
-      ++requests;
-      last_slot = slot;
-    }
     const SendWqe& w = e.send_wqe(c, slot);
     const bool fresh = seq == s.max;
     if (!repair) {
@@ -444,8 +438,15 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       if (g != Gate::kOpen) break;
     }
     Draft d = draft(e, q, w, slot, k, seq);
-    if (n > 0 && d.bytes > frame) break;  // one frame size; only the last may be shorter
-    if (n > 0 && total + d.bytes > budget.bytes) break;
+    if (n == 0) {
+      frame = d.bytes;
+      first_slot = slot;
+    } else {
+      if (d.bytes > frame) break;  // one frame size; only the last may be shorter
+      if (total + d.bytes > budget.bytes) break;
+      // Requests: the slots of a turn ascend, repairs first.
+      if (static_cast<std::uint16_t>(slot - first_slot) >= budget.requests) break;
+    }
     if (segments + w.sge_count > e.burst_segments.size()) break;
     const std::uint32_t first_segment = segments;
     if (!is_read(w) && !rc_gather(e, c, w, slot, k * q.mtu, d.packet.payload, segments)) {
@@ -458,7 +459,6 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
     d.packet.segment_count = segments - first_segment;
     d.packet.retransmission = !fresh;
     e.burst_packets[n++] = d.packet;
-    if (frame == 0) frame = d.bytes;
     total += d.bytes;
 
     if (repair) {
