@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "core/transport/cc/controller.h"
+
 namespace weft::live {
 namespace {
 
@@ -26,17 +28,29 @@ TEST(Options, DefaultsAreLoopbackAndAPerfectNetwork) {
 // Every variable reaches its field.
 TEST(Options, EveryVariableReachesItsField) {
   const auto o = options_from_environment([](const char* name) -> char* {
-    static char values[][16] = {"127.0.0.9", "irn",  "1%",  "2%",   "3%",  "20us",
-                                "4%",        "50us", "5us", "4711", "off", "on"};
-    const auto rows = settings();
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (std::strcmp(rows[i].variable, name) == 0) return values[i];
+    static char values[][2][20] = {
+        {"WEFT_ADDR", "127.0.0.9"}, {"WEFT_MODE", "irn"},
+        {"WEFT_CC", "dctcp"},       {"WEFT_SCHEDULE", "priority"},
+        {"WEFT_LOSS", "1%"},        {"WEFT_DUPLICATE", "2%"},
+        {"WEFT_REORDER", "3%"},     {"WEFT_REORDER_BY", "20us"},
+        {"WEFT_CORRUPT", "4%"},     {"WEFT_MARK", "5%"},
+        {"WEFT_DELAY", "50us"},     {"WEFT_JITTER", "5us"},
+        {"WEFT_SEED", "4711"},      {"WEFT_ICRC", "off"},
+        {"WEFT_STATS", "on"},       {"WEFT_WRITE_ORDER", "strict"},
+    };
+    EXPECT_EQ(std::size(values), settings().size()) << "a variable without a value here";
+    for (auto& v : values) {
+      if (std::strcmp(v[0], name) == 0) return v[1];
     }
     return nullptr;
   });
   ASSERT_TRUE(o.has_value()) << o.error().message;
   EXPECT_EQ(o->address, wire::Address::v4(127, 0, 0, 9));
   EXPECT_EQ(o->mode, wire::Mode::kIrn);
+  EXPECT_EQ(o->controller, find_controller("dctcp"));
+  EXPECT_EQ(o->schedule, Schedule::kPriority);
+  EXPECT_TRUE(o->strict_write_order);
+  EXPECT_EQ(o->impairments.mark, 50'000U);
   EXPECT_EQ(o->impairments.loss, 10'000U);
   EXPECT_EQ(o->impairments.duplicate, 20'000U);
   EXPECT_EQ(o->impairments.reorder, 30'000U);
@@ -60,6 +74,8 @@ TEST(Options, BadValuesAreNamed) {
       {"WEFT_ADDR", "0.0.0.0", "not the address of one host"},
       {"WEFT_ADDR", "239.1.1.1", "not the address of one host"},
       {"WEFT_MODE", "tcp", "WEFT_MODE: 'tcp' is not a mode: roce, irn or srnic"},
+      {"WEFT_CC", "swift", "WEFT_CC: 'swift' is not a controller: none aimd dctcp"},
+      {"WEFT_SCHEDULE", "fair", "WEFT_SCHEDULE: 'fair' is not a schedule: round-robin, weighted or priority"},
       {"WEFT_LOSS", "1", "WEFT_LOSS"},
       {"WEFT_LOSS", "101%", "WEFT_LOSS: '101%' is not a probability"},
       {"WEFT_DELAY", "50", "WEFT_DELAY: '50' is not a time"},
