@@ -18,6 +18,10 @@ WcOpcode wc_opcode(WrOpcode op) {
       return WcOpcode::kCompareSwap;
     case WrOpcode::kFetchAdd:
       return WcOpcode::kFetchAdd;
+    case WrOpcode::kBindWindow:
+      return WcOpcode::kBindWindow;
+    case WrOpcode::kLocalInvalidate:
+      return WcOpcode::kLocalInvalidate;
     default:
       return WcOpcode::kSend;
   }
@@ -106,6 +110,8 @@ void Completions::succeeded(Endpoint& e, std::uint64_t index, Time now) {
     delivery_.verify_sink(e, m, now);  // a SEND's sink belongs to its receiver, who may have used it again
   }
   m.completed = true;
+  if (m.opcode == WrOpcode::kBindWindow) ledger_.window_bound(e, m.bind);
+  if (m.opcode == WrOpcode::kLocalInvalidate) ledger_.window_shut(e, {m.imm});
 }
 
 void Completions::send_completed(Endpoint& e, std::uint64_t index, const Completion& c,
@@ -218,6 +224,13 @@ void Completions::receive_completed(Endpoint& e, std::uint64_t index, const Comp
   if (imm != m.has_imm() || (imm && c.imm != m.imm)) {
     report_.add(now, "completion", "receive %llu of qp 0x%x has the wrong immediate", ull(c.wr_id), qp);
   }
+  // wire-reference §2.2: the window is shut when the receive that took the message says so.
+  const bool shut = (c.flags & kWcWithInvalidate) != 0;
+  if (shut != m.invalidates() || (shut && c.imm != m.imm)) {
+    report_.add(now, "completion", "receive %llu of qp 0x%x says the wrong thing of an invalidation",
+                ull(c.wr_id), qp);
+  }
+  if (shut) ledger_.window_shut(e, {c.imm});
   if (m.is_send()) delivery_.verify_sink(*p, m, now);
 }
 

@@ -176,12 +176,7 @@ void Delivery::verify_sink(const Endpoint& requester, const Message& m, Time now
   if (to == nullptr) return;
   if (m.is_send() && m.receive < to->receives.size())
     return scatter(to->facts.self.host, to->receives[m.receive].sinks);
-  if (m.is_write()) {
-    ledger_.each_region([&](HostId host, RegionId id, const Region& r) {
-      if (host != to->facts.self.host || r.key != m.rkey) return;
-      compare(host, {id, m.remote_address - r.address, m.length}, all, m, now);
-    });
-  }
+  if (m.is_write()) compare(to->facts.self.host, {m.target.region, m.target.offset, m.length}, all, m, now);
 }
 
 void Delivery::verify_memory(Time now) {

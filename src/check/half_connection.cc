@@ -150,7 +150,8 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
     if (h.syndrome == wire::kSyndromeNakSequence) ++silence_.naks;
   } else if (s.acked > s.una) {
     s.una = s.acked;
-    heard(s, responder_.selective_rto, now);
+    // It restarts no timer if a READ request had told as much before.
+    if (s.una > may_know_) heard(s, responder_.selective_rto, now);
   }
   if (kind != 0) s.excused_below = s.max;
   if (said.keeps) {

@@ -50,8 +50,15 @@ Region* Ledger::find_region(HostId host, RegionId id) {
 }
 
 // wire-reference §2.7: the key is valid, of the same domain, grants the rights, and covers the range.
-bool Ledger::resolve(HostId host, PdId pd, Key key, std::uint64_t address, std::uint64_t length,
+bool Ledger::resolve(HostId host, PdId pd, Qpn qpn, Key key, std::uint64_t address, std::uint64_t length,
                      std::uint8_t rights, Range& out, bool& faults) {
+  if (const auto w = windows_.find({host, key}); w != windows_.end()) {
+    const WindowBind& b = w->second.bind;
+    if (w->second.owner != qpn || (b.access & rights) != rights) return false;
+    if (address < b.address || address - b.address > b.length || length > b.length - (address - b.address))
+      return false;
+    return resolve(host, pd, qpn, b.region, address, length, 0, out, faults);
+  }
   for (auto it = regions_.lower_bound({host, RegionId{0}}); it != regions_.end() && it->first.first == host;
        ++it) {
     const Region& r = it->second;
@@ -66,6 +73,12 @@ bool Ledger::resolve(HostId host, PdId pd, Key key, std::uint64_t address, std::
   return false;
 }
 
+void Ledger::window_bound(const Endpoint& owner, const WindowBind& bind) {
+  windows_[{owner.facts.self.host, bind.window}] = {owner.facts.self.qpn, bind};
+}
+
+void Ledger::window_shut(const Endpoint& owner, Key key) { windows_.erase({owner.facts.self.host, key}); }
+
 void Ledger::posted_send(End end, const SendWr& wr, std::span<const std::uint8_t> inline_bytes, Time now) {
   Endpoint* e = find(end);
   if (e == nullptr) return report_.add(now, "world", "request posted on a queue pair that was not announced");
@@ -79,6 +92,7 @@ void Ledger::posted_send(End end, const SendWr& wr, std::span<const std::uint8_t
   m.imm = wr.imm;
   m.remote_address = wr.remote_address;
   m.rkey = wr.rkey;
+  m.bind = wr.bind;
   const bool swaps = wr.opcode == WrOpcode::kCompareSwap;
   m.compare = swaps ? wr.compare_or_add : 0;
   m.swap_or_add = swaps ? wr.swap : wr.compare_or_add;
@@ -90,8 +104,9 @@ void Ledger::posted_send(End end, const SendWr& wr, std::span<const std::uint8_t
     m.length += s.length;
     if ((wr.flags & kSendInline) != 0 || s.length == 0) continue;
     Range r;
-    m.local_ok = resolve(end.host, e->facts.pd, s.lkey, s.address, s.length, local_right, r, local_faults) &&
-                 m.local_ok;
+    m.local_ok =
+        resolve(end.host, e->facts.pd, kNoQpn, s.lkey, s.address, s.length, local_right, r, local_faults) &&
+        m.local_ok;
     m.local.push_back(r);
   }
   m.local_ok = m.local_ok && !local_faults;
@@ -111,8 +126,8 @@ void Ledger::posted_send(End end, const SendWr& wr, std::span<const std::uint8_t
                                                  : m.is_read() ? kRemoteRead
                                                                : kRemoteWrite);
     if ((m.is_atomic() && wr.remote_address % 8 != 0) || (to->facts.access & right) == 0 ||
-        !resolve(to->facts.self.host, to->facts.pd, wr.rkey, wr.remote_address, m.length, right, target,
-                 remote_faults)) {
+        !resolve(to->facts.self.host, to->facts.pd, to->facts.self.qpn, wr.rkey, wr.remote_address, m.length,
+                 right, target, remote_faults)) {
       m.remote = Verdict::kNoRights;
     } else if (remote_faults) {
       m.remote = Verdict::kFaults;
@@ -165,8 +180,9 @@ void Ledger::posted_recv(End end, const RecvWr& wr, Time now) {
   for (const Sge& s : wr.sges) {
     if (s.length == 0) continue;
     Range range;
-    r.local_ok = resolve(end.host, e->facts.pd, s.lkey, s.address, s.length, kLocalWrite, range, r.faulty) &&
-                 r.local_ok;
+    r.local_ok =
+        resolve(end.host, e->facts.pd, kNoQpn, s.lkey, s.address, s.length, kLocalWrite, range, r.faulty) &&
+        r.local_ok;
     r.sinks.push_back(range);
     if (r.local_ok) {
       add_sink(end.host, range, {Sink::Kind::kReceive, e, index, range.offset, range.length, r.capacity},

@@ -58,8 +58,9 @@ struct Message {
   std::uint64_t receive = kNoReceive;  // index of the receive it consumes
   std::uint32_t placed_bytes = 0;
   std::vector<Range> local;
+  WindowBind bind;
+  Range target;  // WRITEs, READs and atomics, if their key allows it
   // Atomics.
-  Range target;
   std::uint64_t compare = 0;
   std::uint64_t swap_or_add = 0;
   bool executed = false;
@@ -69,7 +70,8 @@ struct Message {
   static constexpr std::uint64_t kNoReceive = UINT64_MAX;
   bool is_atomic() const { return opcode == WrOpcode::kCompareSwap || opcode == WrOpcode::kFetchAdd; }
   bool is_read() const { return opcode == WrOpcode::kRead || is_atomic(); }  // data comes back
-  bool is_send() const { return opcode == WrOpcode::kSend || opcode == WrOpcode::kSendImm; }
+  bool is_send() const { return opcode == WrOpcode::kSend || opcode == WrOpcode::kSendImm || invalidates(); }
+  bool invalidates() const { return opcode == WrOpcode::kSendInvalidate; }
   bool is_write() const { return opcode == WrOpcode::kWrite || opcode == WrOpcode::kWriteImm; }
   bool has_imm() const { return opcode == WrOpcode::kSendImm || opcode == WrOpcode::kWriteImm; }
   bool consumes_receive() const { return is_send() || opcode == WrOpcode::kWriteImm; }
@@ -127,6 +129,10 @@ class Ledger {
   void posted_send(End end, const SendWr& wr, std::span<const std::uint8_t> inline_bytes, Time now);
   void posted_recv(End end, const RecvWr& wr, Time now);
 
+  // A bind or an invalidation has completed: from now on the window is open, or shut.
+  void window_bound(const Endpoint& owner, const WindowBind& bind);
+  void window_shut(const Endpoint& owner, Key key);
+
   Endpoint* find(End end);
   Endpoint* peer(const Endpoint& e) { return find(e.facts.peer); }
   Region* find_region(HostId host, RegionId id);
@@ -145,13 +151,19 @@ class Ledger {
 
  private:
   using Place = std::pair<HostId, RegionId>;
-  bool resolve(HostId host, PdId pd, Key key, std::uint64_t address, std::uint64_t length,
+  // `qpn`: of the queue pair that is asked for it; a window opens for its owner's peer only.
+  bool resolve(HostId host, PdId pd, Qpn qpn, Key key, std::uint64_t address, std::uint64_t length,
                std::uint8_t rights, Range& out, bool& faults);
   void match(Endpoint& requester, Endpoint& receiver, std::uint64_t receive);
   void add_sink(HostId host, const Range& range, Sink sink, Time now);
 
   Report& report_;
+  struct Window {
+    Qpn owner;
+    WindowBind bind;
+  };
   std::map<Place, Region> regions_;
+  std::map<std::pair<HostId, Key>, Window> windows_;
   std::map<End, std::unique_ptr<Endpoint>> endpoints_;
   std::map<std::pair<Place, std::uint64_t>, Sink> sinks_;  // by region and offset
 };

@@ -17,6 +17,11 @@ namespace weft::pair {
   X(swaps_refused, "compare-and-swaps that found something else")              \
   X(atomics_faulted, "atomics whose memory was gone")                          \
   X(fences_behind_reads, "fenced requests posted behind a READ or atomic")     \
+  X(windows_bound, "memory windows bound by a request")                        \
+  X(windows_used, "WRITEs through a memory window")                            \
+  X(windows_missed, "WRITEs through a memory window that is shut")             \
+  X(windows_shut_here, "memory windows shut by a local invalidation")          \
+  X(windows_shut_by_peer, "memory windows shut by the peer's SEND")            \
   X(drained_busy, "queue pairs drained with requests under way")               \
   X(drained_idle, "queue pairs drained with nothing under way")
 

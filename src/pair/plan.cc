@@ -259,11 +259,12 @@ Plan plan_world(std::uint64_t seed) {
   for (std::uint32_t i = 0; i < hosts; ++i) p.world.hosts.push_back(plan_device(r, 2 * connections + 4));
   if (one_in(r, 4)) p.poll_every = some(r, microseconds(1), microseconds(30));
 
-  const bool atomics = one_in(r, 4), fences = one_in(r, 4), drains = one_in(r, 4);
+  const bool atomics = one_in(r, 4), fences = one_in(r, 4), drains = one_in(r, 4), windows = one_in(r, 4);
   for (std::uint32_t i = 0; i < connections; ++i) {
     ConnectionPlan c;
     c.atomics = atomics;
     c.fences = fences;
+    c.windows = windows;
     c.host[0] = incast ? 1 + i % (hosts - 1) : 0;
     c.host[1] = incast ? 0 : 1;
     c.mtu = one_in(r, 3) ? 4 * between(r, 64, 1024) : pick(r, {256, 512, 1024, 2048, 4096});

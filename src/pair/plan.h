@@ -54,6 +54,7 @@ struct ConnectionPlan {
   std::uint32_t host[2] = {0, 1};
   bool atomics = false;  // some of its requests
   bool fences = false;   // many of its requests
+  bool windows = false;  // some WRITEs go through memory windows that open and shut
   DrainPlan drain[2];
   std::uint32_t mtu = 1024;
   EndConfig end[2];

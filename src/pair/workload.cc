@@ -23,6 +23,10 @@ constexpr std::uint64_t kReceiveMark = 1ULL << 63U;  // wr_ids of receives
 
 }  // namespace
 
+bool Workload::uses_window(const std::deque<Posted>& posted) {
+  return std::any_of(posted.begin(), posted.end(), [](const Posted& p) { return p.through_window; });
+}
+
 Workload::Workload(const Plan& plan, World& world)
     : plan_(plan),
       random_(Prng(plan.world.seed).fork(2)),
@@ -73,7 +77,12 @@ void Workload::set_up(World& world, std::uint32_t connection) {
     e.vanishing =
         here.allocate(pd, 80'000, kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic, random_);
     here.take_away(e.vanishing.mr.region);
-    sinks(there, config[1 - side].pd, kLocalWrite | kRemoteWrite, out, e.write_sinks);
+    sinks(there, config[1 - side].pd, kLocalWrite | kRemoteWrite | (c.windows ? kMwBind : 0), out,
+          e.write_sinks);
+    if (c.windows) {
+      e.window.key = *here.device.alloc_window(pd, WindowType::k2);
+      e.window.state = Window::State::kShut;
+    }
     sinks(here, pd, kLocalWrite, out, e.read_sinks);
     sinks(here, pd, kLocalWrite, in, e.receive_sinks);
     for (const MessagePlan& m : in.messages) {
@@ -101,10 +110,42 @@ std::span<const Sge> Workload::pieces(const Buffer& b, std::uint64_t offset, std
   return std::span(sges_).first(n);
 }
 
+// Binds and invalidations are requests like others, so they wait for a place in the queue.
+void Workload::tend_window(World& world, End& e) {
+  Window& w = e.window;
+  const End& user = peer_of(e);
+  if (w.state != Window::State::kShut && w.state != Window::State::kClosing) return;
+  SendWr wr;
+  wr.wr_id = e.last_id + 1;
+  wr.flags = kSendSignaled | (random_.below(4) == 0 ? kSendFence : 0);
+  Window::State next = Window::State::kNone;
+  if (w.state == Window::State::kShut) {
+    wr.opcode = WrOpcode::kBindWindow;
+    wr.bind.window = {(w.key.v & ~0xFFU) | ((w.key.v + 1U) & 0xFFU)};
+    wr.bind.region = user.write_sinks.buffer.mr.lkey;
+    wr.bind.address = user.write_sinks.buffer.address;
+    wr.bind.length = user.write_sinks.buffer.bytes.size();
+    wr.bind.access = kRemoteWrite;
+    next = Window::State::kBinding;
+  } else if (w.state == Window::State::kClosing && !w.by_peer && !uses_window(user.posted)) {
+    wr.opcode = WrOpcode::kLocalInvalidate;
+    wr.imm = w.key.v;
+    next = Window::State::kShutting;
+  } else {
+    return;
+  }
+  if (!world.post_send(e.host, e.qpn, wr)) return;
+  e.last_id = wr.wr_id;
+  e.posted.push_back({wr.wr_id});
+  e.posted.back().signaled = true;
+  if (next == Window::State::kBinding) w.key = wr.bind.window;
+  w.state = next;
+}
+
 bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
   End& peer = peer_of(e);
   Posted p;
-  p.wr_id = e.next + 1;
+  p.wr_id = e.last_id + 1;
   const bool write = is_write(m);
   const bool atomic = is_atomic(m.opcode);
   const bool read = m.opcode == WrOpcode::kRead || atomic;
@@ -126,6 +167,8 @@ bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
   if (write) {
     wr.remote_address = e.write_sinks.buffer.address + slot_offset;
     wr.rkey = e.write_sinks.buffer.mr.rkey;
+    p.through_window = peer.window.state == Window::State::kOpen && m.length > 0 && m.fault == Fault::kNone;
+    if (p.through_window) wr.rkey = peer.window.key;
   } else if (atomic) {
     wr.remote_address = aligned(e.cells.address) + 8ULL * random_.below(kCells);
     wr.rkey = e.cells.mr.rkey;
@@ -143,6 +186,11 @@ bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
   switch (m.fault) {
     case Fault::kWrongKey:
       wr.rkey = {wr.rkey.v ^ 0x5A};
+      // That of a window which is no longer open.
+      if (write && peer.window.state == Window::State::kShut) {
+        wr.rkey = peer.window.key;
+        world.host(e.host).marks.hit(Mark::windows_missed);
+      }
       break;
     case Fault::kOutOfBounds: {
       if (atomic) {
@@ -171,6 +219,12 @@ bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
     case Fault::kTooLong:
       break;
   }
+  const bool shuts = m.opcode == WrOpcode::kSend && m.fault == Fault::kNone && peer.window.by_peer &&
+                     peer.window.state == Window::State::kClosing && !uses_window(e.posted);
+  if (shuts) {
+    wr.opcode = WrOpcode::kSendInvalidate;
+    wr.imm = peer.window.key.v;
+  }
   std::span<const std::uint8_t> inline_bytes;
   if ((m.flags & kSendInline) != 0) inline_bytes = e.source.bytes.subspan(m.source_offset, m.length);
   const auto done = world.post_send(e.host, e.qpn, wr, inline_bytes);
@@ -178,7 +232,13 @@ bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
     CHECK(done.error() == Errc::kNoMemory);
     return false;
   }
+  e.last_id = p.wr_id;
   Marks& marks = world.host(e.host).marks;
+  if (shuts) peer.window.state = Window::State::kShutting;
+  if (p.through_window) {
+    marks.hit(Mark::windows_used);
+    if (--peer.window.uses == 0) peer.window.state = Window::State::kClosing;
+  }
   p.answered = read;
   if ((m.flags & kSendInline) != 0) marks.hit(Mark::inline_requests);
   if (m.length == 0) marks.hit(Mark::empty_messages);
@@ -227,6 +287,23 @@ void Workload::post_receives(World& world, End& e, Time now) {
   }
 }
 
+void Workload::window_completed(World& world, End& e, const Completion& c) {
+  Window& w = e.window;
+  Marks& marks = world.host(e.host).marks;
+  if (c.opcode == WcOpcode::kBindWindow) {
+    marks.hit(Mark::windows_bound);
+    w.uses = static_cast<std::uint32_t>(random_.between(1, 4));
+    w.by_peer = random_.below(2) == 0;
+    w.state = Window::State::kOpen;
+  } else if (c.opcode == WcOpcode::kLocalInvalidate) {
+    marks.hit(Mark::windows_shut_here);
+    w.state = Window::State::kShut;
+  } else if ((c.wr_id & kReceiveMark) != 0 && (c.flags & kWcWithInvalidate) != 0) {
+    marks.hit(Mark::windows_shut_by_peer);
+    w.state = Window::State::kShut;
+  }
+}
+
 void Workload::poll(World& world, End& e) {
   Completion out[8];
   for (const CqId cq : {e.send_cq, e.recv_cq}) {
@@ -234,6 +311,7 @@ void Workload::poll(World& world, End& e) {
       for (const Completion& c : std::span(out).first(n)) {
         const bool ok = c.status == WcStatus::kSuccess;
         e.dead = e.dead || !ok;
+        if (ok) window_completed(world, e, c);
         if ((c.wr_id & kReceiveMark) != 0) {
           if (e.receives.empty()) continue;  // the referee has the complaint
           if (ok) e.receive_sinks.free.push_back(e.receives.front());
@@ -352,6 +430,7 @@ void Workload::act(World& world, Time now) {
     poll(world, e);
     if (e.destroyed) continue;
     post_receives(world, e, now);
+    if (!e.dead && !peer_of(e).dead) tend_window(world, e);
     post_sends(world, e, now);
     // A queue pair that has failed flushes at once, and no later event may come.
     poll(world, e);

@@ -33,7 +33,17 @@ class Workload final : public Application {
     bool read_slot = false;
     bool signaled = false;
     bool answered = false;  // a READ or atomic
+    bool through_window = false;
     std::uint32_t slot = 0;
+  };
+  static bool uses_window(const std::deque<Posted>& posted);
+  // A memory window over the sinks of the peer's WRITEs: bound, used a few times, shut, bound again.
+  struct Window {
+    enum class State : std::uint8_t { kNone, kShut, kBinding, kOpen, kClosing, kShutting };
+    State state = State::kNone;
+    Key key{};
+    std::uint32_t uses = 0;  // to come
+    bool by_peer = false;    // how it will be shut
   };
   // One end of one connection.
   struct End {
@@ -50,6 +60,8 @@ class Workload final : public Application {
     Sinks write_sinks;                   // at the peer: where our WRITEs land
     Sinks read_sinks;                    // here
     Sinks receive_sinks;                 // here
+    Window window;                       // here
+    std::uint64_t last_id = 0;           // of requests
     std::size_t next = 0;                // message
     std::deque<Posted> posted;           // requests
     std::deque<std::uint32_t> receives;  // slots of posted receives
@@ -69,6 +81,8 @@ class Workload final : public Application {
   End& peer_of(const End& e) { return ends_[e.connection * 2 + (1 - e.side)]; }
   void set_up(World& world, std::uint32_t connection);
   std::pair<PdId, Buffer>& shared(World& world, std::uint32_t host);
+  void tend_window(World& world, End& e);
+  void window_completed(World& world, End& e, const Completion& c);
   void post_sends(World& world, End& e, Time now);
   bool post_message(World& world, End& e, const MessagePlan& m);
   void post_receives(World& world, End& e, Time now);
