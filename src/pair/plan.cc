@@ -166,7 +166,10 @@ FlowPlan plan_flow(Prng& r, const ConnectionPlan& c, std::uint32_t sender, std::
 
 void plan_fault(Prng& r, FlowPlan& f) {
   if (f.messages.empty()) return;
-  MessagePlan& m = f.messages[r.below(f.messages.size())];
+  std::size_t i = r.below(f.messages.size());
+  // Rather an atomic, where there is one: few messages are.
+  for (int tries = 0; tries < 3 && !is_atomic(f.messages[i].opcode); ++tries) i = r.below(f.messages.size());
+  MessagePlan& m = f.messages[i];
   if (m.length == 0) return;
   const bool send = m.opcode == WrOpcode::kSend || m.opcode == WrOpcode::kSendImm;
   const bool in_line = (m.flags & kSendInline) != 0;
@@ -275,7 +278,7 @@ Plan plan_world(std::uint64_t seed) {
       c.end[1 - k].max_rd_atomic = static_cast<std::uint8_t>(between(r, 1, c.end[k].max_dest_rd_atomic));
     }
     for (std::uint32_t k = 0; k < 2; ++k) c.flow[k] = plan_flow(r, c, k, kBytesPerWorld / connections / 2);
-    if (one_in(r, 8)) plan_fault(r, c.flow[r.below(2)]);
+    if (one_in(r, atomics || windows ? 3 : 8)) plan_fault(r, c.flow[r.below(2)]);
     if (one_in(r, 10)) {
       c.disruption = one_in(r, 2) ? Disruption::kDestroy : Disruption::kForceError;
       c.disrupted_end = static_cast<std::uint8_t>(r.below(2));

@@ -186,10 +186,10 @@ bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
   switch (m.fault) {
     case Fault::kWrongKey:
       wr.rkey = {wr.rkey.v ^ 0x5A};
-      // That of a window which is no longer open.
-      if (write && peer.window.state == Window::State::kShut) {
-        wr.rkey = peer.window.key;
-        world.host(e.host).marks.hit(Mark::windows_missed);
+      // The key that a window had before, or never had.
+      if (write && peer.window.state != Window::State::kNone) {
+        wr.rkey = {(peer.window.key.v & ~0xFFU) | ((peer.window.key.v - 1U) & 0xFFU)};
+        p.missed_window = true;
       }
       break;
     case Fault::kOutOfBounds: {
@@ -235,6 +235,7 @@ bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
   e.last_id = p.wr_id;
   Marks& marks = world.host(e.host).marks;
   if (shuts) peer.window.state = Window::State::kShutting;
+  if (p.missed_window) marks.hit(Mark::windows_missed);
   if (p.through_window) {
     marks.hit(Mark::windows_used);
     if (--peer.window.uses == 0) peer.window.state = Window::State::kClosing;

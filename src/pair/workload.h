@@ -34,6 +34,7 @@ class Workload final : public Application {
     bool signaled = false;
     bool answered = false;  // a READ or atomic
     bool through_window = false;
+    bool missed_window = false;
     std::uint32_t slot = 0;
   };
   static bool uses_window(const std::deque<Posted>& posted);

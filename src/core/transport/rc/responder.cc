@@ -144,33 +144,9 @@ RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn, std::uint16_t
   return &e.recv_wqe(e.cold(q), slot);
 }
 
-bool rc_settle(Engine& e, QueuePair& q) {
-  if (q.rq_head == q.rq_tail && !q.has(kReadsWaiting)) return false;  // the cold part stays cold
-  ColdQueuePair& c = e.cold(q);
-  while (q.rq_head != q.rq_tail) {
-    const RecvWqe& r = e.recv_wqe(c, q.rq_head);
-    if ((r.flags & kRecvEnded) == 0 || r.end >= q.requests.expected) break;
-    Completion done;
-    done.wr_id = r.wr_id;
-    done.opcode = (r.flags & kRecvWriteImm) != 0 ? WcOpcode::kReceiveWriteImm : WcOpcode::kReceive;
-    done.flags = (r.flags & kRecvWithImm) != 0 ? kWcWithImm : 0;
-    if ((r.flags & kRecvInvalidate) != 0) {
-      done.flags = kWcWithInvalidate;
-      if (!e.keys.invalidate({r.imm}, q.qpn)) done.status = WcStatus::kRemoteInvalidRequest;
-    }
-    done.byte_len = r.byte_len;
-    done.imm = r.imm;
-    done.qpn = q.qpn;
-    done.src_qp = q.remote;
-    e.complete(c.init.recv_cq, done, (r.flags & kRecvSolicited) != 0);
-    ++q.rq_head;
-    ++q.recv_sn;
-    if (done.status != WcStatus::kSuccess) {
-      rc_enter_error(e, q);
-      return false;
-    }
-  }
+bool rc_activate_reads(Engine& e, QueuePair& q) {
   if (!q.has(kReadsWaiting)) return false;
+  ColdQueuePair& c = e.cold(q);
   bool more = false;
   bool atomics = false;
   while (c.served_tail - c.served_head <= c.served_mask) {
@@ -188,6 +164,34 @@ bool rc_settle(Engine& e, QueuePair& q) {
     e.make_ready(q);
   }
   return atomics;
+}
+
+void rc_complete_receives(Engine& e, QueuePair& q, Seq upto) {
+  if (q.rq_head == q.rq_tail) return;  // the cold part stays cold
+  ColdQueuePair& c = e.cold(q);
+  while (q.rq_head != q.rq_tail) {
+    const RecvWqe& r = e.recv_wqe(c, q.rq_head);
+    if ((r.flags & kRecvEnded) == 0 || r.end >= upto) break;
+    Completion done;
+    done.wr_id = r.wr_id;
+    done.opcode = (r.flags & kRecvWriteImm) != 0 ? WcOpcode::kReceiveWriteImm : WcOpcode::kReceive;
+    done.flags = (r.flags & kRecvWithImm) != 0 ? kWcWithImm : 0;
+    if ((r.flags & kRecvInvalidate) != 0) {
+      done.flags = kWcWithInvalidate;
+      if (!e.keys.invalidate({r.imm}, q.qpn)) done.status = WcStatus::kRemoteInvalidRequest;
+    }
+    done.byte_len = r.byte_len;
+    done.imm = r.imm;
+    done.qpn = q.qpn;
+    done.src_qp = q.remote;
+    e.complete(c.init.recv_cq, done, (r.flags & kRecvSolicited) != 0);
+    ++q.rq_head;
+    ++q.recv_sn;
+    if (done.status != WcStatus::kSuccess) {
+      rc_enter_error(e, q);
+      return;
+    }
+  }
 }
 
 void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, Seq seq, bool congestion) {

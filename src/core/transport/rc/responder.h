@@ -11,7 +11,7 @@
 //          again, and is judged then.
 //
 // Completions and READ execution happen in order: when the expected number has passed a message's
-// last packet (`rc_settle`).
+// last packet.
 #pragma once
 #include <algorithm>
 
@@ -39,9 +39,10 @@ Verdict rc_check_write(Engine& e, const QueuePair& q, std::uint64_t va, Key key,
 Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h,
                        Seq seq);  // irn: row by serial number; roce: next row
 void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, Seq seq, bool congestion);
-// Completes receives and activates READs and atomics that `expected` has passed. True: atomics among them.
-bool rc_settle(Engine& e, QueuePair& q);
-void rc_refuse(Engine& e, QueuePair& q, Verdict v);  // answer a failure at the expected number
+// READs and atomics that `expected` has passed take their turn. True: atomics among them.
+bool rc_activate_reads(Engine& e, QueuePair& q);
+void rc_complete_receives(Engine& e, QueuePair& q, Seq upto);  // of messages that end before this
+void rc_refuse(Engine& e, QueuePair& q, Verdict v);            // answer a failure at the expected number
 RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn,
                         std::uint16_t& slot);  // irn: by receive number
 
@@ -82,13 +83,17 @@ Verdict rc_scatter_payload(Engine& e, const QueuePair& q, const Sge* sges, std::
                     });
 }
 
-// Executes the atomics that have become active since `from`; what they found goes into their rows.
+// Executes the atomics that have become active; what they found goes into their rows. Receives before an
+// atomic complete first: their invalidations may concern it. False: one failed, and what is behind it has no
+// effect.
 template <Sink S>
-void rc_execute_atomics(Engine& e, QueuePair& q, S& sink) {
+bool rc_execute_atomics(Engine& e, QueuePair& q, S& sink) {
   ColdQueuePair& c = e.cold(q);
   for (std::uint32_t i = c.served_head; i != c.served_tail; ++i) {
     ReadServed& r = c.served[i & c.served_mask];
     if (r.kind == ReadKind::kRead || r.executed || r.state != ReadState::kActive) continue;
+    rc_complete_receives(e, q, r.request);
+    if (q.state == QpState::kErr) return false;
     AtomicRequest a{q.qpn, {}, 0, r.kind == ReadKind::kCompareSwap, r.value, r.swap_or_add};
     const bool allowed = e.keys.check_remote(r.rkey, q.pd, q.qpn, kRemoteAtomic, r.va, 8, a.region,
                                              a.offset) == KeyTable::Denied::kNo;
@@ -99,8 +104,9 @@ void rc_execute_atomics(Engine& e, QueuePair& q, S& sink) {
     // The NAK is sent in the answer's place; what comes behind it is not looked at any more.
     r.fault = allowed ? wire::kSyndromeNakOperation : wire::kSyndromeNakAccess;
     q.rx_flags |= kReceiveStopped;
-    return;
+    return false;
   }
+  return true;
 }
 
 template <Sink S>
@@ -250,7 +256,8 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
     if (q.rx_mode == static_cast<std::uint8_t>(wire::Mode::kSrnic)) q.set_last_in_order(echo_of(h));
     const Advance moved = receive_in_order(e.pool, q.requests, op.last);
     q.rx_msn = (q.rx_msn + moved.messages) & kPsnMask;
-    if (moved.messages > 0 && rc_settle(e, q)) rc_execute_atomics(e, q, sink);
+    if (moved.messages > 0 && (!rc_activate_reads(e, q) || rc_execute_atomics(e, q, sink)))
+      rc_complete_receives(e, q, q.requests.expected);
     if (q.state == QpState::kErr) return;  // an invalidation was refused
     if (selective || (h.bits & wire::kAckReq) != 0) {
       rc_schedule_ack(e, q, congestion);

@@ -132,6 +132,17 @@ TEST_P(VerbsTest, NothingIsExecutedBehindAnAtomicThatFailed) {
   EXPECT_EQ(w.b.word(w.b.mr.region, 512), 0U);
 }
 
+TEST_P(VerbsTest, NoReceiveCompletesBehindAnAtomicThatFailed) {
+  with_every_loss([](TwoDevices& w) {
+    ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 4096, 64, 9)));
+    w.post(atomic(w, WrOpcode::kFetchAdd, 0, 64, 1));
+    w.post(w.request(WrOpcode::kSend, 0, 8, 0));
+    w.b.atomics_fail = true;
+    w.run();
+    expect_failure(w.b, WcStatus::kFlushed);
+  });
+}
+
 // --- windows and invalidation ---
 
 Key other_tag(Key k, std::uint8_t tag) { return {(k.v & 0xFFFFFF00U) | tag}; }
