@@ -27,7 +27,7 @@ struct CmConfig {
 
   // Bits of wire::mode_bit. Connections use what both sides speak; without roce among ours, `preferred` is
   // used even towards a peer that negotiates nothing.
-  std::uint16_t modes = wire::mode_bit(wire::Mode::kRoce) | wire::mode_bit(wire::Mode::kIrn);
+  std::uint16_t modes = wire::kAllModes;
   wire::Mode preferred = wire::Mode::kIrn;
   wire::EceOptions options;  // irn and srnic in it are ignored: `modes` says
 

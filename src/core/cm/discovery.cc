@@ -179,8 +179,8 @@ struct Discovery::State {
 Result<void> DiscoveryConfig::validate() const {
   if (max_peers == 0 || max_peers > (1U << 16U)) return fail("max_peers must be between 1 and 65536");
   if (slot_bits > 8) return fail("slot_bits must be at most 8");
-  const unsigned known = (1U << wire::kModeCount) - 1U;
-  if (modes == 0 || (modes & ~known) != 0) return fail("modes must name some of roce, irn and srnic");
+  if (modes == 0 || (modes & ~unsigned{wire::kAllModes}) != 0)
+    return fail("modes must name some of roce, irn and srnic");
   if ((modes & mode_bit(preferred)) == 0) return fail("preferred must be one of modes");
   for (const Duration d : tries) {
     if (d.ps <= 0) return fail("tries must be positive times");

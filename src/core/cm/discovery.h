@@ -28,7 +28,7 @@ struct DiscoveryConfig {
   std::uint8_t slot = 0;   // ours; top byte of transaction ids
   std::uint8_t slot_bits =
       8;  // top bits of a queue pair number that are its process slot; 0 in the simulator
-  std::uint16_t modes = wire::mode_bit(wire::Mode::kRoce) | wire::mode_bit(wire::Mode::kIrn);
+  std::uint16_t modes = wire::kAllModes;
   wire::Mode preferred = wire::Mode::kIrn;
   // What we tell of ourselves.
   std::uint8_t flags = 0;

@@ -190,7 +190,7 @@ TEST(Queries, are_answered_with_what_we_are) {
   EXPECT_EQ(answer.status, 0);
   EXPECT_EQ(answer.transaction, 99U);
   EXPECT_EQ(answer.target, Qpn{0x020007});
-  EXPECT_EQ(answer.modes, 3);
+  EXPECT_EQ(answer.modes, wire::kAllModes);
   EXPECT_EQ(answer.mtu, 4096);
   EXPECT_EQ(answer.bdp_cap, 77);
   EXPECT_EQ(answer.flags, wire::kCapElideIcrc) << "the same host";

@@ -18,8 +18,8 @@ Result<void> CmConfig::validate() const {
       return fail("packet_life, ack_delay, response_timeout and service_timeout are codes up to 31");
   }
   if (max_retries > 15) return fail("max_retries must be at most 15");
-  const unsigned known = (1U << wire::kModeCount) - 1U;
-  if (modes == 0 || (modes & ~known) != 0) return fail("modes must name some of roce, irn and srnic");
+  if (modes == 0 || (modes & ~unsigned{wire::kAllModes}) != 0)
+    return fail("modes must name some of roce, irn and srnic");
   if ((modes & mode_bit(preferred)) == 0) return fail("preferred must be one of modes");
   return {};
 }

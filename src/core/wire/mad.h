@@ -190,6 +190,7 @@ enum : std::uint8_t { kCapElideIcrc = 0x01 };  // Capability::flags
 constexpr std::uint16_t mode_bit(Mode m) {
   return static_cast<std::uint16_t>(1U << static_cast<unsigned>(m));
 }
+inline constexpr std::uint16_t kAllModes = (1U << kModeCount) - 1U;
 
 struct Capability {
   bool reply = false;
