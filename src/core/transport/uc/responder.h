@@ -37,7 +37,7 @@ void uc_on_packet(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPa
     return uc_refuse(e, q, v);
   }
   e.counters.add(Counter::rx_in_order);
-  if (op.last) rc_settle(e, q);
+  if (op.last) rc_complete_receives(e, q, q.requests.expected);
 }
 
 }  // namespace weft
