@@ -29,7 +29,7 @@
 namespace weft::pair {
 namespace {
 
-constexpr std::uint64_t kEnough = 200;
+constexpr std::uint64_t kEnough = 1000;       // the rarest come a few times in so many worlds
 constexpr std::uint64_t kFindingsShown = 50;  // per job
 
 struct Options {
