@@ -105,7 +105,7 @@ void remove_region(Host& h, Input& in) {
   h.mrs.erase(h.mrs.begin() + static_cast<std::ptrdiff_t>(i));
 }
 
-void create(Host& h, Input& in) {
+void create(World& w, Host& h, Input& in) {
   QpInit init;
   const std::uint32_t type = in.below(8);
   init.type = type == 0 ? QpType::kUc : type == 1 ? QpType::kUd : QpType::kRc;
@@ -118,6 +118,9 @@ void create(Host& h, Input& in) {
   const auto qpn = h.device.create_qp(init);
   if (!qpn.has_value()) return;
   h.queues.push_back({*qpn, *h.device.query_qp_init(*qpn)});
+  if (init.type != QpType::kUd) return;
+  const auto ah = h.device.create_ah(h.pds[0], *h.device.open_path({w.other(h).address}));
+  if (ah.has_value()) h.handles.push_back(*ah);
 }
 
 void destroy(Host& h, Input& in) {
@@ -143,28 +146,30 @@ QpAttr attributes(World& w, Host& h, Qpn peer, Input& in) {
   return a;
 }
 
-void to_rts(World& w, Host& h, Qpn q, QpAttr a) {
-  a.state = QpState::kInit;
-  static_cast<void>(h.device.modify_qp(q, a, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, w.now));
-  a.state = QpState::kRtr;
-  static_cast<void>(h.device.modify_qp(
-      q, a,
-      kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
-      w.now));
-  a.state = QpState::kRts;
-  static_cast<void>(h.device.modify_qp(
-      q, a, kAttrState | kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic,
-      w.now));
+void to_rts(World& w, Host& h, const Queue& q, QpAttr a) {
+  const bool rc = q.init.type == QpType::kRc, ud = q.init.type == QpType::kUd;
+  std::uint32_t init = kAttrState | kAttrPkeyIndex | kAttrPort;
+  std::uint32_t rtr = kAttrState;
+  std::uint32_t rts = kAttrState | kAttrSqPsn;
+  init |= ud ? kAttrQkey : kAttrAccess;
+  if (!ud) rtr |= kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn;
+  if (rc) rtr |= kAttrMaxDestRdAtomic | kAttrMinRnrTimer;
+  if (rc) rts |= kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic;
+  for (const auto& [state, mask] :
+       {std::pair{QpState::kInit, init}, {QpState::kRtr, rtr}, {QpState::kRts, rts}}) {
+    a.state = state;
+    static_cast<void>(h.device.modify_qp(q.qpn, a, mask, w.now));
+  }
 }
 
 void connect(World& w, Input& in) {
   const Queue x = any_queue(w.hosts[0], in), y = any_queue(w.hosts[1], in);
   QpAttr a = attributes(w, w.hosts[0], y.qpn, in);
-  to_rts(w, w.hosts[0], x.qpn, a);
+  to_rts(w, w.hosts[0], x, a);
   if (in.below(4) == 0) a = attributes(w, w.hosts[1], x.qpn, in);
   a.dest_qpn = x.qpn;
   a.path = *w.hosts[1].device.open_path({w.hosts[0].address});
-  to_rts(w, w.hosts[1], y.qpn, a);
+  to_rts(w, w.hosts[1], y, a);
 }
 
 void modify(World& w, Host& h, Input& in) {
@@ -189,7 +194,7 @@ void window(Host& h, Input& in) {
 }
 
 void queues(Host& h, Input& in) {
-  switch (in.below(6)) {
+  switch (in.below(7)) {
     case 0:
       if (const auto cq = h.device.create_cq(1U + in.below(64)); cq.has_value()) h.cqs.push_back(*cq);
       break;
@@ -211,6 +216,9 @@ void queues(Host& h, Input& in) {
       if (h.device.destroy_srq(srq).has_value()) std::erase(h.srqs, srq);
       break;
     }
+    case 5:
+      if (!h.handles.empty() && h.device.destroy_ah(h.handles.back()).has_value()) h.handles.pop_back();
+      break;
     default:
       static_cast<void>(h.device.set_srq_limit(any_of(h.srqs, in, kNoSrq), in.below(8)));
   }
@@ -264,6 +272,12 @@ void post_send(World& w, Host& h, Input& in) {
   if (wr.opcode == WrOpcode::kBindWindow) {
     wr.bind = {any_of(h.windows, in, Key{}), any_of(h.mrs, in, MrInfo{}).lkey, Host::kBase + in.u8(),
                in.u16(), static_cast<std::uint8_t>(in.u8() & kAllRights)};
+  }
+  if (q.init.type == QpType::kUd) {
+    if (in.below(8) != 0) wr.opcode = in.flag() ? WrOpcode::kSend : WrOpcode::kSendImm;
+    wr.ah = any_of(h.handles, in, AhId{});
+    wr.remote_qpn = any_queue(peer, in).qpn;
+    wr.remote_qkey = in.below(8) == 0 ? in.u32() : 0;
   }
   static_cast<void>(h.device.post_send(q.qpn, wr, w.now));
 }
@@ -357,7 +371,7 @@ void step(World& w, Input& in) {
   Host& h = w.hosts[what & 1U];
   switch (what / 2) {
     case 0:
-      create(h, in);
+      create(w, h, in);
       break;
     case 1:
       connect(w, in);

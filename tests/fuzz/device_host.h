@@ -117,6 +117,7 @@ struct Host {
     for (const SrqId s : srqs) static_cast<void>(device.destroy_srq(s));
     for (const Key w : windows) static_cast<void>(device.dealloc_window(w));
     for (const MrInfo& mr : mrs) static_cast<void>(device.deregister_mr(mr.lkey));
+    for (const AhId ah : handles) static_cast<void>(device.destroy_ah(ah));
     for (const CqId cq : cqs) static_cast<void>(device.destroy_cq(cq));
     for (const PdId pd : pds) CHECK(device.dealloc_pd(pd).has_value());  // nothing is left in it
     device.check_invariants();
@@ -131,6 +132,7 @@ struct Host {
   std::vector<SrqId> srqs;
   std::vector<MrInfo> mrs;
   std::vector<Key> windows;
+  std::vector<AhId> handles;
   std::vector<Queue> queues;
   std::map<RegionId, Region> regions;
   std::map<std::pair<Qpn, bool>, std::uint64_t> completed;

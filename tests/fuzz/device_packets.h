@@ -1,5 +1,5 @@
-// What an attacker on the wire makes of packets: one field at a time becomes something else, and the result is
-// what a decoder would hand on.
+// What an attacker on the wire makes of packets: one field at a time becomes something else, and the result
+// is what a decoder would hand on.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -15,6 +15,8 @@ namespace weft::fuzz {
 inline std::uint8_t any_opcode(Input& in) {
   const std::uint32_t which = in.below(8);
   if (which == 0) return in.u8();
+  if (which == 2) return static_cast<std::uint8_t>(0x20U + in.below(12));  // UC
+  if (which == 3) return in.flag() ? wire::kUdSendOnly : wire::kUdSendOnlyImm;
   return which == 1 ? std::uint8_t{wire::kCnp} : static_cast<std::uint8_t>(in.below(0x19));
 }
 
