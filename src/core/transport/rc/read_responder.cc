@@ -97,7 +97,7 @@ bool rc_responses_sendable(Engine& e, QueuePair& q) {
 PathNeed rc_responses_need(Engine& e, QueuePair& q) {
   const SendStream& s = q.served;
   if (!q.receives() || !e.rx_selective(q) || s.nxt < s.max || in_doubt(s)) return PathNeed::kNone;
-  if (s.nxt >= e.cold(q).response_next || s.nxt - s.una >= e.config.bdp_cap) return PathNeed::kNone;
+  if (s.nxt >= e.cold(q).response_next || s.nxt - s.una >= window(e, q)) return PathNeed::kNone;
   const ReadServed* r = rc_find_served(e, q, s.nxt);
   CHECK(r != nullptr);
   const std::uint64_t left = r->length - std::min<std::uint64_t>(r->length, (s.nxt - r->first) * q.mtu);
