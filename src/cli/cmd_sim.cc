@@ -12,7 +12,8 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "core/base/parse.h"
+#include "cli/sim_bench.h"
+#include "cli/sim_list.h"
 #include "sim/world/simulation.h"
 
 namespace weft::cli {
@@ -25,6 +26,8 @@ struct Options {
   std::string out;
   std::string trace;
   bool json = false;
+  bool list = false;
+  bool bench = false;
 };
 
 constexpr std::uint64_t kEventsPerTurn = 1U << 16U;
@@ -66,9 +69,9 @@ std::string table(const sim::Scenario& s, const sim::Simulation& run) {
       return sorted.empty() ? std::string("-") : time_text(sorted[(sorted.size() - 1) * percent / 100]);
     };
     const std::string of_line =
-        s.network.rate.bps == 0
+        s.topology.rate.bps == 0
             ? "-"
-            : fmt::format("{:.1f} %", 100 * r.goodput_bps() / static_cast<double>(s.network.rate.bps));
+            : fmt::format("{:.1f} %", 100 * r.goodput_bps() / static_cast<double>(s.topology.rate.bps));
     t += fmt::format("{:>4} {:>9} {:>12} {:>10} {:>8} {:>7.2f} Gb/s {:>10} {:>10} {:>10}\n", i,
                      fmt::format("{} > {}", f.from, f.to), sim::op_name(f.op), r.messages, r.failed,
                      r.goodput_bps() / 1e9, of_line, at(50), at(99));
@@ -88,6 +91,12 @@ std::string table(const sim::Scenario& s, const sim::Simulation& run) {
 }
 
 int simulate(const Options& o) {
+  if (o.list) {
+    std::cout << sim_list_text();
+    return 0;
+  }
+  if (o.bench) return sim_bench(o.json);
+  if (o.file.empty()) return refuse({"sim needs a scenario FILE, --list or --bench; see weft sim --help"});
   std::ifstream file(o.file);
   if (!file) return refuse({"scenario '" + o.file + "' cannot be read"});
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -127,7 +136,7 @@ int simulate(const Options& o) {
 void add_sim(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("sim", "Run a scenario in the simulator");
-  command->add_option("FILE", options->file, "the scenario, a TOML file")->required();
+  command->add_option("FILE", options->file, "the scenario, a TOML file");
   command->add_option("--set", options->changes, "change a setting, such as network.loss=1%; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
@@ -135,6 +144,9 @@ void add_sim(CLI::App& app, int& exit_code) {
   command->add_flag("--json", options->json, "print the run's record instead of a table");
   command->add_option("--out", options->out, "also write the record to this file")->type_name("FILE");
   command->add_option("--trace", options->trace, "write every packet to this pcapng file")->type_name("FILE");
+  command->add_flag("--list", options->list,
+                    "every topology, switch, mode and workload there is, a line each");
+  command->add_flag("--bench", options->bench, "measure the simulator's own speed on this machine");
   command->footer(
       "Examples:\n"
       "  weft sim examples/two-hosts.toml\n"

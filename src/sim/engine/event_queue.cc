@@ -48,7 +48,7 @@ void EventQueue::retune() {
   unsigned shift = shift_;
   if (far_ > kRetuneEvery / 8U) {
     if (shift < kHighestShift) ++shift;
-  } else if (far_ + upper_ < kRetuneEvery / 16U && sorted_ > 3U * opened_) {
+  } else if (far_ + upper_ < kRetuneEvery / 16U && sorted_ > 8U * opened_) {
     if (shift > kLowestShift) --shift;
   }
   far_ = upper_ = opened_ = sorted_ = 0;

@@ -125,6 +125,10 @@ class EventQueue {
     }
   }
 
+  // The event that will probably be popped k after the next one, if that is known already: for prefetching.
+  const Event* ahead(std::size_t k) const {
+    return front_at_ + k < front_.size() ? &front_[front_at_ + k] : nullptr;
+  }
   std::size_t size() const { return front_.size() - front_at_ + in_wheel_ + heap_.size(); }
   bool empty() const { return size() == 0; }
   std::uint64_t pushed() const { return serial_; }

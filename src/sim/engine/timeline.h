@@ -46,6 +46,7 @@ class Timeline {
     DCHECK(e.at_ps >= now_.ps);
     now_ = Time{e.at_ps};
     ++events_;
+    prefetch();
     const Actor& actor = actors_[e.actor()];
     actor.run(actor.self, now_);
     return true;
@@ -66,6 +67,14 @@ class Timeline {
     void* self;
     void (*run)(void*, Time);
   };
+  // Worlds are larger than caches: what the event after the next will touch first is fetched now.
+  void prefetch() const {
+    const Event* e = queue_.ahead(1);
+    if (e == nullptr) return;
+    const char* self = static_cast<const char*>(actors_[e->actor()].self);
+    for (std::size_t line = 0; line < 4; ++line) __builtin_prefetch(self + 64 * line, 1);
+  }
+
   EventQueue queue_;
   Time now_{};
   std::uint64_t events_ = 0;

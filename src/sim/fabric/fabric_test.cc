@@ -16,13 +16,13 @@ namespace {
 // Far end of a link: notes who came when.
 struct Catcher {
   explicit Catcher(Fabric& f) : fabric(f) {}
-  void arrive(PacketRef ref, std::uint32_t port) {
-    const Packet& p = fabric.packets.at(ref);
+  void arrive(const Transit& t, std::uint32_t port) {
+    const Packet& p = fabric.packets.at(t.packet);
     times.push_back(fabric.timeline.now().ps);
     names.push_back(p.flow);
     corrupt += p.corrupt ? 1 : 0;
     last_port = port;
-    fabric.release(ref);
+    fabric.release(t.packet);
   }
   Fabric& fabric;
   std::vector<std::int64_t> times;
@@ -45,13 +45,13 @@ PacketRef make(Fabric& f, std::uint32_t frame, std::uint32_t name = 0, HostId to
 TEST(Port, FramesArriveAfterSerialisationAndPropagation) {
   for (const std::uint64_t bps : {100'000'000'000ULL, 40'000'000'000ULL, 7'000'000'000ULL}) {
     Fabric f;
-    Port port(f, {.rate = {bps}, .delay = microseconds(1), .queue = {}, .impair = {}}, Prng(1));
+    Port port(f, {.rate = {bps}, .delay = microseconds(1), .queue = {}, .impair = {}, .inputs = 1}, Prng(1));
     Catcher c(f);
     port.connect<&Catcher::arrive>(c, 5);
     for (std::uint32_t k = 0; k < 40; ++k) ASSERT_TRUE(port.send(make(f, 1100, k)));
     const Duration one = Rate{bps}.time_for(Bytes{1100});
-    EXPECT_EQ(port.queued().n, 40U * 1100U);
-    EXPECT_EQ(port.free_at().ps, 40 * one.ps);
+    EXPECT_EQ(port.queued().n, 39U * 1100U) << "the first has begun";
+    EXPECT_EQ(port.free_at().ps, one.ps);
     f.timeline.run(kNever, 1000);
     ASSERT_EQ(c.times.size(), 40U);
     for (std::uint32_t k = 0; k < 40; ++k) {
@@ -59,7 +59,8 @@ TEST(Port, FramesArriveAfterSerialisationAndPropagation) {
       EXPECT_EQ(c.names[k], k);
     }
     EXPECT_EQ(c.last_port, 5U);
-    EXPECT_EQ(f.timeline.events(), 40U) << "one event per link-hop";
+    EXPECT_EQ(f.timeline.events(), 40U + 39U)
+        << "an arrival each, and an end of serialisation while others wait";
     EXPECT_EQ(port.counters().packets, 40U);
     EXPECT_EQ(port.counters().bytes, 40U * 1100U);
     EXPECT_EQ(port.queued().n, 0U);
@@ -69,7 +70,7 @@ TEST(Port, FramesArriveAfterSerialisationAndPropagation) {
 
 TEST(Port, AHundredGigabitByteTakesEightyPicoseconds) {
   Fabric f;
-  Port port(f, {.rate = gigabits(100), .delay = {}, .queue = {}, .impair = {}}, Prng(1));
+  Port port(f, {.rate = gigabits(100), .delay = {}, .queue = {}, .impair = {}, .inputs = 1}, Prng(1));
   Catcher c(f);
   port.connect<&Catcher::arrive>(c, 0);
   port.send(make(f, 1));
@@ -77,12 +78,12 @@ TEST(Port, AHundredGigabitByteTakesEightyPicoseconds) {
   EXPECT_EQ(c.times, std::vector<std::int64_t>{80});
 }
 
-// The queue drains while the wire is still full: with a long wire, occupancy is what is not yet
-// serialised, not what has not arrived.
-TEST(Port, TheBoundCountsWhatIsNotYetSerialised) {
+// With a long wire, occupancy is what has not begun to leave, not what has not arrived.
+TEST(Port, TheBoundCountsWhatHasNotBegunToLeave) {
   Fabric f;
-  // 1000 bytes take 80 ns; the wire is 10 us long; three frames fit.
-  Port port(f, {.rate = gigabits(100), .delay = microseconds(10), .queue = {3000}, .impair = {}}, Prng(1));
+  // 1000 bytes take 80 ns; the wire is 10 us long; three frames fit behind the one that is leaving.
+  Port port(f, {.rate = gigabits(100), .delay = microseconds(10), .queue = {3000}, .impair = {}, .inputs = 1},
+            Prng(1));
   Catcher c(f);
   port.connect<&Catcher::arrive>(c, 0);
   struct Feeder {
@@ -92,59 +93,66 @@ TEST(Port, TheBoundCountsWhatIsNotYetSerialised) {
     std::vector<bool> accepted;
   } feeder{f, port, {}};
   const ActorId actor = f.timeline.add<&Feeder::on_wake>(feeder);
-  for (int i = 0; i < 5; ++i) f.timeline.wake(actor, Time{0});
-  f.timeline.wake(actor, Time{79'999});   // still three inside
-  f.timeline.wake(actor, Time{80'000});   // the first has left
-  f.timeline.wake(actor, Time{80'000});   // and was replaced
-  f.timeline.wake(actor, Time{240'000});  // two more have
-  f.timeline.wake(actor, Time{240'000});
-  f.timeline.wake(actor, Time{240'000});
+  for (int i = 0; i < 6; ++i) f.timeline.wake(actor, Time{0});
+  f.timeline.wake(actor, Time{79'999});   // still three waiting
+  f.timeline.wake(actor, Time{80'001});   // the second has begun
+  f.timeline.wake(actor, Time{80'001});   // and was replaced
+  f.timeline.wake(actor, Time{240'001});  // two more have
+  f.timeline.wake(actor, Time{240'001});
+  f.timeline.wake(actor, Time{240'001});
   f.timeline.run(kNever, 1000);
   EXPECT_EQ(feeder.accepted,
-            (std::vector<bool>{true, true, true, false, false, false, true, false, true, true, false}));
+            (std::vector<bool>{true, true, true, true, false, false, false, true, false, true, true, false}));
   EXPECT_EQ(port.counters().dropped_full, 5U);
   EXPECT_EQ(port.counters().longest_queue, 3000U);
-  EXPECT_EQ(c.times.size(), 6U);
+  EXPECT_EQ(c.times.size(), 7U);
   EXPECT_EQ(f.packets.in_use(), 0U);
 }
 
 TEST(Switch, AStarAddsOneSerialisationPerHop) {
   Fabric f;
-  const PortConfig link{.rate = gigabits(100), .delay = microseconds(1), .queue = {}, .impair = {}};
+  const PortConfig link{
+      .rate = gigabits(100), .delay = microseconds(1), .queue = {}, .impair = {}, .inputs = 1};
   Port up(f, link, Prng(1));
   Port down(f, link, Prng(1));
-  Switch s(f);
+  const Attachment where{.switch_of = std::vector<std::uint16_t>(8, 0),
+                         .port_of = std::vector<std::uint16_t>(8, 0)};
+  Switch s(f, {}, Routes(where, 0, Routing::kEcmp, Prng(1)), Prng(1));
   Catcher c(f);
   up.connect<&Switch::arrive>(s, 0);
-  s.route(HostId{7}, s.add_port(down));
+  s.add_port(down);
   down.connect<&Catcher::arrive>(c, 0);
   for (int k = 0; k < 10; ++k) up.send(make(f, 1000, 0, HostId{7}));
   up.send(make(f, 1000, 0, HostId{8}));  // nobody
   f.timeline.run(kNever, 1000);
   ASSERT_EQ(c.times.size(), 10U);
   for (int k = 0; k < 10; ++k) EXPECT_EQ(c.times[static_cast<std::size_t>(k)], (k + 2) * 80'000 + 2'000'000);
-  EXPECT_EQ(s.dropped_no_route(), 1U);
+  EXPECT_EQ(s.counters().dropped_no_route, 1U);
   EXPECT_EQ(f.packets.in_use(), 0U);
 }
 
-// Two inputs at full rate into one output with room for b frames. In every slot two frames come and one
-// leaves, so after n slots the output has sent or holds n + b - 1 of the 2n (the last to leave is still
-// counted when the next two come), and has dropped the rest.
+// Two inputs at full rate into one output with room for b frames behind the one that leaves. In every slot
+// two frames come and one leaves, so after n slots the output has sent or holds n + b of the 2n, and has
+// dropped the rest.
 TEST(Switch, AnOverloadedOutputDropsTheExcessAndNoMore) {
   constexpr int kSlots = 50;
   constexpr int kRoom = 8;
   Fabric f;
-  const PortConfig in{.rate = gigabits(100), .delay = microseconds(1), .queue = {}, .impair = {}};
-  PortConfig out = in;
-  out.queue = Bytes{kRoom * 1000};
+  const PortConfig in{
+      .rate = gigabits(100), .delay = microseconds(1), .queue = {}, .impair = {}, .inputs = 1};
   Port a(f, in, Prng(1));
   Port b(f, in, Prng(1));
-  Port down(f, out, Prng(1));
-  Switch s(f);
+  Port down(f, in, Prng(1));
+  Port back_a(f, in, Prng(1));
+  Port back_b(f, in, Prng(1));
+  const Attachment where{.switch_of = {0}, .port_of = {0}};
+  SwitchConfig config;
+  config.queue = {kRoom * 1000};
+  Switch s(f, config, Routes(where, 0, Routing::kEcmp, Prng(1)), Prng(1));
   Catcher c(f);
-  a.connect<&Switch::arrive>(s, 0);
-  b.connect<&Switch::arrive>(s, 1);
-  s.route(HostId{0}, s.add_port(down));
+  for (Port* p : {&down, &back_a, &back_b}) s.add_port(*p);
+  a.connect<&Switch::arrive>(s, 1);
+  b.connect<&Switch::arrive>(s, 2);
   down.connect<&Catcher::arrive>(c, 0);
   for (std::uint32_t k = 0; k < kSlots; ++k) {
     a.send(make(f, 1000, 1));
@@ -153,7 +161,7 @@ TEST(Switch, AnOverloadedOutputDropsTheExcessAndNoMore) {
   f.timeline.run(kNever, 10'000);
   const std::uint64_t kept = kSlots + kRoom - 1;
   EXPECT_EQ(c.times.size(), kept);
-  EXPECT_EQ(down.counters().dropped_full, 2 * kSlots - kept);
+  EXPECT_EQ(s.counters().dropped_full, 2 * kSlots - kept);
   EXPECT_EQ(down.counters().longest_queue, std::uint64_t{kRoom} * 1000U);
   for (std::size_t k = 1; k < c.times.size(); ++k) EXPECT_EQ(c.times[k] - c.times[k - 1], 80'000);
   EXPECT_EQ(f.packets.in_use(), 0U);
@@ -170,7 +178,8 @@ TEST(Port, AnImpairedLinkConservesPackets) {
   std::vector<std::uint32_t> first;
   for (int round = 0; round < 2; ++round) {
     Fabric f;
-    Port port(f, {.rate = gigabits(100), .delay = microseconds(1), .queue = {}, .impair = bad}, Prng(42));
+    Port port(f, {.rate = gigabits(100), .delay = microseconds(1), .queue = {}, .impair = bad, .inputs = 1},
+              Prng(42));
     Catcher c(f);
     port.connect<&Catcher::arrive>(c, 0);
     for (std::uint32_t k = 0; k < 5000; ++k) {
@@ -179,7 +188,7 @@ TEST(Port, AnImpairedLinkConservesPackets) {
       port.send(ref);
     }
     f.timeline.run(kNever, 100'000);
-    const PortCounters& n = port.counters();
+    const WireCounters& n = port.wire_counters();
     EXPECT_EQ(c.names.size(), 5000U - n.dropped_loss + n.duplicated);
     EXPECT_GT(n.dropped_loss, 400U);
     EXPECT_LT(n.dropped_loss, 600U);

@@ -1,11 +1,9 @@
-// A packet inside the simulated fabric: the decoded header itself plus what switches look at. Nothing
-// is ever serialised; a frame is a number of bytes (frame.h).
+// A packet inside the simulated fabric. Nothing is ever serialised; a frame is a number of bytes (frame.h).
 //
-//   line 0   header                                            the two ends
-//   line 1   source, payload, ToS | frame, destination, ...    every switch on the way
-//
-// Two cache lines, of which a switch touches one. The first 88 bytes are an RxPacket, so that the
-// receiving Device reads the packet where it lies.
+//   Packet    the decoded header and who sent it: two cache lines that only the two ends touch. The first
+//             88 bytes are an RxPacket, so that the receiving Device reads the packet where it lies.
+//   Transit   what links and switches look at: 16 bytes that travel by value from queue to queue, so that
+//             a hop costs no cache miss on the packet itself. Congestion marks ride here until delivery.
 //
 // Packets live in a pool and are named by 32-bit references: half a pointer, and stable when the pool
 // grows. Whoever holds a reference passes it on or releases it; `in_use` at the end of a run is the
@@ -32,12 +30,34 @@ struct alignas(64) Packet {
   std::uint32_t frame = 0;  // bytes this packet occupies a link for
   HostId destination{};
   std::uint32_t flow = 0;  // same for all packets of a queue pair towards one host: entropy for routing
+  std::uint8_t traffic_class = 0;
+  bool ecn_capable = false;
   PayloadRef payload = kNoPayload;  // real bytes, where a run carries them (payload.h)
   bool corrupt = false;             // a bit flipped on the way; the receiver's ICRC will not match
   bool retransmission = false;
 };
 static_assert(sizeof(Packet) <= 128);
-static_assert(offsetof(Packet, frame) >= 64 && offsetof(Packet, rx.source) >= 64);
+
+// Traffic classes: each has a queue of its own at every port, and PFC pauses one class of a link. The
+// higher number goes first.
+inline constexpr std::uint32_t kClasses = 8;
+
+struct Transit {
+  enum : std::uint8_t {
+    kEcnCapable = 0x01,
+    kCongested = 0x02,  // marked by a switch (ECN CE)
+    kPause = 0x04,      // no packet: a PFC frame, X-OFF for the class ...
+    kResume = 0x08,     // ... and X-ON
+  };
+  PacketRef packet{};
+  HostId destination{};
+  std::uint32_t flow = 0;   // hash of the flow's ends: per-flow routing looks at nothing else
+  std::uint16_t bytes = 0;  // on the wire
+  std::uint8_t traffic_class = 0;
+  std::uint8_t marks = 0;
+  bool is_pfc() const { return (marks & (kPause | kResume)) != 0; }
+};
+static_assert(sizeof(Transit) == 16);
 
 class PacketPool {
  public:
@@ -55,6 +75,11 @@ class PacketPool {
   Packet& at(PacketRef ref) { return chunks_[ref.v / kChunk][ref.v % kChunk]; }
   const Packet& at(PacketRef ref) const { return chunks_[ref.v / kChunk][ref.v % kChunk]; }
 
+  void prefetch(PacketRef ref) const {
+    const char* packet = reinterpret_cast<const char*>(&at(ref));
+    __builtin_prefetch(packet, 1);
+    __builtin_prefetch(packet + 64, 1);
+  }
   std::size_t capacity() const { return chunks_.size() * kChunk; }
   std::size_t in_use() const { return capacity() - free_.size(); }
 

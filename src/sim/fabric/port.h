@@ -1,127 +1,152 @@
-// One direction of a link: the egress queue of a node, its serialiser, and the wire to the far end. A
+// One direction of a link: the queues of a node, their serialiser, and the wire to the far end. A
 // full-duplex link is two Ports.
 //
-//   send() -> [ FIFO, bounded in bytes ] -> serialiser (rate) -> wire (delay) -> far end
+//   send(), enqueue() -> [ queues by class and input ] -> serialiser (rate) -> wire (delay) -> far end
 //
-// One event per packet. A FIFO's future is known when a packet enters it: it leaves when everything
-// before it has, so its time of departure is computed on arrival, and only the packet that reaches the
-// far end next has an event pending. Queue and wire are one ring of 16-byte entries; the occupancy that
-// the bound needs is found by walking `retired_` past the entries that have left by now.
+// A packet that finds the link free begins at once: one event, its arrival. Only when others wait does the
+// end of a serialisation cost an event of its own. (The usual model, htsim's queue and pipe, has three
+// events a hop.) Which packet is next is decided when the link is free: the highest class that PFC has not
+// paused, in it the queues' own order (queues.h).
 //
-//   ring:   head_ ............ retired_ ............ tail_
-//           on the wire        in the queue, or being serialised
-//
-// The usual model (htsim's queue and pipe) costs an event at the end of each serialisation as well.
-// Disciplines whose order is not known on arrival (several priorities, input queues) need that event and
-// will be another class; a pause only has to recompute the times of entries not yet begun.
-//
-// Impairments (core/impair) act at the far end of the wire: a lost packet took its time on the link.
-// The bound counts the packet being serialised. Not moved once built: the timeline holds its address.
+// A packet is out of the queue when its serialisation begins. PFC frames go ahead of all data, behind the
+// packet being serialised. Not moved once built: the timeline holds its address.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "core/base/prng.h"
 #include "core/base/units.h"
-#include "core/impair/impair.h"
-#include "sim/engine/timeline.h"
-#include "sim/fabric/packet.h"
-#include "sim/fabric/payload.h"
+#include "sim/fabric/histogram.h"
+#include "sim/fabric/queues.h"
+#include "sim/fabric/wire.h"
 
 namespace weft::sim {
-
-// What every part of one fabric shares.
-struct Fabric {
-  Timeline timeline;
-  PacketPool packets;
-  PayloadStore payloads;
-  void release(PacketRef ref) {
-    Packet& p = packets.at(ref);
-    if (p.payload != kNoPayload) payloads.release(p.payload);
-    packets.release(ref);
-  }
-};
 
 struct PortConfig {
   Rate rate{};       // zero: no serialisation time
   Duration delay{};  // propagation
-  Bytes queue{0};    // bound of the FIFO; zero: none
+  Bytes queue{0};    // bound of send()'s queue; zero: none
   impair::ImpairConfig impair;
+  std::uint32_t inputs = 1;  // virtual output queues per class (queues.h)
 };
 
 struct PortCounters {
-  std::uint64_t packets = 0;  // that reached the far end of the wire, lost ones included: link-hops
+  std::uint64_t packets = 0;  // whose serialisation began: link-hops
   std::uint64_t bytes = 0;    // in them
   std::uint64_t dropped_full = 0;
-  std::uint64_t dropped_loss = 0;
-  std::uint64_t duplicated = 0;
-  std::uint64_t delayed = 0;  // by reordering or jitter
-  std::uint64_t corrupted = 0;
+  std::uint64_t marked = 0;         // ECN
+  std::uint64_t pauses_sent = 0;    // X-OFF frames
   std::uint64_t longest_queue = 0;  // bytes
 };
 
-class Port {
+class alignas(64) Port {
  public:
+  static constexpr std::uint32_t kPfcFrameBytes = 64 + 20;
+
   Port(Fabric& fabric, const PortConfig& config, Prng prng);
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
-  ~Port();
 
-  // Packets arrive by node.Member(packet, number): port.connect<&Switch::arrive>(the_switch, 3).
   template <auto Member, class T>
   void connect(T& node, std::uint32_t number) {
-    far_ = {&node,
-            [](void* self, PacketRef ref, std::uint32_t n) { (static_cast<T*>(self)->*Member)(ref, n); },
-            number};
+    wire_.connect<Member>(node, number);
+  }
+  void leads_to_host() { wire_.leads_to_host(); }
+  // node.Member(transit, ingress) is called whenever a packet leaves the queues.
+  template <auto Member, class T>
+  void on_departure(T& node) {
+    departure_ = {&node, [](void* self, const Transit& t, std::uint16_t ingress) {
+                    (static_cast<T*>(self)->*Member)(t, ingress);
+                  }};
+  }
+  // node.Member(now) is called once the link is idle, after each await_idle().
+  template <auto Member, class T>
+  void on_idle(T& node) {
+    idle_ = {&node, [](void* self, Time now) { (static_cast<T*>(self)->*Member)(now); }};
   }
 
-  // Takes the packet. When the queue is full it is dropped and counted; returns whether it was queued.
+  // A host's packet. When the queue is full it is dropped and counted; returns whether it was taken.
   bool send(PacketRef ref);
 
-  // When everything queued so far has been serialised; in the past when idle.
+  // A packet of this class would begin now.
+  bool free_for(std::uint8_t traffic_class) const {
+    return free_at_ <= fabric_.timeline.now() && !paused(traffic_class) && !queues_.ready(paused_);
+  }
+  // Begins to serialise now; free_for() its class.
+  void begin(const Transit& t) {
+    const Time now = fabric_.timeline.now();
+    free_at_ = now + serialisation(t.bytes);
+    ++counters_.packets;
+    counters_.bytes += t.bytes;
+    wire_.carry(t, free_at_);
+  }
+  void enqueue(const Transit& t, std::uint16_t ingress);
+
+  // What PFC does to this port: its far end wants no more, or again, of a class.
+  void pause(std::uint8_t traffic_class, bool on);
+  bool paused(std::uint8_t traffic_class) const { return (paused_ >> traffic_class & 1U) != 0; }
+  // What this port does to its far end's sending port.
+  void send_pfc(std::uint8_t traffic_class, bool on);
+  void count_mark() { ++counters_.marked; }
+  void count_drop() { ++counters_.dropped_full; }
+
+  // Calls the listener when nothing is being serialised and nothing that may leave waits.
+  void await_idle() {
+    idle_awaited_ = true;
+    ask(std::max(free_at_, fabric_.timeline.now()));
+  }
+
+  // When the packet being serialised has left; in the past when there is none.
   Time free_at() const { return free_at_; }
-  // Bytes queued or being serialised now.
-  Bytes queued() const;
-  const PortConfig& config() const { return config_; }
-  const PortCounters& counters() const { return counters_; }
-
- private:
-  struct Entry {
-    std::int64_t departs_ps = 0;  // end of its serialisation
-    PacketRef packet{};
-    std::uint32_t bytes = 0;
-  };
-  struct FarEnd {
-    void* node = nullptr;
-    void (*arrive)(void*, PacketRef, std::uint32_t) = nullptr;
-    std::uint32_t number = 0;
-  };
-  struct Detour;  // packets that an impairment holds back
-
-  Entry& entry(std::uint32_t i) { return ring_[i & mask_]; }
+  // Bytes waiting, without the packet being serialised.
+  Bytes queued() const { return {queues_.bytes()}; }
+  Bytes queued(std::uint8_t traffic_class) const { return {queues_.bytes(traffic_class)}; }
   Duration serialisation(std::uint32_t bytes) const {
     return ps_per_byte_ != 0 ? Duration{ps_per_byte_ * bytes} : config_.rate.time_for(Bytes{bytes});
   }
-  void on_arrival(Time now);
-  void impaired_arrival(PacketRef ref, Time now);
-  void retire(Time now);
-  void grow();
+  const PortConfig& config() const { return config_; }
+  const PortCounters& counters() const { return counters_; }
+  const WireCounters& wire_counters() const { return wire_.counters(); }
+  Duration paused_for() const;  // in all, any class
+  // What arriving packets found waiting.
+  Histogram found_waiting() const;
 
+ private:
+  struct Departure {
+    void* node = nullptr;
+    void (*left)(void*, const Transit&, std::uint16_t) = nullptr;
+  };
+  struct Idle {
+    void* node = nullptr;
+    void (*idle)(void*, Time) = nullptr;
+  };
+
+  void on_service(Time now);
+  void serve(Time now);
+  void ask(Time at) {
+    if (asked_) return;
+    asked_ = true;
+    fabric_.timeline.wake(actor_, at);
+  }
+
+  // In the order in which a hop touches them: a packet that finds the link free needs two cache lines.
   Fabric& fabric_;
-  ActorId actor_;
-  std::uint32_t head_ = 0;     // free-running indices of the ring
-  std::uint32_t retired_ = 0;  // first entry not known to have left the queue
-  std::uint32_t tail_ = 0;
-  std::uint32_t mask_ = 0;
-  std::vector<Entry> ring_;
   Time free_at_{};
   std::int64_t ps_per_byte_ = 0;  // zero when the rate gives no whole number
-  std::uint64_t queued_ = 0;      // bytes of entries from retired_ on
-  FarEnd far_;
-  PortConfig config_;
+  std::uint32_t paused_ = 0;      // bit k: class k
+  bool asked_ = false;            // on_service is to come
+  bool idle_awaited_ = false;
+  ActorId actor_;
+  Wire wire_;
   PortCounters counters_;
-  std::unique_ptr<Detour> detour_;  // null on a clean link
+  Queues queues_;
+  Departure departure_;
+  Idle idle_;
+  Time paused_since_{};
+  Duration paused_for_{};
+  std::unique_ptr<Histogram> lengths_;  // of queues that were not empty
+  PortConfig config_;
 };
 
 }  // namespace weft::sim

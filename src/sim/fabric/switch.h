@@ -1,54 +1,76 @@
-// An output-queued switch: a packet that arrived goes straight to the queue of the port that leads to its
-// destination, and is dropped there, counted, when that queue is full. The switching itself takes no time
-// (add it to the links' delay if a model needs it).
+// A switch: routes each packet to the port it leaves by, and decides whether there is room for it to wait
+// there, whether to mark it, and whether to stop whoever sent it. Switching itself takes no time.
 //
-// The queues are the switch's egress Ports (port.h), each with its own bound. IRN's simulations use
-// input-queued switches (IRN §4.1); that discipline is another class.
+//   input-queued    each ingress port has a buffer of its own and, for every output, a virtual output queue;
+//                   outputs serve inputs round robin (IRN §4.1; queues.h)
+//   output-queued   one buffer for all; each output queue may hold `alpha` times what is still free of it
+//   (dynamic
+//                   thresholds: Choudhury and Hahne 1998), so that one hot port cannot take everything
+//
+// PFC counts what waits by the port and class it came in by, and sends X-OFF over the limit and X-ON below
+// it (buffer.h has the arithmetic of limits). ECN marks packets by the length of the queue they join.
+//
+// A packet that finds its link free is never counted: it begins to leave in the moment it came.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "sim/fabric/buffer.h"
 #include "sim/fabric/port.h"
+#include "sim/fabric/routing.h"
 
 namespace weft::sim {
 
+struct SwitchCounters {
+  std::uint64_t dropped_no_route = 0;
+  std::uint64_t dropped_full = 0;
+  std::uint64_t fullest = 0;  // bytes buffered: input-queued in one ingress port, output-queued in all
+};
+
 class Switch {
  public:
-  explicit Switch(Fabric& fabric) : fabric_(fabric) {}
+  Switch(Fabric& fabric, const SwitchConfig& config, Routes routes, Prng random)
+      : fabric_(fabric), config_(config), routes_(std::move(routes)), random_(random) {}
   Switch(const Switch&) = delete;
   Switch& operator=(const Switch&) = delete;
 
-  // Number of the new port. The port outlives the switch's last packet.
-  std::uint32_t add_port(Port& egress) {
-    ports_.push_back(&egress);
-    return static_cast<std::uint32_t>(ports_.size() - 1U);
-  }
-  void route(HostId destination, std::uint32_t port) {
-    CHECK_OP(port, <, ports_.size());
-    if (routes_.size() <= destination.v) routes_.resize(destination.v + 1U, kNoRoute);
-    routes_[destination.v] = static_cast<std::uint16_t>(port);
-  }
+  // Number of the new port: `egress` sends, and what arrives over the same link arrives as this number. The
+  // port outlives the switch's last packet.
+  std::uint32_t add_port(Port& egress);
+  Routes& routes() { return routes_; }
+  const Routes& routes() const { return routes_; }
 
-  void arrive(PacketRef ref, std::uint32_t /*ingress*/) {
-    const HostId destination = fabric_.packets.at(ref).destination;
-    const std::uint16_t port = destination.v < routes_.size() ? routes_[destination.v] : kNoRoute;
-    if (port == kNoRoute) {
-      ++dropped_no_route_;
-      fabric_.release(ref);
-      return;
-    }
-    ports_[port]->send(ref);
-  }
+  void arrive(const Transit& t, std::uint32_t ingress);
 
-  std::uint64_t dropped_no_route() const { return dropped_no_route_; }
+  const SwitchCounters& counters() const { return counters_; }
   const std::vector<Port*>& ports() const { return ports_; }
+  std::uint64_t buffered() const { return used_; }
 
  private:
-  static constexpr std::uint16_t kNoRoute = 0xFFFF;
+  struct Ingress {
+    std::uint64_t bytes = 0;
+    std::array<std::uint64_t, kClasses> class_bytes{};
+    std::uint32_t stopped = 0;  // bit k: X-OFF was sent for class k
+    PauseLimits limits;
+  };
+
+  bool admits(const Transit& t, const Ingress& in, const Port& out) const;
+  bool marks(const Port& out, const Transit& t);
+  bool over(const Ingress& in, std::uint8_t k) const {
+    return in.class_bytes[k] > pause_limit(config_, in.limits, reserved_, used_);
+  }
+  void left(const Transit& t, std::uint16_t ingress);
+
   Fabric& fabric_;
+  SwitchConfig config_;
+  Routes routes_;
+  Prng random_;
+  std::uint64_t used_ = 0;
+  std::uint64_t reserved_ = 0;  // headroom of all ports
   std::vector<Port*> ports_;
-  std::vector<std::uint16_t> routes_;  // by destination
-  std::uint64_t dropped_no_route_ = 0;
+  std::vector<Ingress> ingress_;
+  SwitchCounters counters_;
 };
 
 }  // namespace weft::sim

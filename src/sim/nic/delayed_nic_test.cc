@@ -24,8 +24,8 @@ class DelayedNic {
         idle_actor_(fabric.timeline.add<&DelayedNic::on_wake>(*this)) {}
 
   Device& device() { return endpoint_.device; }
-  void arrive(PacketRef ref, std::uint32_t /*link*/) {
-    arrived_.push_back(ref);
+  void arrive(const Transit& t, std::uint32_t /*link*/) {
+    arrived_.push_back(t);
     next();
   }
   void doorbell() { next(); }
@@ -45,7 +45,7 @@ class DelayedNic {
     if (job_ != Job::kNone) return;
     const Time now = endpoint_.now();
     if (!arrived_.empty())
-      return begin(Job::kArrival, endpoint_.fabric().packets.at(arrived_.front()).rx.header.dest_qp);
+      return begin(Job::kArrival, endpoint_.fabric().packets.at(arrived_.front().packet).rx.header.dest_qp);
     if (const Qpn q = device().peek_timer(now); q != kNoQpn) return begin(Job::kTimer, q);
     if (const Qpn q = device().peek_control(); q != kNoQpn) return begin(Job::kControl, q);
     if (const Qpn q = device().pick(now); q != kNoQpn) return begin(Job::kTransmit, q);
@@ -58,9 +58,9 @@ class DelayedNic {
     job_ = Job::kNone;
     switch (job) {
       case Job::kArrival: {
-        const PacketRef ref = arrived_.front();
+        const Transit t = arrived_.front();
         arrived_.pop_front();
-        endpoint_.deliver(ref);
+        endpoint_.deliver(t);
         break;
       }
       case Job::kTimer:
@@ -88,7 +88,7 @@ class DelayedNic {
   Endpoint endpoint_;
   ActorId access_actor_;
   ActorId idle_actor_;
-  std::deque<PacketRef> arrived_;
+  std::deque<Transit> arrived_;
   Job job_ = Job::kNone;
   Qpn qpn_ = kNoQpn;
   std::map<std::uint32_t, int> accesses_;
@@ -177,7 +177,7 @@ template <class Nic, class... More>
 Writer run(wire::Mode mode, std::uint32_t loss, std::map<std::uint32_t, int>* accesses, More... more) {
   Fabric fabric;
   Writer writer;
-  PortConfig link{gigabits(100), microseconds(1), {}, {}};
+  PortConfig link{gigabits(100), microseconds(1), {}, {}, 1};
   link.impair.loss = loss;
   Port out0(fabric, link, Prng(1));
   Port out1(fabric, link, Prng(2));

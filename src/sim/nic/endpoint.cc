@@ -1,6 +1,21 @@
 #include "sim/nic/endpoint.h"
 
 namespace weft::sim {
+namespace {
+
+bool is_control(std::uint8_t opcode) {
+  return opcode == wire::kAcknowledge || opcode == wire::kReadAcknowledge || opcode == wire::kCnp;
+}
+
+// Spreads the ends of a flow over 32 bits, so that switches need to mix in no more than a salt.
+std::uint32_t flow_hash(std::uint32_t from, std::uint32_t to, std::uint32_t qpn) {
+  std::uint64_t z = (std::uint64_t{from} << 40U) ^ (std::uint64_t{to} << 20U) ^ qpn;
+  z = (z ^ (z >> 30U)) * 0xBF58'476D'1CE4'E5B9ULL;
+  z = (z ^ (z >> 27U)) * 0x94D0'49BB'1331'11EBULL;
+  return static_cast<std::uint32_t>(z >> 32U);
+}
+
+}  // namespace
 
 struct Endpoint::Counter {
   Endpoint& endpoint;
@@ -23,6 +38,7 @@ struct Endpoint::Counter {
 
 void Endpoint::emit(const wire::Burst& burst) {
   const HostId to = host_at(device.path(burst.path).peer);
+  const std::uint32_t flow = flow_hash(host_.v, to.v, burst.qpn.v);
   for (const wire::TxPacket& t : burst.packets) {
     const PacketRef ref = fabric_.packets.acquire();
     Packet& p = fabric_.packets.at(ref);
@@ -30,10 +46,15 @@ void Endpoint::emit(const wire::Burst& burst) {
     p.rx.header = t.header;
     p.rx.source = address_of(host_);
     p.rx.payload = t.payload;
-    p.rx.tos = burst.ecn_capable ? wire::kEct0 : std::uint8_t{0};
-    p.frame = frame_bytes(t.header, t.payload, framing_);
+    p.frame = frame_bytes(t.header, t.payload, marking_.framing);
     p.destination = to;
-    p.flow = burst.qpn.v;
+    p.flow = flow;
+    const bool control = is_control(t.header.opcode);
+    p.traffic_class = control ? marking_.control_class : marking_.data_class;
+    if (burst.ecn_capable || (marking_.ecn && !control)) {
+      p.ecn_capable = true;
+      p.rx.tos = wire::kEct0;
+    }
     p.retransmission = t.retransmission;
     ++counters_.packets_sent;
     if (observer_ != nullptr) observer_->sent(host_, to, t, now());
@@ -41,8 +62,9 @@ void Endpoint::emit(const wire::Burst& burst) {
   }
 }
 
-void Endpoint::deliver(PacketRef ref) {
-  const Packet& p = fabric_.packets.at(ref);
+void Endpoint::deliver(const Transit& t) {
+  Packet& p = fabric_.packets.at(t.packet);
+  if ((t.marks & Transit::kCongested) != 0) p.rx.tos |= wire::kEcnCe;
   if (p.corrupt) {
     ++counters_.corrupt_dropped;
   } else {
@@ -51,7 +73,7 @@ void Endpoint::deliver(PacketRef ref) {
     Counter sink{*this, p.rx.header};
     device.on_packets(now(), {&p.rx, 1}, sink);
   }
-  fabric_.release(ref);
+  fabric_.release(t.packet);
 }
 
 }  // namespace weft::sim

@@ -25,29 +25,41 @@ struct EndpointCounters {
   std::uint64_t bytes_placed = 0;
 };
 
+// How packets look to the network.
+struct PacketMarking {
+  Framing framing = Framing::kWire;
+  std::uint8_t data_class = 0;
+  std::uint8_t control_class = 0;  // of ACKs, NAKs and CNPs
+  bool ecn = false;                // data may be marked by switches
+  // A framing alone is a marking with everything else as it is here.
+  PacketMarking(Framing f = Framing::kWire) : framing(f) {}
+};
+
 class Endpoint {
  public:
-  Endpoint(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress, Framing framing,
+  Endpoint(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress, PacketMarking marking,
            NicObserver* observer)
       : device(config),
         fabric_(fabric),
         host_(host),
         egress_(egress),
-        framing_(framing),
+        marking_(marking),
         observer_(observer) {}
 
   // Sends every packet of a burst of this Device.
   void emit(const wire::Burst& burst);
   // Gives a packet that arrived to the Device, and the packet's place back to the fabric.
-  void deliver(PacketRef ref);
+  void deliver(const Transit& t);
   void progressed() {
     if (observer_ != nullptr) observer_->progressed(host_, fabric_.timeline.now());
   }
 
   HostId host() const { return host_; }
   Time now() const { return fabric_.timeline.now(); }
-  Time line_free_at() const { return egress_.free_at(); }
-  bool paced() const { return egress_.config().rate.bps != 0; }
+  Port& egress() { return egress_; }
+  // Data may begin: the link is free, and nobody has stopped it.
+  bool line_free() const { return egress_.free_for(marking_.data_class); }
+  bool stopped() const { return egress_.paused(marking_.data_class); }
   Fabric& fabric() { return fabric_; }
   const EndpointCounters& counters() const { return counters_; }
 
@@ -59,7 +71,7 @@ class Endpoint {
   Fabric& fabric_;
   HostId host_;
   Port& egress_;
-  Framing framing_;
+  PacketMarking marking_;
   NicObserver* observer_;
   EndpointCounters counters_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> words_;  // (region, offset)

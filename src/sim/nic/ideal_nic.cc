@@ -4,23 +4,25 @@
 
 namespace weft::sim {
 
-IdealNic::IdealNic(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress, Framing framing,
-                   NicObserver* observer, SendOrder order)
-    : endpoint_(fabric, host, config, egress, framing, observer),
+IdealNic::IdealNic(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress,
+                   PacketMarking marking, NicObserver* observer, SendOrder order)
+    : endpoint_(fabric, host, config, egress, marking, observer),
       order_(order),
-      line_actor_(fabric.timeline.add<&IdealNic::on_line_free>(*this)),
-      deadline_actor_(fabric.timeline.add<&IdealNic::on_deadline>(*this)) {}
+      deadline_actor_(fabric.timeline.add<&IdealNic::on_deadline>(*this)) {
+  egress.on_idle<&IdealNic::on_line_free>(*this);
+}
 
-void IdealNic::arrive(PacketRef ref, std::uint32_t /*link*/) {
-  endpoint_.deliver(ref);
+void IdealNic::arrive(const Transit& t, std::uint32_t /*link*/) {
+  if (t.is_pfc()) [[unlikely]] {
+    endpoint_.egress().pause(t.traffic_class, (t.marks & Transit::kPause) != 0);
+    return pump();
+  }
+  endpoint_.deliver(t);
   pump();
   endpoint_.progressed();
 }
 
-void IdealNic::on_line_free(Time) {
-  line_awaited_ = false;
-  pump();
-}
+void IdealNic::on_line_free(Time) { pump(); }
 
 void IdealNic::on_deadline(Time now) {
   if (now < deadline_asked_) return;  // an earlier wish has replaced this one
@@ -41,7 +43,7 @@ void IdealNic::send_control() {
 
 bool IdealNic::send_data() {
   const Time now = endpoint_.now();
-  if (endpoint_.paced() && endpoint_.line_free_at() > now) return false;
+  if (!endpoint_.line_free()) return false;
   const wire::Burst data = device().poll_transmit(now, {1, device().config().burst_bytes});
   if (data.empty()) return false;
   endpoint_.emit(data);
@@ -53,10 +55,9 @@ void IdealNic::pump() {
   send_control();
   // The last READ response may let an ACK go.
   while (send_data()) send_control();
-  if (endpoint_.paced() && endpoint_.line_free_at() > endpoint_.now() && !line_awaited_) {
-    line_awaited_ = true;
-    endpoint_.fabric().timeline.wake(line_actor_, endpoint_.line_free_at());
-  }
+  // A link that was stopped comes back with an arrival, which pumps.
+  if (!endpoint_.line_free() && !endpoint_.stopped() && !device().engine().ready_queue.empty())
+    endpoint_.egress().await_idle();
   watch_deadline();
 }
 

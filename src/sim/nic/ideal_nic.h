@@ -5,6 +5,7 @@
 //   data     one packet at a time, and only when the link is idle: what the scheduler picks is then the
 //            newest truth, as in hardware that reads WQEs late
 //   ACKs     at once, into the link's queue: they are small and nothing paces them
+//   pause    a link that PFC has stopped is a link that is not idle
 //   timer    one wake-up at the Device's next deadline
 //
 // The soft NIC lets one burst of data go ahead of the ACKs, because an ACK then rides in its train; with
@@ -18,7 +19,7 @@ enum class SendOrder : std::uint8_t { kControlFirst, kDataFirst };
 
 class IdealNic {
  public:
-  IdealNic(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress, Framing framing,
+  IdealNic(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress, PacketMarking marking,
            NicObserver* observer, SendOrder order = SendOrder::kControlFirst);
   IdealNic(const IdealNic&) = delete;
   IdealNic& operator=(const IdealNic&) = delete;
@@ -26,7 +27,7 @@ class IdealNic {
   Device& device() { return endpoint_.device; }
   const Endpoint& endpoint() const { return endpoint_; }
 
-  void arrive(PacketRef ref, std::uint32_t /*link*/);
+  void arrive(const Transit& t, std::uint32_t /*link*/);
   void doorbell() { pump(); }  // work was posted
 
  private:
@@ -39,9 +40,7 @@ class IdealNic {
 
   Endpoint endpoint_;
   SendOrder order_;
-  ActorId line_actor_;
   ActorId deadline_actor_;
-  bool line_awaited_ = false;
   Time deadline_asked_ = kNever;  // the earliest pending wake-up for a deadline
 };
 

@@ -1,21 +1,35 @@
 // A scenario: what is simulated, as people write it (TOML) and as the simulator needs it.
 //
 //   seed = 1              # of losses and random numbers
-//   hosts = 2             # around one output-queued switch
+//   hosts = 2
 //   limit = "10s"         # of virtual time; the run ends earlier when every flow is done
 //   check = true          # independent observers watch every packet and completion
 //
-//   [network]             # each host has one full-duplex link to the switch
+//   [topology]
+//   kind = "single"       # or dumbbell, fat-tree, srnic, file: `weft sim --list`
+//   k = 6                 # fat-tree: ports of a switch, or let `hosts` decide
+//   core_rate = "400Gbps" # links between switches, where they differ
+//   file = "net.txt"
+//   routing = "ecmp"      # or spray, fixed
+//   [network]             # links
 //   rate = "100Gbps"      # 0: no serialisation time
 //   delay = "1us"         # propagation, per link
-//   queue = "0"           # bound of each queue; 0: none
-//   loss = "1%"           # of the packets that leave the switch, so once per way; also
+//   loss = "1%"           # of the packets on their way into a host, so once per way; also
 //                         # duplicate, corrupt, mark (for congestion), reorder, reorder_by, jitter
+//   data_class = 0        # traffic classes, the higher goes first; PFC stops one class
+//   control_class = 0     # of ACKs, NAKs, CNPs
+//   [switch]
+//   kind = "output-queued"  # or input-queued
+//   buffer = "0"          # input-queued: of each port; output-queued: of the switch; 0: none, or what PFC
+//   needs queue = "0"           # bound of each output's queue; 0: none alpha = "1"           #
+//   output-queued: dynamic threshold pfc = false           # xoff, xon: fixed limits instead of computed ones
+//   ecn = "none"          # or step (ecn_low), red (ecn_low, ecn_high, ecn_probability)
 //   [transport]
 //   mode = "irn"          # or "roce"
 //   controller = "dcqcn"  # congestion control: a row of the table in core/transport/cc; "none"
 //   mtu = 4096            # … bdp_cap, rto_low, rto_high, rto_low_packets, roce_window, loss_blocks,
-//                         # timeout (verbs code), retry_count, rnr_retry
+//                         # timeout (verbs code), retry_count, rnr_retry; bdp_cap and rto_high: 0 computes
+//                         them
 //   [[flow]]              # one table each
 //   from = 0
 //   to = 1
@@ -39,13 +53,15 @@
 #include "core/impair/impair.h"
 #include "core/verbs/types.h"
 #include "record/record.h"
+#include "sim/fabric/network.h"
 
 namespace weft::sim {
 
 struct NetworkSpec {
-  Rate rate = gigabits(100);
-  Duration delay = microseconds(1);
-  Bytes queue{0};
+  SwitchConfig switches;
+  Routing routing = Routing::kEcmp;
+  std::uint8_t data_class = 0;
+  std::uint8_t control_class = 0;
   impair::ImpairConfig impair{.reorder_by = microseconds(10)};
 };
 
@@ -53,10 +69,10 @@ struct TransportSpec {
   wire::Mode mode = wire::Mode::kRoce;
   std::uint8_t controller = 0;  // row of controllers()
   std::uint32_t mtu = 1024;
-  std::uint32_t bdp_cap = 110;
+  std::uint32_t bdp_cap = 0;  // 0: what the longest way holds
   std::uint32_t roce_window = 0;
   Duration rto_low = microseconds(100);
-  Duration rto_high = microseconds(320);
+  Duration rto_high{};  // 0: base round trip and the fullest switch
   std::uint32_t rto_low_packets = 3;
   std::uint32_t loss_blocks = 64;
   std::uint8_t timeout = 8;
@@ -75,20 +91,44 @@ struct FlowSpec {
   Duration start{};
 };
 
+// What follows from the rest (resolve).
+struct Derived {
+  Reach reach;
+  Duration base_rtt{};  // a full packet and its ACK along the longest way, nobody else about
+};
+
 struct Scenario {
   std::uint64_t seed = 1;
-  std::uint32_t hosts = 2;
   Duration limit = seconds(10);
   bool check = false;
+  TopologySpec topology;
   NetworkSpec network;
   TransportSpec transport;
   std::vector<FlowSpec> flows;
+
+  Topology graph;
+  Derived derived;
 };
+
+// Builds the graph, computes what was left open (bdp_cap, rto_high, buffers that PFC needs), and finds what
+// contradicts what. parse_scenario() ends with it; who writes a Scenario by hand calls it.
+Result<void> resolve(Scenario& scenario);
 
 // `text` is the file's content, `name` what errors call it. `changes` are "network.loss=1%", applied on
 // top; "flow.size=1MiB" changes every flow.
 Result<Scenario> parse_scenario(const std::string& text, const std::string& name,
                                 std::span<const std::string> changes);
+
+// A setting that takes one of several words, for `weft sim --list`.
+struct Choice {
+  struct Word {
+    const char* name;
+    const char* text;
+  };
+  const char* setting;
+  std::vector<Word> words;
+};
+std::vector<Choice> choices();
 
 // Everything that was decided, defaults included.
 record::Record to_record(const Scenario& scenario);

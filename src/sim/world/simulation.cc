@@ -16,11 +16,13 @@ DeviceConfig device_config(const Scenario& s, std::uint32_t host) {
     deepest = std::max(deepest, f.depth);
   }
   DeviceConfig c;
+  c.control_ring = 64;                       // drained after every packet
+  c.burst_packets = 4;                       // one is sent at a time
   c.max_qp = std::max(queue_pairs + 2, 4U);  // numbers 0 and 1 are never given
   c.qpn_bits = static_cast<std::uint32_t>(std::bit_width(c.max_qp));
   c.max_cq = c.max_pd = c.max_srq = 4;
   c.max_mr = 16;
-  c.max_path = s.hosts;
+  c.max_path = s.graph.hosts;
   c.max_ring = std::min(2 * std::bit_ceil(deepest), 32768U);
   c.seed = s.seed * 0x9E3779B97F4A7C15ULL + host;
   c.loss_blocks = t.loss_blocks;
@@ -31,16 +33,16 @@ DeviceConfig device_config(const Scenario& s, std::uint32_t host) {
   c.rto_low_packets = t.rto_low_packets;
   c.roce_window = t.roce_window;
   c.controller = t.controller;
-  if (s.network.rate.bps != 0) c.line_rate = s.network.rate;
+  if (s.derived.reach.rate.bps != 0) c.line_rate = s.derived.reach.rate;
   return c;
 }
 
 // How long anything may be under way: for the bound after which waiting means that no progress is made.
 Duration transit(const Scenario& s) {
-  const NetworkSpec& n = s.network;
+  const impair::ImpairConfig& n = s.network.impair;
   std::uint64_t bytes = 0;
   for (const FlowSpec& f : s.flows) bytes += (f.size.n + 4096) * f.depth * f.qps * 2U;
-  return (n.delay * 2 + n.impair.jitter + n.impair.reorder_by + n.rate.time_for({bytes})) * 2;
+  return (s.derived.base_rtt + n.jitter + n.reorder_by + s.derived.reach.rate.time_for({bytes})) * 2;
 }
 
 double quantile_us(const std::vector<Duration>& sorted, double q) {
@@ -56,16 +58,17 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace)
   if (scenario.check) referee_ = std::make_unique<check::Referee>(transit(scenario));
   Prng random(scenario.seed);
   const NetworkSpec& n = scenario.network;
-  for (std::uint32_t h = 0; h < scenario.hosts; ++h) {
-    up_.push_back(
-        std::make_unique<Port>(fabric_, PortConfig{n.rate, n.delay, n.queue, {}}, random.fork(2 * h)));
-    down_.push_back(std::make_unique<Port>(fabric_, PortConfig{n.rate, n.delay, n.queue, n.impair},
-                                           random.fork(2 * h + 1)));
-    nics_.push_back(std::make_unique<IdealNic>(fabric_, HostId{h}, device_config(scenario, h), *up_[h],
-                                               Framing::kWire, this));
-    up_[h]->connect<&Switch::arrive>(switch_, h);
-    down_[h]->connect<&IdealNic::arrive>(*nics_[h], 0);
-    switch_.route({h}, switch_.add_port(*down_[h]));
+  CHECK_OP(scenario.graph.hosts, !=, 0U);  // resolve() was called
+  network_ = std::make_unique<Network>(fabric_, scenario.graph,
+                                       NetworkConfig{n.switches, n.routing, n.impair}, random.fork(0));
+  PacketMarking marking;
+  marking.data_class = n.data_class;
+  marking.control_class = n.control_class;
+  marking.ecn = n.switches.ecn.kind != EcnConfig::Kind::kNone;
+  for (std::uint32_t h = 0; h < scenario.graph.hosts; ++h) {
+    nics_.push_back(std::make_unique<IdealNic>(fabric_, HostId{h}, device_config(scenario, h),
+                                               network_->uplink(h), marking, this));
+    network_->attach<&IdealNic::arrive>(h, *nics_[h]);
   }
   workload_ = std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, referee_.get());
 }
@@ -130,13 +133,15 @@ Totals Simulation::totals() const {
     t.timeouts += c.get(Counter::timeout_low) + c.get(Counter::timeout_high) + c.get(Counter::timeout_read);
     t.recoveries += c.get(Counter::recoveries);
   }
-  for (const auto* ports : {&up_, &down_}) {
-    for (const auto& p : *ports) {
-      t.lost += p->counters().dropped_loss;
-      t.queue_drops += p->counters().dropped_full;
-      t.corrupted += p->counters().corrupted;
-      t.longest_queue = std::max(t.longest_queue, p->counters().longest_queue);
-    }
+  for (const Port& p : network_->ports()) {
+    t.lost += p.wire_counters().dropped_loss;
+    t.corrupted += p.wire_counters().corrupted;
+    t.queue_drops += p.counters().dropped_full;
+    t.longest_queue = std::max(t.longest_queue, p.counters().longest_queue);
+    t.link_hops += p.counters().packets;
+    t.pauses += p.counters().pauses_sent;
+    t.marked += p.counters().marked;
+    t.paused += p.paused_for();
   }
   return t;
 }

@@ -13,7 +13,7 @@
 
 #include "check/referee.h"
 #include "record/record.h"
-#include "sim/fabric/switch.h"
+#include "sim/fabric/network.h"
 #include "sim/nic/ideal_nic.h"
 #include "sim/world/scenario.h"
 #include "sim/world/workload.h"
@@ -32,6 +32,10 @@ struct Totals {  // over all hosts and links
   std::uint64_t queue_drops = 0;
   std::uint64_t corrupted = 0;
   std::uint64_t longest_queue = 0;
+  std::uint64_t link_hops = 0;  // packets that crossed a link
+  std::uint64_t pauses = 0;     // X-OFF frames
+  std::uint64_t marked = 0;     // ECN
+  Duration paused{};            // over all ports
 };
 
 class Simulation final : public NicObserver {
@@ -53,6 +57,7 @@ class Simulation final : public NicObserver {
   record::Record to_record() const;
   // Packets that nobody released: zero at the end of a run that was not cut off.
   std::size_t packets_in_use() const { return fabric_.packets.in_use(); }
+  const Network& network() const { return *network_; }
   IdealNic& nic(std::uint32_t host) { return *nics_[host]; }
 
  private:
@@ -65,9 +70,7 @@ class Simulation final : public NicObserver {
   trace::PcapngWriter* trace_;
   std::unique_ptr<check::Referee> referee_;
   Fabric fabric_;
-  Switch switch_{fabric_};
-  std::vector<std::unique_ptr<Port>> up_;    // host to switch
-  std::vector<std::unique_ptr<Port>> down_;  // switch to host
+  std::unique_ptr<Network> network_;
   std::vector<std::unique_ptr<IdealNic>> nics_;
   std::unique_ptr<Workload> workload_;
   bool over_ = false;

@@ -136,7 +136,8 @@ void Workload::connect(const FlowSpec& f, std::uint32_t flow) {
     q.selective_rto = t.rto_low;
     q.reads_kept = std::bit_ceil(std::min(f.depth, 128U));
     const impair::ImpairConfig& n = scenario_.network.impair;
-    q.network_loses = n.loss != 0 || n.corrupt != 0 || scenario_.network.queue.n != 0;
+    q.network_loses = n.loss != 0 || n.corrupt != 0 || scenario_.network.switches.queue.n != 0 ||
+                      (scenario_.network.switches.buffer.n != 0 && !scenario_.network.switches.pfc);
   }
   if (referee_ != nullptr) referee_->connected(facts[0], facts[1]);
   Host& from = hosts_[f.from];

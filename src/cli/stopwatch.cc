@@ -1,0 +1,37 @@
+#include "cli/stopwatch.h"
+
+#include <sys/resource.h>
+
+#include <chrono>
+
+namespace weft::cli {
+namespace {
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Stopwatch::Stopwatch() : start_ns_(now_ns()) {}
+
+double Stopwatch::seconds() const { return static_cast<double>(now_ns() - start_ns_) / 1e9; }
+
+double processor_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto s = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
+  return s(usage.ru_utime) + s(usage.ru_stime);
+}
+
+std::uint64_t peak_memory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024U;
+}
+
+}  // namespace weft::cli

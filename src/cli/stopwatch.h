@@ -1,0 +1,23 @@
+// Wall time and memory of this process, for benchmarks and progress bars. Nothing that a run computes may
+// depend on either.
+#pragma once
+#include <cstdint>
+
+namespace weft::cli {
+
+class Stopwatch {
+ public:
+  Stopwatch();
+  double seconds() const;  // since it was made
+
+ private:
+  std::int64_t start_ns_;
+};
+
+// Processor time this process has used: what wall time would be on a machine of one's own.
+double processor_seconds();
+
+// The most memory this process ever had resident, in bytes.
+std::uint64_t peak_memory();
+
+}  // namespace weft::cli

@@ -1,0 +1,178 @@
+#include "sim/fabric/network.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace weft::sim {
+namespace {
+
+// Switches as a graph of their own, with the hosts that hang off each.
+struct Graph {
+  struct Edge {
+    std::uint32_t to;
+    Duration delay;
+  };
+  explicit Graph(const Topology& t) : edges(t.switches()), host_delay(t.switches(), Duration{-1}) {
+    for (const Link& l : t.links) {
+      for (const auto& [from, to] : {std::pair{l.a, l.b}, std::pair{l.b, l.a}}) {
+        if (from < t.hosts) continue;
+        const std::uint32_t s = from - t.hosts;
+        if (to < t.hosts) {
+          host_delay[s] = std::max(host_delay[s], l.delay);
+        } else {
+          edges[s].push_back({to - t.hosts, l.delay});
+        }
+      }
+    }
+  }
+  std::vector<std::vector<Edge>> edges;
+  std::vector<Duration> host_delay;  // longest; negative where there is no host
+
+  struct Distance {
+    std::uint32_t hops = UINT32_MAX;
+    Duration delay{};
+  };
+  // From every switch to `to`, along ways of fewest hops; the slowest of those.
+  std::vector<Distance> distances(std::uint32_t to) const {
+    std::vector<Distance> d(edges.size());
+    std::vector<std::uint32_t> order{to};
+    d[to].hops = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const std::uint32_t at = order[i];
+      for (const Edge& e : edges[at]) {
+        if (d[e.to].hops == UINT32_MAX) {
+          d[e.to].hops = d[at].hops + 1U;
+          order.push_back(e.to);
+        }
+        if (d[e.to].hops == d[at].hops + 1U) d[e.to].delay = std::max(d[e.to].delay, d[at].delay + e.delay);
+      }
+    }
+    return d;
+  }
+};
+
+}  // namespace
+
+Reach reach_of(const Topology& t, const SwitchConfig& c) {
+  const Graph g(t);
+  Reach r;
+  for (std::uint32_t to = 0; to < t.switches(); ++to) {
+    if (g.host_delay[to].ps < 0) continue;
+    const auto d = g.distances(to);
+    for (std::uint32_t from = 0; from < t.switches(); ++from) {
+      if (g.host_delay[from].ps < 0 || d[from].hops == UINT32_MAX) continue;
+      r.hops = std::max(r.hops, d[from].hops + 2U);
+      r.one_way = std::max(r.one_way, d[from].delay + g.host_delay[from] + g.host_delay[to]);
+    }
+  }
+  std::vector<std::uint64_t> ports(t.nodes(), 0);
+  for (const Link& l : t.links) {
+    ++ports[l.a];
+    ++ports[l.b];
+    if ((l.a < t.hosts || l.b < t.hosts) && (r.rate.bps == 0 || l.rate < r.rate)) r.rate = l.rate;
+    r.headroom = std::max(r.headroom, pfc_headroom(l.rate, l.delay, c.largest_frame, Port::kPfcFrameBytes));
+  }
+  __extension__ using Wide = unsigned __int128;
+  r.bdp = {static_cast<std::uint64_t>(Wide{r.rate.bps} * static_cast<std::uint64_t>(2 * r.one_way.ps) /
+                                      8'000'000'000'000ULL)};
+  const std::uint64_t most = *std::max_element(ports.begin() + t.hosts, ports.end());
+  r.most_ports = static_cast<std::uint32_t>(most);
+  r.fullest_switch = {c.kind == SwitchKind::kInputQueued ? c.buffer.n * most : c.buffer.n};
+  return r;
+}
+
+Network::Network(Fabric& fabric, const Topology& topology, const NetworkConfig& config, Prng random)
+    : topology_(topology), config_(config), near_(topology.switches()) {
+  attachment_.switch_of.resize(topology.hosts);
+  attachment_.port_of.resize(topology.hosts);
+  uplinks_.resize(topology.hosts);
+  downlinks_.resize(topology.hosts);
+  std::vector<std::uint32_t> degree(topology.nodes(), 0);
+  for (const Link& l : topology.links) {
+    ++degree[l.a];
+    ++degree[l.b];
+  }
+  const bool voq = config.switches.kind == SwitchKind::kInputQueued;
+  std::uint64_t label = 0;
+  for (const Link& l : topology.links) {
+    for (const auto& [from, to] : {std::pair{l.a, l.b}, std::pair{l.b, l.a}}) {
+      PortConfig c{l.rate, l.delay, {}, {}, 1};
+      if (to < topology.hosts) c.impair = config.impair;
+      if (from < topology.hosts) {
+        c.queue = config.switches.queue;
+      } else if (voq) {
+        c.inputs = degree[from];
+      }
+      ports_.emplace_back(fabric, c, random.fork(label++));
+    }
+  }
+  for (std::uint32_t s = 0; s < topology.switches(); ++s) {
+    switches_.emplace_back(fabric, config.switches,
+                           Routes(attachment_, s, config.routing, random.fork(label + 2U * s)),
+                           random.fork(label + 2U * s + 1U));
+  }
+  for (std::size_t i = 0; i < topology.links.size(); ++i) {
+    const Link& l = topology.links[i];
+    for (const auto& [from, to, egress, ingress] :
+         {std::tuple{l.a, l.b, 2 * i, 2 * i + 1}, std::tuple{l.b, l.a, 2 * i + 1, 2 * i}}) {
+      if (from < topology.hosts) {
+        uplinks_[from] = &ports_[egress];
+        downlinks_[from] = &ports_[ingress];
+        continue;
+      }
+      const std::uint32_t s = from - topology.hosts;
+      const std::uint32_t number = switches_[s].add_port(ports_[egress]);
+      ports_[ingress].connect<&Switch::arrive>(switches_[s], number);
+      near_[s].push_back({to, static_cast<std::uint16_t>(number), &ports_[egress]});
+      if (to >= topology.hosts) continue;
+      attachment_.switch_of[to] = static_cast<std::uint16_t>(s);
+      attachment_.port_of[to] = static_cast<std::uint16_t>(number);
+    }
+  }
+  route();
+}
+
+void Network::route() {
+  const Graph g(topology_);
+  std::vector<std::uint16_t> ports;
+  for (std::uint32_t to = 0; to < topology_.switches(); ++to) {
+    if (g.host_delay[to].ps < 0) continue;
+    const auto d = g.distances(to);
+    for (std::uint32_t s = 0; s < topology_.switches(); ++s) {
+      if (s == to || d[s].hops == UINT32_MAX) continue;
+      ports.clear();
+      for (const Neighbour& n : near_[s]) {
+        if (n.node >= topology_.hosts && d[n.node - topology_.hosts].hops + 1U == d[s].hops)
+          ports.push_back(n.port);
+      }
+      switches_[s].routes().add(to, ports);
+    }
+  }
+}
+
+std::string Network::port_name(std::size_t port) const {
+  const Link& l = topology_.links[port / 2];
+  const std::string a = topology_.name(l.a);
+  const std::string b = topology_.name(l.b);
+  return port % 2 == 0 ? a + ">" + b : b + ">" + a;
+}
+
+Reach Network::reach() const { return reach_of(topology_, config_.switches); }
+
+std::vector<const Port*> Network::way(std::uint32_t from, std::uint32_t to) const {
+  std::vector<const Port*> ports{uplinks_[from]};
+  std::uint32_t at = attachment_.switch_of[from];
+  Transit probe;
+  probe.destination = {to};
+  while (at != attachment_.switch_of[to]) {
+    const std::uint32_t out = switches_[at].routes().any_port(probe);
+    const Neighbour& n = near_[at][out];
+    ports.push_back(n.egress);
+    at = n.node - topology_.hosts;
+  }
+  ports.push_back(downlinks_[to]);
+  return ports;
+}
+
+}  // namespace weft::sim

@@ -1,0 +1,77 @@
+// A topology come to life: ports, switches with their routes, and the figures that follow from the graph.
+//
+// Hosts are attached from outside: `uplink(h)` is the port that host h sends by, and what is for it arrives
+// at what attach() names. Impairments act on the links into hosts, so each packet meets them once per way.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "sim/fabric/switch.h"
+#include "sim/fabric/topology.h"
+
+namespace weft::sim {
+
+struct NetworkConfig {
+  SwitchConfig switches;
+  Routing routing = Routing::kEcmp;
+  impair::ImpairConfig impair;
+};
+
+// What a transport and a buffer are sized by. IRN §4.1 has the formulas.
+struct Reach {
+  std::uint32_t hops = 0;        // links of the longest of the shortest ways
+  Duration one_way{};            // its propagation delay
+  Rate rate{};                   // of the slowest host link
+  Bytes bdp{};                   // rate x 2 one_way
+  std::uint32_t most_ports = 0;  // of a switch
+  Bytes fullest_switch{};        // all that one switch may buffer; 0: unbounded
+  Bytes headroom{};              // largest of any port
+};
+
+class Network {
+ public:
+  // `topology` is valid.
+  Network(Fabric& fabric, const Topology& topology, const NetworkConfig& config, Prng random);
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  Port& uplink(std::uint32_t host) { return *uplinks_[host]; }
+  template <auto Member, class T>
+  void attach(std::uint32_t host, T& nic) {
+    downlinks_[host]->connect<Member>(nic, 0);
+    downlinks_[host]->leads_to_host();
+  }
+
+  const Topology& topology() const { return topology_; }
+  const std::deque<Switch>& switches() const { return switches_; }
+  // Port 2 i is link i from a to b, port 2 i + 1 from b to a.
+  const std::deque<Port>& ports() const { return ports_; }
+  std::string port_name(std::size_t port) const;
+  Reach reach() const;
+  // The ports that a packet between two hosts passes, on one of its ways.
+  std::vector<const Port*> way(std::uint32_t from, std::uint32_t to) const;
+
+ private:
+  void route();
+
+  struct Neighbour {
+    std::uint32_t node;
+    std::uint16_t port;  // of the switch
+    Port* egress;
+  };
+
+  Topology topology_;
+  NetworkConfig config_;
+  Attachment attachment_;
+  std::deque<Port> ports_;
+  std::deque<Switch> switches_;
+  std::vector<Port*> uplinks_;
+  std::vector<Port*> downlinks_;
+  std::vector<std::vector<Neighbour>> near_;  // of each switch
+};
+
+// The same before anything is built.
+Reach reach_of(const Topology& topology, const SwitchConfig& switches);
+
+}  // namespace weft::sim

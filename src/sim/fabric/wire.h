@@ -1,0 +1,81 @@
+// The propagation part of a link: what was serialised comes out at the far end `delay` later, in order. One
+// event per packet, and only the packet that arrives next has one pending.
+//
+// Impairments (core/impair) act at the far end: a lost packet took its time on the link. PFC frames pass
+// them unharmed. Not moved once built: the timeline holds its address.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/base/prng.h"
+#include "core/impair/impair.h"
+#include "sim/fabric/fabric.h"
+
+namespace weft::sim {
+
+struct WireCounters {
+  std::uint64_t dropped_loss = 0;
+  std::uint64_t duplicated = 0;
+  std::uint64_t delayed = 0;  // by reordering or jitter
+  std::uint64_t corrupted = 0;
+};
+
+class Wire {
+ public:
+  Wire(Fabric& fabric, Duration delay, const impair::ImpairConfig& impair, Prng prng);
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+  ~Wire();
+
+  // Packets arrive by node.Member(transit, number).
+  template <auto Member, class T>
+  void connect(T& node, std::uint32_t number) {
+    far_ = {&node,
+            [](void* self, const Transit& t, std::uint32_t n) { (static_cast<T*>(self)->*Member)(t, n); },
+            number};
+  }
+
+  // `departs`, the end of its serialisation, is not before that of the packet before.
+  void carry(const Transit& t, Time departs) {
+    if (tail_ - head_ > mask_) [[unlikely]]
+      grow();
+    const Time at = departs + delay_;
+    ring_[tail_++ & mask_] = {at.ps, t};
+    if (tail_ - head_ == 1) fabric_.timeline.wake(actor_, at);
+  }
+  // The far end reads the packets themselves, and not only what travels beside them.
+  void leads_to_host() { last_hop_ = true; }
+  Duration delay() const { return delay_; }
+  const WireCounters& counters() const { return counters_; }
+
+ private:
+  struct Entry {
+    std::int64_t at_ps = 0;
+    Transit transit;
+  };
+  struct FarEnd {
+    void* node = nullptr;
+    void (*arrive)(void*, const Transit&, std::uint32_t) = nullptr;
+    std::uint32_t number = 0;
+  };
+  struct Detour;  // packets that an impairment holds back
+
+  void on_arrival(Time now);
+  void impaired_arrival(const Transit& t, Time now);
+  void grow();
+
+  Fabric& fabric_;
+  ActorId actor_;
+  std::uint32_t head_ = 0;  // free-running indices of the ring
+  std::uint32_t tail_ = 0;
+  std::uint32_t mask_ = 0;
+  bool last_hop_ = false;
+  Duration delay_;
+  std::unique_ptr<Entry[]> ring_;
+  std::unique_ptr<Detour> detour_;  // null on a clean link
+  FarEnd far_;
+  WireCounters counters_;
+};
+
+}  // namespace weft::sim
