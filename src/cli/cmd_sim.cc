@@ -1,11 +1,11 @@
 // weft sim FILE.toml: runs a scenario in the simulator and says what came of it, as a table for people or as
 // JSON. Exit code 1 when the run shows a fault: a flow that failed or did not finish, an observer's finding.
 #include <fmt/format.h>
-#include <sys/time.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/sim_bench.h"
 #include "cli/sim_list.h"
+#include "cli/stopwatch.h"
 #include "sim/world/simulation.h"
 
 namespace weft::cli {
@@ -31,7 +32,6 @@ struct Options {
 };
 
 constexpr std::uint64_t kEventsPerTurn = 1U << 16U;
-constexpr int kTellEvery = 2;  // seconds: anything longer says how far it is
 
 std::string time_text(Duration d) {
   if (d.ps >= seconds(1).ps) return fmt::format("{:.3f} s", static_cast<double>(d.ps) / 1e12);
@@ -39,27 +39,64 @@ std::string time_text(Duration d) {
   return fmt::format("{:.2f} us", static_cast<double>(d.ps) / 1e6);
 }
 
-// Every two seconds the system knocks; nothing here reads a clock.
-volatile std::sig_atomic_t knocks = 0;
-
+// On a terminal a bar, twice a second; elsewhere a line every ten seconds, so that logs stay short.
 void progress(sim::Simulation& run) {
-  std::signal(SIGALRM, [](int) { knocks = knocks + 1; });
-  const itimerval every{{kTellEvery, 0}, {kTellEvery, 0}};
-  setitimer(ITIMER_REAL, &every, nullptr);
-  int told = 0;
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const double every = terminal ? 0.5 : 10;
+  const Stopwatch watch;
+  double told = 0;
   while (run.run(kEventsPerTurn)) {
-    if (knocks == told) continue;
-    told = knocks;
-    fmt::print(stderr, "weft: {} s: {} of {} messages, virtual time {}\n", told * kTellEvery,
-               run.messages_done(), run.messages_asked(), time_text(run.now() - Time{}));
+    const double now = watch.seconds();
+    if (now - told < every) continue;
+    told = now;
+    const auto asked = static_cast<double>(std::max<std::uint64_t>(run.messages_asked(), 1));
+    const double part = static_cast<double>(run.messages_done()) / asked;
+    const double rate = static_cast<double>(run.totals().packets_sent) / now;
+    const std::string left =
+        part > 0 ? fmt::format("{:.0f} s left", now / part - now) : std::string("just begun");
+    const auto full = static_cast<std::size_t>(part * 30);
+    fmt::print(stderr, "{}weft: [{}{}] {:.1f} %, virtual time {}, {:.2f} M packets/s, {}{}",
+               terminal ? "\r\x1b[K" : "", std::string(full, '#'), std::string(30 - full, '.'), part * 100,
+               time_text(run.now() - Time{}), rate / 1e6, left, terminal ? "" : "\n");
   }
-  const itimerval never{};
-  setitimer(ITIMER_REAL, &never, nullptr);
+  if (terminal && told != 0) fmt::print(stderr, "\r\x1b[K");
+}
+
+// What was computed for this network.
+std::string network_text(const sim::Scenario& s) {
+  const sim::Derived& d = s.derived;
+  std::string t = fmt::format(
+      "{} hosts, {} switches, {} links; longest way {} hops, base round trip {}, {} B in flight\n",
+      s.graph.hosts, s.graph.switches(), s.graph.links.size(), d.reach.hops, time_text(d.base_rtt),
+      d.reach.bdp.n);
+  t += fmt::format("bdp_cap {} packets, rto_low {}, rto_high {}", s.transport.bdp_cap,
+                   time_text(s.transport.rto_low), time_text(s.transport.rto_high));
+  const sim::SwitchConfig& w = s.network.switches;
+  if (w.buffer.n != 0) t += fmt::format("; buffer {} B", w.buffer.n);
+  if (w.pfc) t += fmt::format(", headroom {} B a port", d.reach.headroom.n);
+  return t + "\n\n";
+}
+
+std::string traffic_table(const sim::Scenario& s, const sim::Simulation& run) {
+  if (s.traffic.empty()) return {};
+  std::string t = fmt::format("{:>12} {:>8} {:>7} {:>12} {:>12} {:>12} {:>9} {:>12}\n", "traffic", "flows",
+                              "failed", "mean FCT", "p50", "p99", "slowdown", "goodput");
+  for (std::size_t i = 0; i < s.traffic.size(); ++i) {
+    const sim::FlowStatistics::Summary f = run.traffic()[i].summary();
+    t += fmt::format("{:>12} {:>8} {:>7} {:>9.2f} us {:>9.2f} us {:>9.2f} us {:>9.2f} {:>7.2f} Gb/s\n",
+                     s.traffic[i].pattern, f.flows, f.failed, f.fct_mean_us, f.fct_p50_us, f.fct_p99_us,
+                     f.slowdown_mean, f.goodput_gbps);
+    if (s.traffic[i].pattern == "incast")
+      t += fmt::format("{:>12} {:.2f} us a request\n", "", f.request_mean_us);
+  }
+  return t;
 }
 
 std::string table(const sim::Scenario& s, const sim::Simulation& run) {
-  std::string t = fmt::format("{:>4} {:>9} {:>12} {:>10} {:>8} {:>12} {:>10} {:>10} {:>10}\n", "flow",
-                              "hosts", "op", "messages", "failed", "goodput", "of line", "p50", "p99");
+  std::string t = network_text(s) + traffic_table(s, run);
+  if (!s.flows.empty())
+    t += fmt::format("{:>4} {:>9} {:>12} {:>10} {:>8} {:>12} {:>10} {:>10} {:>10}\n", "flow", "hosts", "op",
+                     "messages", "failed", "goodput", "of line", "p50", "p99");
   for (std::size_t i = 0; i < s.flows.size(); ++i) {
     const sim::FlowSpec& f = s.flows[i];
     const sim::FlowResult& r = run.results()[i];
@@ -77,11 +114,14 @@ std::string table(const sim::Scenario& s, const sim::Simulation& run) {
                      r.goodput_bps() / 1e9, of_line, at(50), at(99));
   }
   const sim::Totals n = run.totals();
-  t += fmt::format("\nvirtual time {}, {} events, {} packets sent, {} of them again\n",
-                   time_text(run.now() - Time{}), n.events, n.packets_sent, n.retransmitted);
+  t += fmt::format("\nvirtual time {}, {} events, {} link-hops, {} packets sent, {} of them again\n",
+                   time_text(run.now() - Time{}), n.events, n.link_hops, n.packets_sent, n.retransmitted);
   t += fmt::format(
       "lost {}, dropped by full queues {}, corrupted {}; time-outs {}, recoveries {}; longest queue {} B\n",
       n.lost, n.queue_drops, n.corrupted, n.timeouts, n.recoveries, n.longest_queue);
+  if (s.network.switches.pfc || n.marked != 0)
+    t += fmt::format("PFC stopped ports {} times, {} in all; ECN marked {}\n", n.pauses, time_text(n.paused),
+                     n.marked);
   if (!run.complete()) t += "the limit of virtual time came before every flow was done\n";
   if (const check::Report* found = run.findings(); found != nullptr) {
     t += found->clean() ? "observers: nothing to complain about\n"
@@ -112,21 +152,30 @@ int simulate(const Options& o) {
     if (!capture) return refuse({"--trace: '" + o.trace + "' cannot be written"});
     trace = std::make_unique<trace::PcapngWriter>(capture);
   }
-  std::ofstream out;
+  const std::filesystem::path folder(o.out);
+  std::ofstream flows;
   if (!o.out.empty()) {
-    out.open(o.out, std::ios::trunc);
-    if (!out) return refuse({"--out: '" + o.out + "' cannot be written"});
+    std::error_code wrong;
+    std::filesystem::create_directories(folder, wrong);
+    flows.open(folder / "flows.csv", std::ios::trunc);
+    if (wrong || !flows) return refuse({"--out: the folder '" + o.out + "' cannot be written"});
   }
-  sim::Simulation run(*scenario, trace.get());
+  sim::Simulation run(*scenario, trace.get(), o.out.empty() ? nullptr : &flows);
   progress(run);
   const std::string json = run.to_record().json();
-  if (!o.out.empty() && !(out << json).flush())
-    return refuse({"--out: '" + o.out + "' could not be written to its end"});
+  if (!o.out.empty()) {
+    std::ofstream summary(folder / "summary.json", std::ios::trunc);
+    std::ofstream ports(folder / "ports.csv", std::ios::trunc);
+    run.write_ports(ports);
+    if (!(summary << json).flush() || !ports.flush() || !flows.flush())
+      return refuse({"--out: '" + o.out + "' could not be written to its end"});
+  }
   if (trace != nullptr && !capture.flush())
     return refuse({"--trace: '" + o.trace + "' could not be written to its end"});
   std::cout << (o.json ? json : table(*scenario, run));
   std::uint64_t failed = 0;
   for (const sim::FlowResult& r : run.results()) failed += r.failed;
+  for (const sim::FlowStatistics& f : run.traffic()) failed += f.failed();
   const bool found = run.findings() != nullptr && !run.findings()->clean();
   return run.complete() && failed == 0 && !found ? 0 : 1;
 }
@@ -142,7 +191,8 @@ void add_sim(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   command->add_option("--seed", options->seed, "the same as --set seed=N")->type_name("N");
   command->add_flag("--json", options->json, "print the run's record instead of a table");
-  command->add_option("--out", options->out, "also write the record to this file")->type_name("FILE");
+  command->add_option("--out", options->out, "write summary.json, flows.csv and ports.csv to this folder")
+      ->type_name("DIR");
   command->add_option("--trace", options->trace, "write every packet to this pcapng file")->type_name("FILE");
   command->add_flag("--list", options->list,
                     "every topology, switch, mode and workload there is, a line each");

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "core/transport/cc/controller.h"
 #include "sim/fabric/topology.h"
 #include "sim/world/bench.h"
 #include "sim/world/scenario.h"
@@ -24,8 +23,11 @@ std::string sim_list_text() {
     out += fmt::format("{}\n", c.setting);
     for (const sim::Choice::Word& w : c.words) row(out, w.name, w.text);
   }
-  out += "congestion control (core)\n";
-  for (const Controller* c : controllers()) row(out, c->name, c->text);
+  out += "traffic.pattern\n";
+  for (const sim::PatternRow& p : sim::pattern_rows())
+    row(out, p.name, fmt::format("{} [{}]", p.text, p.uses));
+  out += "traffic.sizes\n";
+  for (const sim::SizeRow& s : sim::size_rows()) row(out, s.name, sim::size_text(s));
   out += "--bench\n";
   for (const sim::BenchRow& b : sim::bench_rows()) row(out, b.name, b.text);
   return out;

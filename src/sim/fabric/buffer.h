@@ -1,13 +1,15 @@
 // What a switch's buffer is, and where PFC's limits in it lie.
 //
-// After X-OFF is decided, more still comes: what is on the wire in both directions while the frame travels,
-// the packet that the frame has to wait for, and the one that the far end has begun (IEEE 802.1Qbb, annex O).
-// A buffer keeps that much headroom above the limit for every link, and then PFC never drops:
+// The packet that takes a queue over its limit may be as large as any. After it more still comes: what is on
+// the wire in both directions while X-OFF travels, the packet that X-OFF has to wait for (and an X-ON before
+// it), and the one that the far end has begun (IEEE 802.1Qbb, annex O). A buffer keeps that much headroom
+// above the limit for every link, and then PFC never drops:
 //
-//   headroom = 2 x delay x rate + 2 largest frames + the PFC frame
+//   headroom = 2 x delay x rate + 3 largest frames + 2 PFC frames
 //
-//   input-queued    limit = the port's buffer - headroom; X-ON two largest frames below
-//   output-queued   limit = alpha x (buffer - headroom of all ports - what is in use), at X-ON likewise
+//   input-queued    limit = the port's buffer / classes - headroom; X-ON two largest frames below
+//   output-queued   limit = alpha x (buffer - headroom of all ports and classes - what is in use), X-ON
+//   likewise
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -32,8 +34,9 @@ struct SwitchConfig {
   Bytes queue{0};   // bound of each output's queue; 0: none
   std::uint32_t alpha_64 = 64;  // dynamic threshold, in 64ths
   bool pfc = false;
-  Bytes xoff{0};  // a fixed limit instead of the computed one
-  Bytes xon{0};   // where it ends; 0: two largest frames below
+  std::uint32_t classes = 1;  // traffic classes in use: each may have to be stopped, with headroom of its own
+  Bytes xoff{0};              // a fixed limit instead of the computed one
+  Bytes xon{0};               // where it ends; 0: two largest frames below
   std::uint32_t largest_frame = 4096 + 128;
   EcnConfig ecn;
 };
@@ -48,7 +51,7 @@ inline Bytes pfc_headroom(Rate rate, Duration delay, std::uint32_t largest_frame
   __extension__ using Wide = unsigned __int128;
   const Wide bits = Wide{rate.bps} * static_cast<std::uint64_t>(delay.ps) * 2U;
   const auto on_the_wire = static_cast<std::uint64_t>((bits + 7'999'999'999'999ULL) / 8'000'000'000'000ULL);
-  return {on_the_wire + 2ULL * largest_frame + pfc_frame};
+  return {on_the_wire + 3ULL * largest_frame + 2ULL * pfc_frame};
 }
 
 inline std::uint64_t pause_limit(const SwitchConfig& c, const PauseLimits& in, std::uint64_t reserved,

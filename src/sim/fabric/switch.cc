@@ -8,12 +8,12 @@ std::uint32_t Switch::add_port(Port& egress) {
   Ingress& in = ingress_.emplace_back();
   const PortConfig& link = egress.config();  // the far end's sending side has the same rate and delay
   in.limits.headroom = pfc_headroom(link.rate, link.delay, config_.largest_frame, Port::kPfcFrameBytes).n;
-  reserved_ += in.limits.headroom;
+  reserved_ += in.limits.headroom * config_.classes;
   if (config_.xoff.n != 0) {
     in.limits.xoff = config_.xoff.n;
   } else if (config_.kind == SwitchKind::kInputQueued && config_.buffer.n != 0) {
-    in.limits.xoff =
-        std::max<std::uint64_t>(config_.buffer.n - std::min(config_.buffer.n, in.limits.headroom), 1);
+    const std::uint64_t each = config_.buffer.n / config_.classes;
+    in.limits.xoff = each > in.limits.headroom ? each - in.limits.headroom : 1;
   }
   if (config_.pfc || config_.buffer.n != 0) egress.on_departure<&Switch::left>(*this);
   return number;

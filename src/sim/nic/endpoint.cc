@@ -51,7 +51,7 @@ void Endpoint::emit(const wire::Burst& burst) {
     p.flow = flow;
     const bool control = is_control(t.header.opcode);
     p.traffic_class = control ? marking_.control_class : marking_.data_class;
-    if (burst.ecn_capable || (marking_.ecn && !control)) {
+    if (burst.ecn_capable) {
       p.ecn_capable = true;
       p.rx.tos = wire::kEct0;
     }

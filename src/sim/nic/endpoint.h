@@ -30,7 +30,6 @@ struct PacketMarking {
   Framing framing = Framing::kWire;
   std::uint8_t data_class = 0;
   std::uint8_t control_class = 0;  // of ACKs, NAKs and CNPs
-  bool ecn = false;                // data may be marked by switches
   // A framing alone is a marking with everything else as it is here.
   PacketMarking(Framing f = Framing::kWire) : framing(f) {}
 };

@@ -1,63 +1,18 @@
+// A scenario file becomes a Scenario: TOML in, or one sentence about what is wrong with it.
 #include "sim/world/scenario.h"
 
 #include <toml++/toml.h>
 
-#include <algorithm>
-#include <array>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <utility>
 
 #include "core/base/parse.h"
-#include "core/transport/cc/controller.h"
-#include "core/transport/loss/scheme.h"
-#include "sim/fabric/frame.h"
+#include "sim/world/words.h"
 
 namespace weft::sim {
 namespace {
-
-// Words and what they mean: the parser, the record and `weft sim --list` read the same rows.
-template <class T>
-struct Row {
-  const char* word;
-  T value;
-  const char* text;
-};
-template <class T>
-Row(const char*, T, const char*) -> Row<T>;
-constexpr std::array kOps{Row{"write", WrOpcode::kWrite, "RDMA WRITE"},
-                          Row{"write_imm", WrOpcode::kWriteImm, "RDMA WRITE with immediate"},
-                          Row{"send", WrOpcode::kSend, "SEND into a posted receive"},
-                          Row{"send_imm", WrOpcode::kSendImm, "SEND with immediate"},
-                          Row{"read", WrOpcode::kRead, "RDMA READ"},
-                          Row{"compare_swap", WrOpcode::kCompareSwap, "atomic compare and swap"},
-                          Row{"fetch_add", WrOpcode::kFetchAdd, "atomic fetch and add"}};
-constexpr std::array kRoutings{Row{"ecmp", Routing::kEcmp, "one way per flow, by hash"},
-                               Row{"spray", Routing::kSpray, "a random way for every packet"},
-                               Row{"fixed", Routing::kFixed, "one way per destination"}};
-constexpr std::array kSwitchKinds{
-    Row{"output-queued", SwitchKind::kOutputQueued, "shared buffer, dynamic thresholds"},
-    Row{"input-queued", SwitchKind::kInputQueued, "a buffer per port, virtual output queues, round robin"}};
-constexpr std::array kEcnKinds{
-    Row{"none", EcnConfig::Kind::kNone, "no packet is marked"},
-    Row{"step", EcnConfig::Kind::kStep, "every packet that joins a queue longer than ecn_low"},
-    Row{"red", EcnConfig::Kind::kRed, "with a probability that rises from ecn_low to ecn_high"}};
-constexpr std::array kModeWords{"roce", "irn", "srnic"};
-
-// Those that have a loss-recovery scheme.
-std::vector<Row<wire::Mode>> modes() {
-  std::vector<Row<wire::Mode>> rows;
-  for (const LossScheme* scheme : loss_schemes())
-    rows.push_back({kModeWords[static_cast<std::size_t>(scheme->mode)], scheme->mode, scheme->text});
-  return rows;
-}
-
-template <class Table, class T>
-const char* word_for(const Table& table, T value) {
-  for (const auto& row : table) {
-    if (row.value == value) return row.word;
-  }
-  return "?";
-}
 
 // One table of the file: hands out values by name, remembers the first mistake, and knows at the end
 // which names nobody asked for.
@@ -217,13 +172,12 @@ void read_switch(Fields f, SwitchConfig& s) {
 }
 
 void read_transport(Fields f, TransportSpec& t) {
-  std::vector<Row<std::uint8_t>> rows;
-  for (const Controller* c : controllers())
-    rows.push_back({c->name, static_cast<std::uint8_t>(rows.size()), c->text});
-  f.choice("controller", t.controller, rows);
   f.choice("mode", t.mode, modes());
+  f.choice("recovery", t.recovery, variants());
+  f.choice("controller", t.controller, controller_words());
+  f.integer("nack_threshold", t.nack_threshold, 1, 255);
   f.integer("mtu", t.mtu, 256, 4096);
-  f.integer("bdp_cap", t.bdp_cap, 1, 8192);
+  f.integer("bdp_cap", t.bdp_cap, 0, 8192);
   f.integer("roce_window", t.roce_window, 0, 1U << 22U);
   f.duration("rto_low", t.rto_low);
   f.duration("rto_high", t.rto_high);
@@ -245,6 +199,64 @@ void read_flow(Fields f, FlowSpec& s) {
   f.integer("qps", s.qps, 1, 65535);
   f.duration("start", s.start);
   f.finish();
+}
+
+void read_traffic(Fields f, TrafficSpec& s) {
+  f.text("pattern", s.pattern);
+  f.text("sizes", s.sizes);
+  f.choice("verb", s.verb, kVerbs);
+  f.probability("load", s.load);
+  f.integer("flows", s.flows, 0, 100'000'000);
+  f.duration("duration", s.duration);
+  f.duration("start", s.start);
+  f.integer("fan_in", s.fan_in, 1, 65535);
+  f.integer("target", s.target, 0, 65534);
+  f.size("total", s.total);
+  f.integer("requests", s.requests, 1, 1'000'000);
+  f.duration("every", s.every);
+  f.text("trace", s.trace_text);
+  f.finish();
+}
+
+// Files that a scenario names lie beside it.
+Result<std::string> content_of(const std::string& setting, const std::string& file,
+                               const std::string& scenario) {
+  const std::size_t slash = scenario.rfind('/');
+  const bool beside = !file.starts_with('/') && slash != std::string::npos;
+  std::ifstream in(beside ? scenario.substr(0, slash + 1) + file : file);
+  if (!in) return fail(setting + ": '" + file + "' cannot be read");
+  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+}
+
+Result<void> read_files(Scenario& s, const std::string& scenario) {
+  const auto replace = [&](const std::string& setting, std::string& file) -> Result<void> {
+    auto content = content_of(setting, file, scenario);
+    if (!content) return tl::unexpected(content.error());
+    file = std::move(*content);
+    return {};
+  };
+  if (s.topology.kind == "file") {
+    if (s.topology.file.empty()) return fail("topology.file: name the file that lists nodes and links");
+    if (const auto ok = replace("topology.file", s.topology.file); !ok) return ok;
+  } else if (!s.topology.file.empty()) {
+    return fail("topology.file: means nothing unless topology.kind is file");
+  }
+  for (TrafficSpec& t : s.traffic) {
+    if (t.pattern == "trace" && t.trace_text.empty())
+      return fail("traffic.trace: name the file that lists flows");
+    if (t.pattern != "trace" && !t.trace_text.empty())
+      return fail("traffic.trace: means nothing unless traffic.pattern is trace");
+    if (!t.trace_text.empty()) {
+      if (const auto ok = replace("traffic.trace", t.trace_text); !ok) return ok;
+    }
+    if (sizes_of(t)) continue;
+    t.sizes_text = t.sizes;
+    if (const auto ok = replace("traffic.sizes", t.sizes_text); !ok)
+      return fail(
+          "traffic.sizes: '" + t.sizes +
+          "' is neither a size from 1 byte to 2 GiB, nor a distribution of weft sim --list, nor a file");
+  }
+  return {};
 }
 
 // "network.loss=1%" -> the value at that place; "flow.size=…" at every flow.
@@ -274,43 +286,6 @@ std::string apply(toml::table& root, const std::string& change) {
   return {};
 }
 
-// What single values cannot show.
-std::string contradiction(const Scenario& s) {
-  if (const auto ok = s.network.impair.validate(); !ok) return "network: " + ok.error().message;
-  const SwitchConfig& sw = s.network.switches;
-  const EcnConfig& ecn = sw.ecn;
-  if (ecn.kind == EcnConfig::Kind::kRed && ecn.high <= ecn.low)
-    return "switch.ecn_high must be above ecn_low";
-  if (sw.xon.n != 0 && sw.xoff.n != 0 && sw.xon > sw.xoff) return "switch.xon must not be above xoff";
-  if ((sw.xoff.n != 0 || sw.xon.n != 0) && !sw.pfc)
-    return "switch.xoff and xon mean nothing without pfc = true";
-  if (sw.pfc && sw.queue.n != 0)
-    return "network.queue bounds queues, which pfc = true is to keep from dropping";
-  if (sw.kind == SwitchKind::kInputQueued && s.graph.links.size() > 8U * s.graph.switches() * 128U)
-    return "switch.kind: an input-queued switch of so many ports has too many queues";
-  if (s.transport.mtu % 4 != 0)
-    return "transport.mtu: " + std::to_string(s.transport.mtu) + " is not a multiple of 4";
-  if (s.transport.rto_low.ps <= 0 || s.transport.rto_high < s.transport.rto_low)
-    return "transport.rto_low must be positive and no longer than rto_high";
-  if (s.limit.ps <= 0) return "limit must be positive";
-  if (s.flows.empty()) return "a scenario needs at least one [[flow]]";
-  std::uint64_t queue_pairs = 0;
-  const std::uint32_t hosts = s.graph.hosts;
-  for (std::size_t i = 0; i < s.flows.size(); ++i) {
-    const FlowSpec& f = s.flows[i];
-    const std::string where = "flow " + std::to_string(i) + ": ";
-    if (f.from >= hosts || f.to >= hosts)
-      return where + "hosts are numbered 0 to " + std::to_string(hosts - 1);
-    if (f.from == f.to) return where + "from and to are the same host";
-    if (f.size.n > (1ULL << 31U)) return where + "size is more than a message's 2 GiB";
-    const bool atomic = f.op == WrOpcode::kCompareSwap || f.op == WrOpcode::kFetchAdd;
-    if (atomic && f.size.n != 8) return where + "an atomic has size 8";
-    queue_pairs += f.qps;
-  }
-  if (queue_pairs > 60'000) return "more than 60000 queue pairs";
-  return {};
-}
-
 }  // namespace
 
 Result<Scenario> parse_scenario(const std::string& text, const std::string& name,
@@ -332,7 +307,7 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
   f.integer("hosts", s.topology.hosts, 2, 65535);
   f.duration("limit", s.limit);
   f.flag("check", s.check);
-  for (const char* t : {"topology", "network", "switch", "transport", "flow"}) f.known(t);
+  for (const char* t : {"topology", "network", "switch", "transport", "flow", "traffic"}) f.known(t);
   f.finish();
   const auto table = [&](const char* key, auto read, auto& out) {
     const toml::node* node = root.get(key);
@@ -349,145 +324,28 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
       "network", [&](Fields g, NetworkSpec& n) { read_network(g, n, s.topology); }, s.network);
   table("switch", read_switch, s.network.switches);
   table("transport", read_transport, s.transport);
-  if (const toml::node* node = root.get("flow")) {
+  const auto tables = [&](const char* key, auto read, auto& out) {
+    const toml::node* node = root.get(key);
+    if (node == nullptr) return;
     const toml::array* list = node->as_array();
-    if (list == nullptr && mistake.empty()) mistake = "flow: write a list of tables, [[flow]]";
     for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
       const toml::table* t = (*list)[i].as_table();
-      if (t == nullptr) {
-        if (mistake.empty()) mistake = "flow: write a list of tables, [[flow]]";
-        break;
-      }
-      read_flow(Fields(*t, "flow.", mistake), s.flows.emplace_back());
+      if (t == nullptr) list = nullptr;
+      if (t != nullptr) read(Fields(*t, std::string(key) + ".", mistake), out.emplace_back());
     }
+    if (list == nullptr && mistake.empty())
+      mistake = std::string(key) + ": write a list of tables, [[" + key + "]]";
+  };
+  tables("flow", read_flow, s.flows);
+  tables("traffic", read_traffic, s.traffic);
+  if (mistake.empty()) {
+    if (const auto ok = read_files(s, name); !ok) mistake = ok.error().message;
   }
   if (mistake.empty()) {
     if (const auto ok = resolve(s); !ok) mistake = ok.error().message;
   }
   if (!mistake.empty()) return fail(name + ": " + mistake);
   return s;
-}
-
-Result<void> resolve(Scenario& s) {
-  auto graph = build_topology(s.topology);
-  if (!graph) return tl::unexpected(graph.error());
-  s.graph = std::move(*graph);
-  SwitchConfig& sw = s.network.switches;
-  TransportSpec& t = s.transport;
-  wire::Header data;
-  data.mode = t.mode;
-  data.opcode = wire::kWriteMiddle;
-  wire::Header ack;
-  ack.mode = t.mode;
-  ack.opcode = wire::kAcknowledge;
-  ack.syndrome = wire::kSyndromeAck;
-  const std::uint32_t frame = frame_bytes(data, t.mtu, Framing::kWire);
-  sw.largest_frame = frame + 32;  // the first packet of a message may carry more headers
-  Reach reach = reach_of(s.graph, sw);
-  // One switch at each end of a link: what PFC needs, twice the pipe for each port (IRN §4.1).
-  if (sw.pfc && sw.buffer.n == 0) {
-    const std::uint64_t each =
-        sw.xoff.n != 0 ? sw.xoff.n + reach.headroom.n : std::max(2 * reach.bdp.n, 2 * reach.headroom.n);
-    sw.buffer.n = sw.kind == SwitchKind::kInputQueued ? each : each * reach.most_ports;
-    reach = reach_of(s.graph, sw);
-  }
-  if (sw.pfc && sw.kind == SwitchKind::kInputQueued && sw.buffer.n <= sw.xoff.n + reach.headroom.n)
-    return fail("switch.buffer: " + std::to_string(sw.buffer.n) +
-                " bytes leave no room above the headroom of " + std::to_string(reach.headroom.n) +
-                " bytes that pfc needs");
-  if (sw.pfc && sw.kind == SwitchKind::kOutputQueued && sw.buffer.n <= reach.headroom.n * reach.most_ports)
-    return fail("switch.buffer: " + std::to_string(sw.buffer.n) +
-                " bytes leave no room above the headroom of " + std::to_string(reach.headroom.n) +
-                " bytes that pfc needs for each of " + std::to_string(reach.most_ports) + " ports");
-  s.derived.reach = reach;
-  const Rate rate = reach.rate;
-  s.derived.base_rtt =
-      reach.one_way * 2 + (rate.time_for({frame}) + rate.time_for({frame_bytes(ack, 0, Framing::kWire)})) *
-                              static_cast<std::int64_t>(reach.hops);
-  if (t.bdp_cap == 0) {
-    // Two more: one being decided on, one whose ACK is.
-    const std::int64_t each = rate.time_for({frame}).ps;
-    const std::int64_t cap = each == 0 ? 110 : (s.derived.base_rtt.ps + each - 1) / each + 2;
-    t.bdp_cap = static_cast<std::uint32_t>(std::clamp<std::int64_t>(cap, 4, 8192));
-  }
-  if (t.rto_high.ps == 0) {
-    t.rto_high = reach.fullest_switch.n == 0 ? microseconds(320)
-                                             : s.derived.base_rtt + rate.time_for(reach.fullest_switch);
-    t.rto_high = std::max(t.rto_high, t.rto_low);
-  }
-  if (std::string wrong = contradiction(s); !wrong.empty()) return fail(std::move(wrong));
-  return {};
-}
-
-std::vector<Choice> choices() {
-  std::vector<Choice> all;
-  const auto add = [&](const char* setting, const auto& table) {
-    Choice& c = all.emplace_back(Choice{setting, {}});
-    for (const auto& row : table) c.words.push_back({row.word, row.text});
-  };
-  add("topology.routing", kRoutings);
-  add("switch.kind", kSwitchKinds);
-  add("switch.ecn", kEcnKinds);
-  add("transport.mode", modes());
-  add("flow.op", kOps);
-  return all;
-}
-
-const char* op_name(WrOpcode op) { return word_for(kOps, op); }
-
-record::Record to_record(const Scenario& s) {
-  record::Record r;
-  r.set("seed", s.seed)
-      .set("hosts", std::uint64_t{s.graph.hosts})
-      .set("limit_ps", s.limit.ps)
-      .set("check", s.check);
-  const impair::ImpairConfig& i = s.network.impair;
-  record::Record topology;
-  topology.set("kind", s.topology.kind).set("routing", word_for(kRoutings, s.network.routing));
-  topology.set("switches", std::uint64_t{s.graph.switches()})
-      .set("links", std::uint64_t{s.graph.links.size()});
-  topology.set("longest_way_hops", std::uint64_t{s.derived.reach.hops});
-  topology.set("base_rtt_ps", s.derived.base_rtt.ps).set("bdp_bytes", s.derived.reach.bdp.n);
-  topology.set("core_rate_bps", s.topology.core_rate.bps);
-  r.set("topology", std::move(topology));
-  const SwitchConfig& w = s.network.switches;
-  record::Record sw;
-  sw.set("kind", word_for(kSwitchKinds, w.kind))
-      .set("buffer_bytes", w.buffer.n)
-      .set("queue_bytes", w.queue.n);
-  sw.set("alpha_64ths", std::uint64_t{w.alpha_64}).set("pfc", w.pfc).set("xoff_bytes", w.xoff.n);
-  sw.set("xon_bytes", w.xon.n).set("headroom_bytes", s.derived.reach.headroom.n);
-  sw.set("ecn", word_for(kEcnKinds, w.ecn.kind)).set("ecn_low_bytes", w.ecn.low);
-  sw.set("ecn_high_bytes", w.ecn.high).set("ecn_probability_ppm", std::uint64_t{w.ecn.probability});
-  r.set("switch", std::move(sw));
-  record::Record n;
-  n.set("rate_bps", s.topology.rate.bps).set("delay_ps", s.topology.delay.ps);
-  n.set("data_class", std::uint64_t{s.network.data_class});
-  n.set("control_class", std::uint64_t{s.network.control_class});
-  n.set("loss_ppm", std::uint64_t{i.loss}).set("duplicate_ppm", std::uint64_t{i.duplicate});
-  n.set("corrupt_ppm", std::uint64_t{i.corrupt}).set("reorder_ppm", std::uint64_t{i.reorder});
-  n.set("mark_ppm", std::uint64_t{i.mark});
-  n.set("reorder_by_ps", i.reorder_by.ps).set("jitter_ps", i.jitter.ps);
-  r.set("network", std::move(n));
-  const TransportSpec& t = s.transport;
-  record::Record tr;
-  tr.set("mode", kModeWords[static_cast<std::size_t>(t.mode)]).set("mtu", std::uint64_t{t.mtu});
-  tr.set("controller", controllers()[t.controller]->name);
-  tr.set("bdp_cap", std::uint64_t{t.bdp_cap}).set("roce_window", std::uint64_t{t.roce_window});
-  tr.set("rto_low_ps", t.rto_low.ps).set("rto_high_ps", t.rto_high.ps);
-  tr.set("rto_low_packets", std::uint64_t{t.rto_low_packets})
-      .set("loss_blocks", std::uint64_t{t.loss_blocks});
-  tr.set("timeout", std::uint64_t{t.timeout}).set("retry_count", std::uint64_t{t.retry_count});
-  tr.set("rnr_retry", std::uint64_t{t.rnr_retry});
-  r.set("transport", std::move(tr));
-  for (const FlowSpec& f : s.flows) {
-    record::Record one;
-    one.set("from", std::uint64_t{f.from}).set("to", std::uint64_t{f.to}).set("op", op_name(f.op));
-    one.set("size", f.size.n).set("count", f.count).set("depth", std::uint64_t{f.depth});
-    one.set("qps", std::uint64_t{f.qps}).set("start_ps", f.start.ps);
-    r.append("flows", std::move(one));
-  }
-  return r;
 }
 
 }  // namespace weft::sim

@@ -39,6 +39,11 @@
 //   depth = 16            # of them outstanding
 //   qps = 1
 //   start = "0us"
+//   [[traffic]]           # drawn flows, one message each on a queue pair of its own; one table each
+//   pattern = "poisson"   # or incast, permutation, all-to-all, trace; [[flow]] and [[traffic]] may meet
+//   sizes = "web-search"  # a distribution of `weft sim --list`, a file like those, or one size
+//   verb = "write"        # send, read, mixed
+//   load = "70%"          # … flows, duration, start; fan_in, target, total, requests, every; trace
 //
 // Everything but the flows has the defaults of the structs below. Unknown names and values outside their
 // range are refused with one sentence; nothing is guessed.
@@ -54,6 +59,11 @@
 #include "core/verbs/types.h"
 #include "record/record.h"
 #include "sim/fabric/network.h"
+#include "sim/traffic/pattern.h"
+
+namespace weft {
+struct LossScheme;
+}
 
 namespace weft::sim {
 
@@ -67,7 +77,9 @@ struct NetworkSpec {
 
 struct TransportSpec {
   wire::Mode mode = wire::Mode::kRoce;
-  std::uint8_t controller = 0;  // row of controllers()
+  const LossScheme* recovery = nullptr;  // of mode irn; nullptr: its own
+  std::uint32_t nack_threshold = 1;      // IRN §7
+  std::uint8_t controller = 0;           // row of controllers()
   std::uint32_t mtu = 1024;
   std::uint32_t bdp_cap = 0;  // 0: what the longest way holds
   std::uint32_t roce_window = 0;
@@ -94,7 +106,9 @@ struct FlowSpec {
 // What follows from the rest (resolve).
 struct Derived {
   Reach reach;
-  Duration base_rtt{};  // a full packet and its ACK along the longest way, nobody else about
+  Duration base_rtt{};              // a full packet and its ACK along the longest way, nobody else about
+  std::uint64_t traffic_flows = 0;  // of all [[traffic]]
+  std::vector<std::uint32_t> flows_of_host;  // those that begin or end there
 };
 
 struct Scenario {
@@ -105,6 +119,7 @@ struct Scenario {
   NetworkSpec network;
   TransportSpec transport;
   std::vector<FlowSpec> flows;
+  std::vector<TrafficSpec> traffic;
 
   Topology graph;
   Derived derived;
@@ -114,10 +129,13 @@ struct Scenario {
 // contradicts what. parse_scenario() ends with it; who writes a Scenario by hand calls it.
 Result<void> resolve(Scenario& scenario);
 
-// `text` is the file's content, `name` what errors call it. `changes` are "network.loss=1%", applied on
-// top; "flow.size=1MiB" changes every flow.
+// `text` is the file's content, `name` its path: what errors call it, and where other files are looked for.
+// `changes` are "network.loss=1%", applied on top; "flow.size=1MiB" changes every flow.
 Result<Scenario> parse_scenario(const std::string& text, const std::string& name,
                                 std::span<const std::string> changes);
+
+// What the pattern of traffic table `index` is drawn for.
+TrafficGround ground_of(const Scenario& scenario, std::size_t index);
 
 // A setting that takes one of several words, for `weft sim --list`.
 struct Choice {

@@ -16,6 +16,7 @@ DeviceConfig device_config(const Scenario& s, std::uint32_t host) {
     deepest = std::max(deepest, f.depth);
   }
   DeviceConfig c;
+  queue_pairs += s.derived.flows_of_host[host];
   c.control_ring = 64;                       // drained after every packet
   c.burst_packets = 4;                       // one is sent at a time
   c.max_qp = std::max(queue_pairs + 2, 4U);  // numbers 0 and 1 are never given
@@ -32,6 +33,8 @@ DeviceConfig device_config(const Scenario& s, std::uint32_t host) {
   c.rto_high = t.rto_high;
   c.rto_low_packets = t.rto_low_packets;
   c.roce_window = t.roce_window;
+  c.irn_recovery = t.recovery;
+  c.nack_threshold = t.nack_threshold;
   c.controller = t.controller;
   if (s.derived.reach.rate.bps != 0) c.line_rate = s.derived.reach.rate;
   return c;
@@ -45,15 +48,9 @@ Duration transit(const Scenario& s) {
   return (s.derived.base_rtt + n.jitter + n.reorder_by + s.derived.reach.rate.time_for({bytes})) * 2;
 }
 
-double quantile_us(const std::vector<Duration>& sorted, double q) {
-  if (sorted.empty()) return 0;
-  const auto at = static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1));
-  return static_cast<double>(sorted[at].ps) / 1e6;
-}
-
 }  // namespace
 
-Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace)
+Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std::ostream* flows)
     : scenario_(scenario), trace_(trace) {
   if (scenario.check) referee_ = std::make_unique<check::Referee>(transit(scenario));
   Prng random(scenario.seed);
@@ -64,13 +61,14 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace)
   PacketMarking marking;
   marking.data_class = n.data_class;
   marking.control_class = n.control_class;
-  marking.ecn = n.switches.ecn.kind != EcnConfig::Kind::kNone;
   for (std::uint32_t h = 0; h < scenario.graph.hosts; ++h) {
     nics_.push_back(std::make_unique<IdealNic>(fabric_, HostId{h}, device_config(scenario, h),
                                                network_->uplink(h), marking, this));
     network_->attach<&IdealNic::arrive>(h, *nics_[h]);
   }
   workload_ = std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, referee_.get());
+  traffic_ =
+      std::make_unique<TrafficRun>(scenario_, *network_, nics_, fabric_.timeline, referee_.get(), flows);
 }
 
 Simulation::~Simulation() = default;
@@ -95,7 +93,10 @@ void Simulation::placed(HostId at, const Placement& p, const wire::Header& h, Ti
     referee_->placed({{at.v}, p.qpn, p.region, p.offset, p.payload_offset, p.length}, h, {}, now);
 }
 
-void Simulation::progressed(HostId host, Time now) { workload_->poll(host, now); }
+void Simulation::progressed(HostId host, Time now) {
+  if (!scenario_.flows.empty()) workload_->poll(host, now);
+  if (!scenario_.traffic.empty()) traffic_->poll(host, now);
+}
 
 bool Simulation::run(std::uint64_t events) {
   if (over_) return false;
@@ -104,73 +105,22 @@ bool Simulation::run(std::uint64_t events) {
   // When the flows are done the rest of the traffic (ACKs on the way) still runs out.
   fabric_.timeline.run(end, events);
   over_ = fabric_.timeline.events() - before < events;
-  if (over_ && referee_ != nullptr && workload_->done()) referee_->finish(now());
+  if (over_ && referee_ != nullptr && complete()) referee_->finish(now());
   return !over_;
 }
 
 std::uint64_t Simulation::messages_done() const {
-  std::uint64_t n = 0;
+  std::uint64_t n = traffic_->finished();
   for (const FlowResult& r : results()) n += r.messages + r.failed;
   return n;
 }
 
 std::uint64_t Simulation::messages_asked() const {
-  std::uint64_t n = 0;
+  std::uint64_t n = traffic_->expected();
   for (const FlowSpec& f : scenario_.flows) n += f.count * f.qps;
   return n;
 }
 
 const check::Report* Simulation::findings() const { return referee_ ? &referee_->report() : nullptr; }
-
-Totals Simulation::totals() const {
-  Totals t;
-  t.events = fabric_.timeline.events();
-  for (const auto& nic : nics_) {
-    const Counters& c = nic->device().counters();
-    t.packets_sent += nic->endpoint().counters().packets_sent;
-    t.retransmitted += c.get(Counter::tx_retransmitted);
-    t.control += c.get(Counter::tx_control);
-    t.timeouts += c.get(Counter::timeout_low) + c.get(Counter::timeout_high) + c.get(Counter::timeout_read);
-    t.recoveries += c.get(Counter::recoveries);
-  }
-  for (const Port& p : network_->ports()) {
-    t.lost += p.wire_counters().dropped_loss;
-    t.corrupted += p.wire_counters().corrupted;
-    t.queue_drops += p.counters().dropped_full;
-    t.longest_queue = std::max(t.longest_queue, p.counters().longest_queue);
-    t.link_hops += p.counters().packets;
-    t.pauses += p.counters().pauses_sent;
-    t.marked += p.counters().marked;
-    t.paused += p.paused_for();
-  }
-  return t;
-}
-
-record::Record Simulation::to_record() const {
-  record::Record r;
-  r.set("scenario", sim::to_record(scenario_));
-  r.set("complete", complete()).set("virtual_time_ps", now().ps);
-  for (std::size_t i = 0; i < results().size(); ++i) {
-    const FlowResult& f = results()[i];
-    std::vector<Duration> sorted = f.latencies;
-    std::sort(sorted.begin(), sorted.end());
-    record::Record one;
-    one.set("messages", f.messages).set("failed", f.failed);
-    one.set("first_failure", std::uint64_t{static_cast<std::uint8_t>(f.first_failure)});
-    one.set("bytes", f.bytes).set("elapsed_ps", f.elapsed().ps).set("goodput_gbps", f.goodput_bps() / 1e9);
-    one.set("latency_us_p50", quantile_us(sorted, 0.5)).set("latency_us_p99", quantile_us(sorted, 0.99));
-    one.set("latency_us_max", quantile_us(sorted, 1.0));
-    r.append("flows", std::move(one));
-  }
-  const Totals t = totals();
-  record::Record sum;
-  sum.set("events", t.events).set("packets_sent", t.packets_sent).set("retransmitted", t.retransmitted);
-  sum.set("control", t.control).set("timeouts", t.timeouts).set("recoveries", t.recoveries);
-  sum.set("lost", t.lost).set("queue_drops", t.queue_drops).set("corrupted", t.corrupted);
-  sum.set("longest_queue_bytes", t.longest_queue);
-  r.set("totals", std::move(sum));
-  if (referee_ != nullptr) r.set("findings", std::uint64_t{referee_->report().total()});
-  return r;
-}
 
 }  // namespace weft::sim

@@ -1,8 +1,4 @@
-// One run of a scenario: hosts with ideal NICs around one output-queued switch, in virtual time.
-//
-//   host 0 --link-- |        | --link-- host 2        a link is two Ports, each with rate, delay and queue;
-//   host 1 --link-- | switch | --link-- …             impairments act where packets leave the switch, so
-//                                                     each packet meets them once
+// One run of a scenario: hosts with ideal NICs around a network, and the programs on them, in virtual time.
 //
 // A run is a function of its scenario: the same seed gives the same record, byte for byte, on any machine.
 #pragma once
@@ -16,6 +12,7 @@
 #include "sim/fabric/network.h"
 #include "sim/nic/ideal_nic.h"
 #include "sim/world/scenario.h"
+#include "sim/world/traffic_run.h"
 #include "sim/world/workload.h"
 #include "trace/pcapng.h"
 
@@ -23,6 +20,7 @@ namespace weft::sim {
 
 struct Totals {  // over all hosts and links
   std::uint64_t events = 0;
+  Counters transport;  // of all Devices
   std::uint64_t packets_sent = 0;
   std::uint64_t retransmitted = 0;
   std::uint64_t control = 0;
@@ -30,6 +28,7 @@ struct Totals {  // over all hosts and links
   std::uint64_t recoveries = 0;
   std::uint64_t lost = 0;
   std::uint64_t queue_drops = 0;
+  std::uint64_t no_route = 0;
   std::uint64_t corrupted = 0;
   std::uint64_t longest_queue = 0;
   std::uint64_t link_hops = 0;  // packets that crossed a link
@@ -41,20 +40,25 @@ struct Totals {  // over all hosts and links
 class Simulation final : public NicObserver {
  public:
   // `trace` may be null; every packet is written to it as it is sent.
-  explicit Simulation(const Scenario& scenario, trace::PcapngWriter* trace = nullptr);
+  // `flows` may be null; finished flows of [[traffic]] are written to it, a row each, as they finish.
+  explicit Simulation(const Scenario& scenario, trace::PcapngWriter* trace = nullptr,
+                      std::ostream* flows = nullptr);
   ~Simulation() override;
 
   // Runs at most `events` of them; false when the run is over.
   bool run(std::uint64_t events);
 
-  bool complete() const { return workload_->done(); }  // every flow finished, or failed
+  bool complete() const { return workload_->done() && traffic_->done(); }  // every flow finished, or failed
   Time now() const { return fabric_.timeline.now(); }
   std::uint64_t messages_done() const;
   std::uint64_t messages_asked() const;
   const std::vector<FlowResult>& results() const { return workload_->results(); }
+  const std::vector<FlowStatistics>& traffic() const { return traffic_->statistics(); }
   const check::Report* findings() const;  // null without `check`
   Totals totals() const;
   record::Record to_record() const;
+  // A row for each port: what it carried, dropped, marked, how long it was stopped, how long its queue was.
+  void write_ports(std::ostream& out) const;
   // Packets that nobody released: zero at the end of a run that was not cut off.
   std::size_t packets_in_use() const { return fabric_.packets.in_use(); }
   const Network& network() const { return *network_; }
@@ -73,6 +77,7 @@ class Simulation final : public NicObserver {
   std::unique_ptr<Network> network_;
   std::vector<std::unique_ptr<IdealNic>> nics_;
   std::unique_ptr<Workload> workload_;
+  std::unique_ptr<TrafficRun> traffic_;
   bool over_ = false;
 };
 

@@ -1,16 +1,15 @@
 #include "sim/world/workload.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "core/base/check.h"
+#include "sim/world/connect.h"
 
 namespace weft::sim {
 namespace {
 
 constexpr std::uint64_t kMemoryAt = 0x1000'0000;
 constexpr std::uint32_t kNobody = UINT32_MAX;
-constexpr std::uint8_t kAccess = kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic;
 
 // Slots of a queue pair's stretch. A receiver has 2 x depth receives posted; twice as many slots keep a new
 // one clear of a message whose ACK is still on its way.
@@ -53,7 +52,7 @@ void Workload::open_host(std::uint32_t index) {
   }
   h.pd = *d.alloc_pd();
   h.cq = *d.create_cq(static_cast<std::uint32_t>(std::min<std::uint64_t>(entries, d.config().max_cqe)));
-  h.memory = *d.register_mr(h.pd, kMemoryAt, length, kAccess);
+  h.memory = *d.register_mr(h.pd, kMemoryAt, length, kFullAccess);
   const std::size_t numbers = std::size_t{1} << d.config().qpn_bits;
   h.sender_of.assign(numbers, kNobody);
   h.receiver_of.assign(numbers, kNobody);
@@ -63,7 +62,7 @@ void Workload::open_host(std::uint32_t index) {
   r.pd = h.pd;
   r.address = kMemoryAt;
   r.length = length;
-  r.access = kAccess;
+  r.access = kFullAccess;
   referee_->region({index}, h.memory.region, r);
 }
 
@@ -76,70 +75,18 @@ void Workload::open_flow(std::uint32_t flow) {
 }
 
 void Workload::connect(const FlowSpec& f, std::uint32_t flow) {
-  const TransportSpec& t = scenario_.transport;
-  const std::uint32_t ends[2] = {f.from, f.to};
-  Qpn qpn[2];
-  check::QpFacts facts[2];
-  Prng psns(scenario_.seed ^ (std::uint64_t{flow} << 32U) ^ unfinished_);
-  const WirePsn psn[2] = {{static_cast<std::uint32_t>(psns.next()) & kPsnMask},
-                          {static_cast<std::uint32_t>(psns.next()) & kPsnMask}};
-  for (int i = 0; i < 2; ++i) {
-    Host& h = hosts_[ends[i]];
-    QpInit init;
-    init.pd = h.pd;
-    init.send_cq = init.recv_cq = h.cq;
-    init.caps.max_send_wr = i == 0 ? f.depth : 1;
-    init.caps.max_recv_wr = i == 1 && consumes_receive(f.op) ? 2 * f.depth : 1;
-    const auto made = nics_[ends[i]]->device().create_qp(init);
-    CHECK(made.has_value());
-    qpn[i] = *made;
+  ConnectSpec spec;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const std::uint32_t host = i == 0 ? f.from : f.to;
+    spec.ends[i] = {
+        {host},          &nics_[host]->device(), hosts_[host].pd,
+        hosts_[host].cq, i == 0 ? f.depth : 1U,  i == 1 && consumes_receive(f.op) ? 2 * f.depth : 1U};
   }
-  for (int i = 0; i < 2; ++i) {
-    Device& d = nics_[ends[i]]->device();
-    QpAttr a;
-    a.access = kAccess;
-    a.mode = t.mode;
-    a.mtu = t.mtu;
-    a.path = *d.open_path({address_of({ends[1 - i]}), 0, {}});
-    a.dest_qpn = qpn[1 - i];
-    a.sq_psn = psn[i];
-    a.rq_psn = psn[1 - i];
-    a.max_rd_atomic = a.max_dest_rd_atomic = static_cast<std::uint8_t>(std::min(f.depth, 128U));
-    a.min_rnr_timer = 1;
-    a.timeout = t.timeout;
-    a.retry_count = t.retry_count;
-    a.rnr_retry = t.rnr_retry;
-    const auto go = [&](QpState state, std::uint32_t mask) {
-      a.state = state;
-      CHECK(d.modify_qp(qpn[i], a, mask | kAttrState, Time{}).has_value());
-    };
-    go(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccess);
-    go(QpState::kRtr,
-       kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer);
-    go(QpState::kRts, kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic);
-    check::QpFacts& q = facts[i];
-    q.self = {{ends[i]}, qpn[i]};
-    q.peer = {{ends[1 - i]}, qpn[1 - i]};
-    q.pd = hosts_[ends[i]].pd;
-    q.mode = t.mode;
-    q.mtu = t.mtu;
-    q.sq_psn = psn[i];
-    q.access = kAccess;
-    q.retry_count = t.retry_count;
-    q.rnr_retry = t.rnr_retry;
-    q.timeout = t.timeout;
-    q.peer_rnr_delay = check::rnr_delay(1);
-    q.bdp_cap = t.bdp_cap;
-    q.cnp_interval = controllers()[t.controller]->cnp_interval;
-    if (t.controller != 0) q.slowest_turn = kLeastRate.time_for(Bytes{4096 + 256});
-    q.roce_window = t.roce_window;
-    q.selective_rto = t.rto_low;
-    q.reads_kept = std::bit_ceil(std::min(f.depth, 128U));
-    const impair::ImpairConfig& n = scenario_.network.impair;
-    q.network_loses = n.loss != 0 || n.corrupt != 0 || scenario_.network.switches.queue.n != 0 ||
-                      (scenario_.network.switches.buffer.n != 0 && !scenario_.network.switches.pfc);
-  }
-  if (referee_ != nullptr) referee_->connected(facts[0], facts[1]);
+  spec.reads = std::min(f.depth, 128U);
+  spec.psn_seed = scenario_.seed ^ (std::uint64_t{flow} << 32U) ^ unfinished_;
+  const auto made = connect_pair(scenario_, spec, referee_);
+  CHECK(made.has_value());
+  const Qpn qpn[2] = {made->qpn[0], made->qpn[1]};
   Host& from = hosts_[f.from];
   Host& to = hosts_[f.to];
   Sender s;

@@ -1,0 +1,101 @@
+// weft sim from outside: what it lists, writes and refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "cli/commands.h"
+#include "core/transport/cc/controller.h"
+#include "sim/fabric/topology.h"
+#include "sim/traffic/pattern.h"
+
+namespace weft::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Answer {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+Answer sim(std::vector<std::string> args) {
+  args.insert(args.begin(), "sim");
+  std::ostringstream out;
+  std::ostringstream err;
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  const int code = run(args, out, err);
+  return {code, out.str() + ::testing::internal::GetCapturedStdout(),
+          err.str() + ::testing::internal::GetCapturedStderr()};
+}
+
+std::string content(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+const std::string kExample = WEFT_SOURCE_DIR "/examples/irn-default.toml";
+
+TEST(Sim, ListsEveryRowOfTheTables) {
+  const Answer list = sim({"--list"});
+  EXPECT_EQ(list.code, 0);
+  for (const auto& row : sim::topologies()) EXPECT_THAT(list.out, HasSubstr(row.name));
+  for (const auto& row : sim::pattern_rows()) EXPECT_THAT(list.out, HasSubstr(row.name));
+  for (const auto& row : sim::size_rows()) EXPECT_THAT(list.out, HasSubstr(row.name));
+  for (const Controller* c : controllers()) EXPECT_THAT(list.out, HasSubstr(c->name));
+  for (const char* word : {"roce", "irn", "srnic", "spray", "input-queued", "red", "mixed"})
+    EXPECT_THAT(list.out, HasSubstr(word));
+}
+
+TEST(Sim, RefusesWithOneSentence) {
+  for (const auto& [args, sentence] : std::vector<std::pair<std::vector<std::string>, const char*>>{
+           {{}, "needs a scenario FILE"},
+           {{"no-such.toml"}, "'no-such.toml' cannot be read"},
+           {{kExample, "--set", "switch.colour=red"}, "switch.colour: there is no such setting"},
+           {{kExample, "--set", "network.delay=2"}, "network.delay: '2'"},
+           {{kExample, "--set", "hosts=55"}, "55 is not k^3/4"},
+           {{kExample, "--seed", "x"}, "seed"},
+           {{kExample, "--out", kExample + "/x"}, "--out: the folder"}}) {
+    const Answer a = sim(args);
+    EXPECT_EQ(a.code, 2) << sentence;
+    EXPECT_THAT(a.err, HasSubstr(sentence));
+    EXPECT_EQ(std::count(a.err.begin(), a.err.end(), '\n'), 1) << a.err;
+    EXPECT_EQ(a.out, "");
+  }
+}
+
+TEST(Sim, WritesTheSameFilesForTheSameSeed) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "weft-sim-test";
+  std::string first;
+  for (const char* round : {"a", "b"}) {
+    const Answer a =
+        sim({kExample, "--set", "traffic.flows=50", "--seed", "3", "--json", "--out", (folder / round).string()});
+    EXPECT_EQ(a.code, 0) << a.err;
+    const std::string flows = content(folder / round / "flows.csv");
+    EXPECT_EQ(std::count(flows.begin(), flows.end(), '\n'), 51);
+    const std::string ports = content(folder / round / "ports.csv");
+    EXPECT_EQ(std::count(ports.begin(), ports.end(), '\n'), 1 + 2 * 162);
+    EXPECT_EQ(content(folder / round / "summary.json"), a.out);
+    const std::string all = flows + ports + a.out;
+    if (first.empty()) first = all;
+    EXPECT_EQ(all, first);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Sim, ATableSaysWhatWasComputedAndWhatCameOfIt) {
+  const Answer a = sim({kExample, "--set", "traffic.flows=50", "--set", "switch.pfc=true"});
+  EXPECT_EQ(a.code, 0);
+  for (const char* word : {"54 hosts, 45 switches", "6 hops", "120000 B in flight", "bdp_cap 110", "headroom", "poisson",
+                           "slowdown", "link-hops", "PFC stopped"})
+    EXPECT_THAT(a.out, HasSubstr(word));
+}
+
+}  // namespace
+}  // namespace weft::cli

@@ -1,0 +1,93 @@
+#include "sim/world/connect.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/base/check.h"
+#include "core/transport/cc/controller.h"
+
+namespace weft::sim {
+namespace {
+
+check::QpFacts facts_of(const Scenario& s, const ConnectSpec& c, int i, const Connected& made, WirePsn psn) {
+  const TransportSpec& t = s.transport;
+  const NetworkSpec& n = s.network;
+  check::QpFacts q;
+  q.self = {{c.ends[i].host.v}, made.qpn[i]};
+  q.peer = {{c.ends[1 - i].host.v}, made.qpn[1 - i]};
+  q.pd = c.ends[i].pd;
+  q.mode = t.mode;
+  q.mtu = t.mtu;
+  q.sq_psn = psn;
+  q.access = kFullAccess;
+  q.retry_count = t.retry_count;
+  q.rnr_retry = t.rnr_retry;
+  q.timeout = t.timeout;
+  q.peer_rnr_delay = check::rnr_delay(1);
+  q.bdp_cap = t.bdp_cap;
+  q.roce_window = t.roce_window;
+  q.selective_rto = t.rto_low;
+  q.reads_kept = std::bit_ceil(c.reads);
+  q.cnp_interval = controllers()[t.controller]->cnp_interval;
+  if (t.controller != 0)
+    q.slowest_turn =
+        std::min(s.derived.reach.rate, kLeastRate).time_for(Bytes{s.network.switches.largest_frame});
+  q.network_loses = n.impair.loss != 0 || n.impair.corrupt != 0 || n.switches.queue.n != 0 ||
+                    (n.switches.buffer.n != 0 && !n.switches.pfc);
+  return q;
+}
+
+}  // namespace
+
+std::optional<Connected> connect_pair(const Scenario& scenario, const ConnectSpec& spec,
+                                      check::Referee* referee) {
+  const TransportSpec& t = scenario.transport;
+  Prng psns(spec.psn_seed);
+  const WirePsn psn[2] = {{static_cast<std::uint32_t>(psns.next()) & kPsnMask},
+                          {static_cast<std::uint32_t>(psns.next()) & kPsnMask}};
+  Connected made;
+  for (int i = 0; i < 2; ++i) {
+    const ConnectEnd& e = spec.ends[i];
+    QpInit init;
+    init.pd = e.pd;
+    init.send_cq = init.recv_cq = e.cq;
+    init.caps.max_send_wr = e.send_depth;
+    init.caps.max_recv_wr = e.recv_depth;
+    const auto qpn = e.device->create_qp(init);
+    if (!qpn) {
+      CHECK(qpn.error() == Errc::kNoMemory);
+      if (i == 1) CHECK(spec.ends[0].device->destroy_qp(made.qpn[0]).has_value());
+      return std::nullopt;
+    }
+    made.qpn[i] = *qpn;
+  }
+  for (int i = 0; i < 2; ++i) {
+    Device& d = *spec.ends[i].device;
+    QpAttr a;
+    a.access = kFullAccess;
+    a.mode = t.mode;
+    a.mtu = t.mtu;
+    a.path = *d.open_path({address_of(spec.ends[1 - i].host), 0, {}});
+    a.dest_qpn = made.qpn[1 - i];
+    a.sq_psn = psn[i];
+    a.rq_psn = psn[1 - i];
+    a.max_rd_atomic = a.max_dest_rd_atomic = static_cast<std::uint8_t>(std::min(spec.reads, 128U));
+    a.min_rnr_timer = 1;
+    a.timeout = t.timeout;
+    a.retry_count = t.retry_count;
+    a.rnr_retry = t.rnr_retry;
+    const auto go = [&](QpState state, std::uint32_t mask) {
+      a.state = state;
+      CHECK(d.modify_qp(made.qpn[i], a, mask | kAttrState, spec.now).has_value());
+    };
+    go(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccess);
+    go(QpState::kRtr,
+       kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer);
+    go(QpState::kRts, kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic);
+  }
+  if (referee != nullptr)
+    referee->connected(facts_of(scenario, spec, 0, made, psn[0]), facts_of(scenario, spec, 1, made, psn[1]));
+  return made;
+}
+
+}  // namespace weft::sim

@@ -1,0 +1,64 @@
+// What became of flows: each as a row of a file, as they complete, and all together as means and percentiles.
+//
+// A flow's completion time runs from posting its message to its completion at the host that posted it. Its
+// slowdown is that time over what it would have been with nobody else in the network (ideal.h).
+#pragma once
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "core/base/units.h"
+#include "record/record.h"
+#include "sim/traffic/pattern.h"
+
+namespace weft::sim {
+
+struct FlowDone {
+  Arrival flow;
+  std::uint32_t table = 0;  // which [[traffic]]
+  Duration took{};
+  Duration ideal{};
+  bool failed = false;
+};
+
+// Of one [[traffic]] table.
+class FlowStatistics {
+ public:
+  void add(const FlowDone& f, std::uint32_t mtu);
+  std::uint64_t done() const { return took_ps_.size(); }
+  std::uint64_t failed() const { return failed_; }
+
+  struct Summary {
+    std::uint64_t flows = 0;
+    std::uint64_t failed = 0;
+    std::uint64_t bytes = 0;
+    double fct_mean_us = 0;
+    double fct_p50_us = 0;
+    double fct_p99_us = 0;
+    double fct_max_us = 0;
+    double slowdown_mean = 0;
+    double slowdown_p99 = 0;
+    double small_p99_us = 0;  // of flows that fit one packet
+    double small_p999_us = 0;
+    double request_mean_us = 0;  // of groups of flows: from the first post to the last completion
+    double goodput_gbps = 0;     // of all bytes, from the first post to the last completion
+  };
+  Summary summary() const;
+
+ private:
+  std::vector<std::int64_t> took_ps_;
+  std::vector<std::int64_t> small_ps_;
+  std::vector<std::uint32_t> slowdown_milli_;
+  std::vector<std::int64_t> group_ends_ps_;    // by group: last completion
+  std::vector<std::int64_t> group_starts_ps_;  // first post
+  std::uint64_t bytes_ = 0;
+  std::uint64_t failed_ = 0;
+};
+
+record::Record to_record(const FlowStatistics::Summary& s);
+
+void write_flow_header(std::ostream& out);
+void write_flow(std::ostream& out, const FlowDone& f);
+
+}  // namespace weft::sim

@@ -1,0 +1,130 @@
+// What a scenario leaves open is computed from its topology, and what contradicts itself is refused.
+#include <algorithm>
+
+#include "sim/fabric/frame.h"
+#include "sim/world/scenario.h"
+
+namespace weft::sim {
+namespace {
+
+// What single values cannot show.
+std::string contradiction(const Scenario& s) {
+  if (const auto ok = s.network.impair.validate(); !ok) return "network: " + ok.error().message;
+  const SwitchConfig& sw = s.network.switches;
+  const EcnConfig& ecn = sw.ecn;
+  if (ecn.kind == EcnConfig::Kind::kRed && ecn.high <= ecn.low)
+    return "switch.ecn_high must be above ecn_low";
+  if (sw.xon.n != 0 && sw.xoff.n != 0 && sw.xon > sw.xoff) return "switch.xon must not be above xoff";
+  if ((sw.xoff.n != 0 || sw.xon.n != 0) && !sw.pfc)
+    return "switch.xoff and xon mean nothing without pfc = true";
+  if (sw.pfc && sw.queue.n != 0)
+    return "network.queue bounds queues, which pfc = true is to keep from dropping";
+  if (sw.kind == SwitchKind::kInputQueued && s.graph.links.size() > 8U * s.graph.switches() * 128U)
+    return "switch.kind: an input-queued switch of so many ports has too many queues";
+  if (s.transport.mtu % 4 != 0)
+    return "transport.mtu: " + std::to_string(s.transport.mtu) + " is not a multiple of 4";
+  if (s.transport.rto_low.ps <= 0 || s.transport.rto_high < s.transport.rto_low)
+    return "transport.rto_low must be positive and no longer than rto_high";
+  if (s.transport.recovery != nullptr && s.transport.mode != wire::Mode::kIrn)
+    return "transport.recovery: only mode irn has variants";
+  if (s.limit.ps <= 0) return "limit must be positive";
+  if (s.flows.empty() && s.traffic.empty()) return "a scenario needs at least one [[flow]] or [[traffic]]";
+  std::uint64_t queue_pairs = 0;
+  const std::uint32_t hosts = s.graph.hosts;
+  for (std::size_t i = 0; i < s.flows.size(); ++i) {
+    const FlowSpec& f = s.flows[i];
+    const std::string where = "flow " + std::to_string(i) + ": ";
+    if (f.from >= hosts || f.to >= hosts)
+      return where + "hosts are numbered 0 to " + std::to_string(hosts - 1);
+    if (f.from == f.to) return where + "from and to are the same host";
+    if (f.size.n > (1ULL << 31U)) return where + "size is more than a message's 2 GiB";
+    const bool atomic = f.op == WrOpcode::kCompareSwap || f.op == WrOpcode::kFetchAdd;
+    if (atomic && f.size.n != 8) return where + "an atomic has size 8";
+    queue_pairs += f.qps;
+  }
+  if (queue_pairs > 60'000) return "more than 60000 queue pairs";
+  return {};
+}
+
+// Draws all flows once, to know how many there will be: Devices and progress bars are sized by it.
+Result<void> count_traffic(Scenario& s) {
+  s.derived.traffic_flows = 0;
+  s.derived.flows_of_host.assign(s.graph.hosts, 0);
+  for (std::size_t i = 0; i < s.traffic.size(); ++i) {
+    const auto arrivals = make_arrivals(s.traffic[i], ground_of(s, i));
+    if (!arrivals) return fail("traffic." + arrivals.error().message);
+    for (Arrival a; (*arrivals)->next(a);) {
+      ++s.derived.traffic_flows;
+      ++s.derived.flows_of_host[a.from];
+      ++s.derived.flows_of_host[a.to];
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> resolve(Scenario& s) {
+  auto graph = build_topology(s.topology);
+  if (!graph) return tl::unexpected(graph.error());
+  s.graph = std::move(*graph);
+  SwitchConfig& sw = s.network.switches;
+  TransportSpec& t = s.transport;
+  wire::Header data;
+  data.mode = t.mode;
+  data.opcode = wire::kWriteMiddle;
+  wire::Header ack;
+  ack.mode = t.mode;
+  ack.opcode = wire::kAcknowledge;
+  ack.syndrome = wire::kSyndromeAck;
+  const std::uint32_t frame = frame_bytes(data, t.mtu, Framing::kWire);
+  sw.largest_frame = frame + 32;  // the first packet of a message may carry more headers
+  Reach reach = reach_of(s.graph, sw);
+  // One switch at each end of a link: what PFC needs, twice the pipe for each port (IRN §4.1).
+  sw.classes = s.network.data_class == s.network.control_class ? 1 : 2;
+  if (sw.pfc && sw.buffer.n == 0) {
+    const std::uint64_t each =
+        sw.xoff.n != 0 ? sw.xoff.n + reach.headroom.n : std::max(2 * reach.bdp.n, 2 * reach.headroom.n);
+    sw.buffer.n = each * sw.classes * (sw.kind == SwitchKind::kInputQueued ? 1U : reach.most_ports);
+    reach = reach_of(s.graph, sw);
+  }
+  const std::uint64_t shares = sw.classes * (sw.kind == SwitchKind::kInputQueued ? 1U : reach.most_ports);
+  if (sw.pfc && sw.buffer.n < shares * (reach.headroom.n + std::max<std::uint64_t>(sw.xoff.n, 1)))
+    return fail("switch.buffer: " + std::to_string(sw.buffer.n) +
+                " bytes leave no room above the headroom of " + std::to_string(reach.headroom.n) +
+                " bytes that pfc needs for each of " + std::to_string(shares) + " ports and classes" +
+                (sw.xoff.n == 0 ? "" : ", and xoff"));
+  s.derived.reach = reach;
+  const Rate rate = reach.rate;
+  s.derived.base_rtt =
+      reach.one_way * 2 + (rate.time_for({frame}) + rate.time_for({frame_bytes(ack, 0, Framing::kWire)})) *
+                              static_cast<std::int64_t>(reach.hops);
+  if (t.bdp_cap == 0) {
+    // Two more: one being decided on, one whose ACK is.
+    const std::int64_t each = rate.time_for({frame}).ps;
+    const std::int64_t cap = each == 0 ? 110 : (s.derived.base_rtt.ps + each - 1) / each + 2;
+    t.bdp_cap = static_cast<std::uint32_t>(std::clamp<std::int64_t>(cap, 4, 8192));
+  }
+  if (t.rto_high.ps == 0) {
+    t.rto_high = reach.fullest_switch.n == 0 ? microseconds(320)
+                                             : s.derived.base_rtt + rate.time_for(reach.fullest_switch);
+    t.rto_high = std::max(t.rto_high, t.rto_low);
+  }
+  if (std::string wrong = contradiction(s); !wrong.empty()) return fail(std::move(wrong));
+  return count_traffic(s);
+}
+
+TrafficGround ground_of(const Scenario& s, std::size_t index) {
+  wire::Header h;
+  h.mode = s.transport.mode;
+  h.opcode = s.traffic[index].verb == Verb::kRead ? wire::kReadResponseMiddle : wire::kWriteMiddle;
+  TrafficGround g;
+  g.hosts = s.graph.hosts;
+  g.rate = s.derived.reach.rate;
+  g.mtu = s.transport.mtu;
+  g.packet_overhead = frame_bytes(h, 0, Framing::kWire);
+  g.seed = s.seed * 0xD134'2543'DE82'EF95ULL + index;
+  return g;
+}
+
+}  // namespace weft::sim

@@ -1,0 +1,97 @@
+// A scenario for programs to read: every setting as it was decided.
+#include "sim/world/words.h"
+
+namespace weft::sim {
+
+std::vector<Choice> choices() {
+  std::vector<Choice> all;
+  const auto add = [&](const char* setting, const auto& table) {
+    Choice& c = all.emplace_back(Choice{setting, {}});
+    for (const auto& row : table) c.words.push_back({row.word, row.text});
+  };
+  add("topology.routing", kRoutings);
+  add("switch.kind", kSwitchKinds);
+  add("switch.ecn", kEcnKinds);
+  add("transport.mode", modes());
+  add("transport.recovery (of mode irn)", variants());
+  add("transport.controller", controller_words());
+  add("flow.op", kOps);
+  add("traffic.verb", kVerbs);
+  return all;
+}
+
+const char* op_name(WrOpcode op) { return word_for(kOps, op); }
+
+record::Record to_record(const Scenario& s) {
+  record::Record r;
+  r.set("seed", s.seed)
+      .set("hosts", std::uint64_t{s.graph.hosts})
+      .set("limit_ps", s.limit.ps)
+      .set("check", s.check);
+  const impair::ImpairConfig& i = s.network.impair;
+  record::Record topology;
+  topology.set("kind", s.topology.kind).set("routing", word_for(kRoutings, s.network.routing));
+  topology.set("switches", std::uint64_t{s.graph.switches()})
+      .set("links", std::uint64_t{s.graph.links.size()});
+  topology.set("longest_way_hops", std::uint64_t{s.derived.reach.hops});
+  topology.set("base_rtt_ps", s.derived.base_rtt.ps).set("bdp_bytes", s.derived.reach.bdp.n);
+  topology.set("core_rate_bps", s.topology.core_rate.bps);
+  r.set("topology", std::move(topology));
+  const SwitchConfig& w = s.network.switches;
+  record::Record sw;
+  sw.set("kind", word_for(kSwitchKinds, w.kind))
+      .set("buffer_bytes", w.buffer.n)
+      .set("queue_bytes", w.queue.n);
+  sw.set("alpha_64ths", std::uint64_t{w.alpha_64}).set("pfc", w.pfc).set("xoff_bytes", w.xoff.n);
+  sw.set("xon_bytes", w.xon.n).set("headroom_bytes", s.derived.reach.headroom.n);
+  sw.set("ecn", word_for(kEcnKinds, w.ecn.kind)).set("ecn_low_bytes", w.ecn.low);
+  sw.set("ecn_high_bytes", w.ecn.high).set("ecn_probability_ppm", std::uint64_t{w.ecn.probability});
+  r.set("switch", std::move(sw));
+  record::Record n;
+  n.set("rate_bps", s.topology.rate.bps).set("delay_ps", s.topology.delay.ps);
+  n.set("data_class", std::uint64_t{s.network.data_class});
+  n.set("control_class", std::uint64_t{s.network.control_class});
+  n.set("loss_ppm", std::uint64_t{i.loss}).set("duplicate_ppm", std::uint64_t{i.duplicate});
+  n.set("corrupt_ppm", std::uint64_t{i.corrupt}).set("reorder_ppm", std::uint64_t{i.reorder});
+  n.set("mark_ppm", std::uint64_t{i.mark});
+  n.set("reorder_by_ps", i.reorder_by.ps).set("jitter_ps", i.jitter.ps);
+  r.set("network", std::move(n));
+  const TransportSpec& t = s.transport;
+  record::Record tr;
+  tr.set("mode", std::string(wire::mode_name(t.mode))).set("mtu", std::uint64_t{t.mtu});
+  tr.set("recovery", word_for(variants(), t.recovery)).set("nack_threshold", std::uint64_t{t.nack_threshold});
+  tr.set("controller", word_for(controller_words(), t.controller));
+  tr.set("bdp_cap", std::uint64_t{t.bdp_cap}).set("roce_window", std::uint64_t{t.roce_window});
+  tr.set("rto_low_ps", t.rto_low.ps).set("rto_high_ps", t.rto_high.ps);
+  tr.set("rto_low_packets", std::uint64_t{t.rto_low_packets})
+      .set("loss_blocks", std::uint64_t{t.loss_blocks});
+  tr.set("timeout", std::uint64_t{t.timeout}).set("retry_count", std::uint64_t{t.retry_count});
+  tr.set("rnr_retry", std::uint64_t{t.rnr_retry});
+  r.set("transport", std::move(tr));
+  for (const FlowSpec& f : s.flows) {
+    record::Record one;
+    one.set("from", std::uint64_t{f.from}).set("to", std::uint64_t{f.to}).set("op", op_name(f.op));
+    one.set("size", f.size.n).set("count", f.count).set("depth", std::uint64_t{f.depth});
+    one.set("qps", std::uint64_t{f.qps}).set("start_ps", f.start.ps);
+    r.append("flows", std::move(one));
+  }
+  for (const TrafficSpec& f : s.traffic) {
+    record::Record one;
+    one.set("pattern", f.pattern).set("sizes", f.sizes).set("verb", word_for(kVerbs, f.verb));
+    if (f.pattern == "poisson") {
+      one.set("load_ppm", std::uint64_t{f.load}).set("flows", f.flows).set("duration_ps", f.duration.ps);
+    }
+    if (f.pattern == "incast") {
+      one.set("fan_in", std::uint64_t{f.fan_in})
+          .set("total", f.total.n)
+          .set("requests", std::uint64_t{f.requests});
+      one.set("every_ps", f.every.ps);
+      if (f.target != UINT32_MAX) one.set("target", std::uint64_t{f.target});
+    }
+    one.set("start_ps", f.start.ps);
+    r.append("traffic", std::move(one));
+  }
+  return r;
+}
+
+}  // namespace weft::sim

@@ -1,0 +1,203 @@
+#include "sim/world/traffic_run.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+#include "sim/world/connect.h"
+#include "sim/world/ideal.h"
+
+namespace weft::sim {
+namespace {
+
+constexpr std::uint64_t kMemoryAt = 0x1000'0000;
+constexpr std::uint64_t kMemoryBytes = 1ULL << 46U;
+constexpr std::uint32_t kNobody = UINT32_MAX;
+
+std::uint64_t pair_key(std::uint32_t from, std::uint32_t to) { return std::uint64_t{from} << 32U | to; }
+
+}  // namespace
+
+TrafficRun::TrafficRun(const Scenario& scenario, const Network& network,
+                       std::vector<std::unique_ptr<IdealNic>>& nics, Timeline& timeline,
+                       check::Referee* referee, std::ostream* flows)
+    : scenario_(scenario),
+      network_(network),
+      nics_(nics),
+      timeline_(timeline),
+      referee_(referee),
+      flows_(flows),
+      arrival_actor_(timeline.add<&TrafficRun::on_arrival>(*this)),
+      hosts_(nics.size()),
+      statistics_(scenario.traffic.size()) {
+  for (std::uint32_t h = 0; h < hosts_.size(); ++h) open_host(h);
+  for (std::size_t i = 0; i < scenario.traffic.size(); ++i) {
+    Stream& s = streams_.emplace_back();
+    s.arrivals = std::move(*make_arrivals(scenario.traffic[i], ground_of(scenario, i)));
+    s.more = s.arrivals->next(s.next);
+  }
+  expected_ = scenario.derived.traffic_flows;
+  if (flows_ != nullptr) write_flow_header(*flows_);
+  await_next();
+}
+
+void TrafficRun::open_host(std::uint32_t index) {
+  Host& h = hosts_[index];
+  Device& d = nics_[index]->device();
+  h.pd = *d.alloc_pd();
+  h.cq = *d.create_cq(std::min(4U * d.config().max_qp, 4096U));
+  h.memory = *d.register_mr(h.pd, kMemoryAt, kMemoryBytes, kFullAccess);
+  h.connection_of.assign(std::size_t{1} << d.config().qpn_bits, kNobody);
+  if (referee_ == nullptr) return;
+  check::Region r;
+  r.key = h.memory.rkey;
+  r.pd = h.pd;
+  r.address = kMemoryAt;
+  r.length = kMemoryBytes;
+  r.access = kFullAccess;
+  referee_->region({index}, h.memory.region, r);
+}
+
+void TrafficRun::await_next() {
+  Time at = kNever;
+  for (const Stream& s : streams_) {
+    if (s.more) at = std::min(at, s.next.at);
+  }
+  if (at != kNever) timeline_.wake(arrival_actor_, std::max(at, timeline_.now()));
+}
+
+void TrafficRun::on_arrival(Time now) {
+  for (std::uint32_t i = 0; i < streams_.size(); ++i) {
+    Stream& s = streams_[i];
+    while (s.more && s.next.at <= now) {
+      const Arrival flow = s.next;
+      s.more = s.arrivals->next(s.next);
+      begin(flow, i, now);
+    }
+  }
+  await_next();
+}
+
+std::uint32_t TrafficRun::connection_for(const Arrival& flow, Time now) {
+  std::vector<std::uint32_t>& idle = idle_[pair_key(flow.from, flow.to)];
+  if (!idle.empty()) {
+    const std::uint32_t index = idle.back();
+    idle.pop_back();
+    return index;
+  }
+  ConnectSpec spec;
+  const std::uint32_t ends[2] = {flow.from, flow.to};
+  for (std::uint32_t i = 0; i < 2; ++i)
+    spec.ends[i] = {{ends[i]}, &nics_[ends[i]]->device(), hosts_[ends[i]].pd, hosts_[ends[i]].cq, 1, 1};
+  spec.psn_seed = scenario_.seed ^ (begun_ * 0x9E37'79B9'7F4A'7C15ULL);
+  spec.now = now;
+  const auto made = connect_pair(scenario_, spec, referee_);
+  CHECK(made.has_value());  // Devices are sized by the number of their flows
+  auto index = static_cast<std::uint32_t>(connections_.size());
+  if (free_.empty()) {
+    connections_.emplace_back();
+  } else {
+    index = free_.back();
+    free_.pop_back();
+  }
+  Connection& c = connections_[index];
+  c = {};
+  c.from = flow.from;
+  c.to = flow.to;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    c.qpn[i] = made->qpn[i];
+    const std::uint32_t mask = (1U << nics_[ends[i]]->device().config().qpn_bits) - 1U;
+    hosts_[ends[i]].connection_of[c.qpn[i].v & mask] = index;
+  }
+  return index;
+}
+
+void TrafficRun::begin(const Arrival& flow, std::uint32_t table, Time now) {
+  const std::uint32_t index = connection_for(flow, now);
+  Connection& c = connections_[index];
+  c.flow = flow;
+  c.table = table;
+  c.serial = begun_++;
+  c.busy = true;
+  post(c, now);
+}
+
+void TrafficRun::post(Connection& c, Time now) {
+  const Arrival& f = c.flow;
+  const auto length = static_cast<std::uint32_t>(f.bytes);
+  // Where the bytes lie, at the end that posts and at the other.
+  const bool read = f.op == WrOpcode::kRead;
+  const std::uint32_t poster = read ? c.to : c.from;
+  const std::uint32_t other = read ? c.from : c.to;
+  const std::uint32_t side = read ? 1 : 0;
+  const std::uint64_t here = kMemoryAt + hosts_[poster].taken;
+  const std::uint64_t there = kMemoryAt + hosts_[other].taken;
+  for (Host* h : {&hosts_[poster], &hosts_[other]}) h->taken = (h->taken + f.bytes) & (kMemoryBytes / 2 - 1);
+  if (f.op == WrOpcode::kSend) {
+    const Sge into{there, length, hosts_[other].memory.lkey};
+    const RecvWr wr{c.serial, {&into, 1}};
+    CHECK(nics_[other]->device().post_recv(c.qpn[1 - side], wr).has_value());
+    if (referee_ != nullptr) referee_->posted_recv({{other}, c.qpn[1 - side]}, wr, now);
+    c.receive_waits = true;
+  }
+  const Sge piece{here, length, hosts_[poster].memory.lkey};
+  SendWr wr;
+  wr.wr_id = c.serial;
+  wr.sges = {&piece, 1};
+  wr.opcode = f.op;
+  wr.flags = kSendSignaled;
+  wr.remote_address = there;
+  wr.rkey = hosts_[other].memory.rkey;
+  if (referee_ != nullptr) referee_->posted_send({{poster}, c.qpn[side]}, wr, {}, now);
+  CHECK(nics_[poster]->device().post_send(c.qpn[side], wr, now).has_value());
+  nics_[poster]->doorbell();
+}
+
+void TrafficRun::completed(std::uint32_t host, const Completion& done, Time now) {
+  const std::uint32_t mask = (1U << nics_[host]->device().config().qpn_bits) - 1U;
+  const std::uint32_t index = hosts_[host].connection_of[done.qpn.v & mask];
+  Connection& c = connections_[index];
+  if (static_cast<std::uint8_t>(done.opcode) >= static_cast<std::uint8_t>(WcOpcode::kReceive)) {
+    c.receive_waits = false;
+  } else if (c.busy) {
+    c.busy = false;
+    ++finished_;
+    FlowDone f;
+    f.flow = c.flow;
+    f.table = c.table;
+    f.took = now - c.flow.at;
+    f.failed = done.status != WcStatus::kSuccess;
+    f.ideal = ideal_time(network_, scenario_.transport, c.flow);
+    statistics_[c.table].add(f, scenario_.transport.mtu);
+    if (flows_ != nullptr) write_flow(*flows_, f);
+    if (f.failed) return;  // its queue pairs are in error: nobody gets them again
+  }
+  if (c.busy || c.receive_waits || done.status != WcStatus::kSuccess) return;
+  if (scenario_.transport.controller == 0) {
+    idle_[pair_key(c.from, c.to)].push_back(index);
+  } else {
+    close(c);
+  }
+}
+
+// Its controller remembers what the last flow met; the next one begins at line rate.
+void TrafficRun::close(Connection& c) {
+  const std::uint32_t ends[2] = {c.from, c.to};
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    CHECK(nics_[ends[i]]->device().destroy_qp(c.qpn[i]).has_value());
+    if (referee_ != nullptr) referee_->destroyed({{ends[i]}, c.qpn[i]});
+  }
+  free_.push_back(static_cast<std::uint32_t>(&c - connections_.data()));
+}
+
+void TrafficRun::poll(HostId host, Time now) {
+  Device& d = nics_[host.v]->device();
+  Completion got[16];
+  for (std::uint32_t n = d.poll_cq(hosts_[host.v].cq, got); n != 0; n = d.poll_cq(hosts_[host.v].cq, got)) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if (referee_ != nullptr) referee_->completed({host.v}, got[i], now);
+      completed(host.v, got[i], now);
+    }
+  }
+}
+
+}  // namespace weft::sim

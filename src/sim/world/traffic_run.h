@@ -1,0 +1,87 @@
+// The programs that drawn traffic runs on simulated hosts. Each flow is one message on a queue pair of its
+// own: one that an earlier flow of the same two hosts has finished with, or a new one. Flows begin when their
+// pattern says so, whatever became of earlier ones.
+//
+// Memory is made up, as in workload.h; every flow has a stretch of it that no other flow ever has.
+#pragma once
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "check/referee.h"
+#include "sim/fabric/network.h"
+#include "sim/nic/ideal_nic.h"
+#include "sim/world/metrics.h"
+#include "sim/world/scenario.h"
+
+namespace weft::sim {
+
+class TrafficRun {
+ public:
+  // `referee` and `flows` (rows of finished flows) may be null.
+  TrafficRun(const Scenario& scenario, const Network& network, std::vector<std::unique_ptr<IdealNic>>& nics,
+             Timeline& timeline, check::Referee* referee, std::ostream* flows);
+  TrafficRun(const TrafficRun&) = delete;
+  TrafficRun& operator=(const TrafficRun&) = delete;
+
+  void poll(HostId host, Time now);  // its NIC made progress
+  bool done() const { return begun_ == expected_ && finished_ == begun_; }
+  std::uint64_t finished() const { return finished_; }
+  std::uint64_t expected() const { return expected_; }
+  const std::vector<FlowStatistics>& statistics() const { return statistics_; }
+
+ private:
+  struct Connection {
+    std::uint32_t from = 0;
+    std::uint32_t to = 0;
+    Qpn qpn[2]{};
+    Arrival flow;
+    std::uint32_t table = 0;
+    std::uint64_t serial = 0;
+    bool receive_waits = false;  // a SEND's receive has not completed yet
+    bool busy = false;
+  };
+  struct Host {
+    PdId pd{};
+    CqId cq{};
+    MrInfo memory;
+    std::uint64_t taken = 0;
+    std::vector<std::uint32_t> connection_of;  // by queue pair index
+  };
+  struct Stream {
+    std::unique_ptr<Arrivals> arrivals;
+    Arrival next;
+    bool more = false;
+  };
+
+  void open_host(std::uint32_t index);
+  void on_arrival(Time now);
+  void begin(const Arrival& flow, std::uint32_t table, Time now);
+  std::uint32_t connection_for(const Arrival& flow, Time now);
+  void post(Connection& c, Time now);
+  void completed(std::uint32_t host, const Completion& c, Time now);
+  void await_next();
+  void close(Connection& c);
+
+  const Scenario& scenario_;
+  const Network& network_;
+  std::vector<std::unique_ptr<IdealNic>>& nics_;
+  Timeline& timeline_;
+  check::Referee* referee_;
+  std::ostream* flows_;
+  ActorId arrival_actor_;
+  std::vector<Stream> streams_;
+  std::vector<Host> hosts_;
+  std::vector<Connection> connections_;
+  std::vector<std::uint32_t> free_;  // places in it
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>>
+      idle_;  // by (from, to); looked up, never walked
+  std::vector<FlowStatistics> statistics_;
+  std::uint64_t expected_ = 0;
+  std::uint64_t begun_ = 0;
+  std::uint64_t finished_ = 0;
+};
+
+}  // namespace weft::sim

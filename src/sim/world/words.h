@@ -1,0 +1,73 @@
+// Settings that take a word, and what each word means: the parser, the record and `weft sim --list` read the
+// same rows.
+#pragma once
+#include <array>
+#include <vector>
+
+#include "core/transport/cc/controller.h"
+#include "core/transport/loss/scheme.h"
+#include "sim/world/scenario.h"
+
+namespace weft::sim {
+
+template <class T>
+struct Row {
+  const char* word;
+  T value;
+  const char* text;
+};
+template <class T>
+Row(const char*, T, const char*) -> Row<T>;
+inline constexpr std::array kOps{Row{"write", WrOpcode::kWrite, "RDMA WRITE"},
+                                 Row{"write_imm", WrOpcode::kWriteImm, "RDMA WRITE with immediate"},
+                                 Row{"send", WrOpcode::kSend, "SEND into a posted receive"},
+                                 Row{"send_imm", WrOpcode::kSendImm, "SEND with immediate"},
+                                 Row{"read", WrOpcode::kRead, "RDMA READ"},
+                                 Row{"compare_swap", WrOpcode::kCompareSwap, "atomic compare and swap"},
+                                 Row{"fetch_add", WrOpcode::kFetchAdd, "atomic fetch and add"}};
+inline constexpr std::array kRoutings{Row{"ecmp", Routing::kEcmp, "one way per flow, by hash"},
+                                      Row{"spray", Routing::kSpray, "a random way for every packet"},
+                                      Row{"fixed", Routing::kFixed, "one way per destination"}};
+inline constexpr std::array kSwitchKinds{
+    Row{"output-queued", SwitchKind::kOutputQueued, "shared buffer, dynamic thresholds"},
+    Row{"input-queued", SwitchKind::kInputQueued, "a buffer per port, virtual output queues, round robin"}};
+inline constexpr std::array kEcnKinds{
+    Row{"none", EcnConfig::Kind::kNone, "no packet is marked"},
+    Row{"step", EcnConfig::Kind::kStep, "every packet that joins a queue longer than ecn_low"},
+    Row{"red", EcnConfig::Kind::kRed, "with a probability that rises from ecn_low to ecn_high"}};
+inline constexpr std::array kVerbs{
+    Row{"write", Verb::kWrite, "RDMA WRITE"}, Row{"send", Verb::kSend, "SEND"},
+    Row{"read", Verb::kRead, "RDMA READ, posted by the host that the bytes go to"},
+    Row{"mixed", Verb::kMixed, "each flow one of them at random"}};
+
+inline std::vector<Row<wire::Mode>> modes() {
+  std::vector<Row<wire::Mode>> rows;
+  for (std::size_t i = 0; i < wire::kModeCount; ++i)
+    rows.push_back({wire::kModeNames[i].data(), static_cast<wire::Mode>(i), loss_schemes()[i]->text});
+  return rows;
+}
+
+// What mode irn may recover losses with instead of its own scheme.
+inline std::vector<Row<const LossScheme*>> variants() {
+  std::vector<Row<const LossScheme*>> rows{{"own", nullptr, "the mode's own scheme"}};
+  for (const LossScheme* scheme : loss_schemes().subspan(wire::kModeCount))
+    rows.push_back({scheme->name, scheme, scheme->text});
+  return rows;
+}
+
+inline std::vector<Row<std::uint8_t>> controller_words() {
+  std::vector<Row<std::uint8_t>> rows;
+  for (const Controller* c : controllers())
+    rows.push_back({c->name, static_cast<std::uint8_t>(rows.size()), c->text});
+  return rows;
+}
+
+template <class Table, class T>
+const char* word_for(const Table& table, T value) {
+  for (const auto& row : table) {
+    if (row.value == value) return row.word;
+  }
+  return "?";
+}
+
+}  // namespace weft::sim
