@@ -74,8 +74,8 @@ TEST(Sim, WritesTheSameFilesForTheSameSeed) {
   const auto folder = std::filesystem::path(::testing::TempDir()) / "weft-sim-test";
   std::string first;
   for (const char* round : {"a", "b"}) {
-    const Answer a =
-        sim({kExample, "--set", "traffic.flows=50", "--seed", "3", "--json", "--out", (folder / round).string()});
+    const Answer a = sim(
+        {kExample, "--set", "traffic.flows=50", "--seed", "3", "--json", "--out", (folder / round).string()});
     EXPECT_EQ(a.code, 0) << a.err;
     const std::string flows = content(folder / round / "flows.csv");
     EXPECT_EQ(std::count(flows.begin(), flows.end(), '\n'), 51);
@@ -92,8 +92,8 @@ TEST(Sim, WritesTheSameFilesForTheSameSeed) {
 TEST(Sim, ATableSaysWhatWasComputedAndWhatCameOfIt) {
   const Answer a = sim({kExample, "--set", "traffic.flows=50", "--set", "switch.pfc=true"});
   EXPECT_EQ(a.code, 0);
-  for (const char* word : {"54 hosts, 45 switches", "6 hops", "120000 B in flight", "bdp_cap 110", "headroom", "poisson",
-                           "slowdown", "link-hops", "PFC stopped"})
+  for (const char* word : {"54 hosts, 45 switches", "6 hops", "120000 B in flight", "bdp_cap 110", "headroom",
+                           "poisson", "slowdown", "link-hops", "PFC stopped"})
     EXPECT_THAT(a.out, HasSubstr(word));
 }
 

@@ -191,11 +191,10 @@ void TrafficRun::close(Connection& c) {
 
 void TrafficRun::poll(HostId host, Time now) {
   Device& d = nics_[host.v]->device();
-  Completion got[16];
-  for (std::uint32_t n = d.poll_cq(hosts_[host.v].cq, got); n != 0; n = d.poll_cq(hosts_[host.v].cq, got)) {
+  for (std::uint32_t n = d.poll_cq(hosts_[host.v].cq, got_); n != 0; n = d.poll_cq(hosts_[host.v].cq, got_)) {
     for (std::uint32_t i = 0; i < n; ++i) {
-      if (referee_ != nullptr) referee_->completed({host.v}, got[i], now);
-      completed(host.v, got[i], now);
+      if (referee_ != nullptr) referee_->completed({host.v}, got_[i], now);
+      completed(host.v, got_[i], now);
     }
   }
 }

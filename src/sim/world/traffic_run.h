@@ -4,6 +4,7 @@
 //
 // Memory is made up, as in workload.h; every flow has a stretch of it that no other flow ever has.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <iosfwd>
 #include <memory>
@@ -71,6 +72,7 @@ class TrafficRun {
   Timeline& timeline_;
   check::Referee* referee_;
   std::ostream* flows_;
+  std::array<Completion, 16> got_;  // scratch of poll()
   ActorId arrival_actor_;
   std::vector<Stream> streams_;
   std::vector<Host> hosts_;

@@ -188,16 +188,15 @@ void Workload::completed(std::uint32_t host, const Completion& c, Time now) {
 void Workload::poll(HostId host, Time now) {
   Device& d = nics_[host.v]->device();
   Host& h = hosts_[host.v];
-  Completion got[16];
   bool any = false;
-  for (std::uint32_t n = d.poll_cq(h.cq, got); n != 0; n = d.poll_cq(h.cq, got)) {
+  for (std::uint32_t n = d.poll_cq(h.cq, got_); n != 0; n = d.poll_cq(h.cq, got_)) {
     any = true;
     for (std::uint32_t i = 0; i < n; ++i) {
-      if (referee_ != nullptr) referee_->completed({host.v}, got[i], now);
-      completed(host.v, got[i], now);
+      if (referee_ != nullptr) referee_->completed({host.v}, got_[i], now);
+      completed(host.v, got_[i], now);
     }
     for (std::uint32_t i = 0; i < n; ++i) {
-      const std::uint32_t sender = h.sender_of[index_of(host.v, got[i].qpn)];
+      const std::uint32_t sender = h.sender_of[index_of(host.v, got_[i].qpn)];
       if (sender != kNobody) post(h.senders[sender], now);
     }
   }

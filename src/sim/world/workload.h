@@ -4,6 +4,7 @@
 // Its memory is made up: one region per host, whose bytes nobody stores. Each queue pair has a stretch of it
 // at both ends, with room for every message that can be under way, so that no two of them overlap.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -87,6 +88,7 @@ class Workload {
   std::vector<std::unique_ptr<IdealNic>>& nics_;
   Timeline& timeline_;
   check::Referee* referee_;
+  std::array<Completion, 16> got_;  // scratch of poll()
   ActorId start_actor_;
   std::vector<Host> hosts_;
   std::vector<FlowResult> results_;
