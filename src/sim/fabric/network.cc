@@ -108,9 +108,10 @@ Network::Network(Fabric& fabric, const Topology& topology, const NetworkConfig& 
     }
   }
   for (std::uint32_t s = 0; s < topology.switches(); ++s) {
-    switches_.emplace_back(fabric, config.switches,
-                           Routes(attachment_, s, config.routing, random.fork(label + 2U * s)),
-                           random.fork(label + 2U * s + 1U));
+    // One after the other: in a call's arguments compilers differ in which they draw first.
+    const Prng ways = random.fork(label + 2U * s);
+    const Prng marks = random.fork(label + 2U * s + 1U);
+    switches_.emplace_back(fabric, config.switches, Routes(attachment_, s, config.routing, ways), marks);
   }
   for (std::size_t i = 0; i < topology.links.size(); ++i) {
     const Link& l = topology.links[i];
