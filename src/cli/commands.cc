@@ -13,6 +13,7 @@ namespace {
 constexpr std::array kCommands{
     Command{"run", add_run},
     Command{"sim", add_sim},
+    Command{"pair", add_pair},
     Command{"replay", add_replay},
 };
 

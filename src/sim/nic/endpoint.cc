@@ -26,10 +26,13 @@ struct Endpoint::Counter {
     if (endpoint.observer_ != nullptr) endpoint.observer_->placed(endpoint.host_, p, header, endpoint.now());
     return true;
   }
-  bool place_value(const ValuePlacement&) { return true; }
+  bool place_value(const ValuePlacement& v) {
+    return place({v.qpn, v.packet, v.value_offset, v.length, v.region, v.offset});
+  }
   AtomicResult execute(const AtomicRequest& a) {
     std::uint64_t& word = endpoint.words_[{a.region.v, a.offset}];
     const std::uint64_t old = word;
+    if (endpoint.observer_ != nullptr) endpoint.observer_->executed(endpoint.host_, a, old, endpoint.now());
     if (!a.compare_swap) word += a.swap_or_add;
     if (a.compare_swap && old == a.compare) word = a.swap_or_add;
     return {true, old};

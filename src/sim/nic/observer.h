@@ -17,6 +17,7 @@ class NicObserver {
   virtual void sent(HostId /*from*/, HostId /*to*/, const wire::TxPacket&, Time) {}
   virtual void arrived(HostId /*at*/, const wire::RxPacket&, Time) {}
   virtual void placed(HostId /*at*/, const Placement&, const wire::Header&, Time) {}
+  virtual void executed(HostId /*at*/, const AtomicRequest&, std::uint64_t /*old_value*/, Time) {}
   virtual void progressed(HostId, Time) {}
 };
 

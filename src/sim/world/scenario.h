@@ -20,16 +20,16 @@
 //   control_class = 0     # of ACKs, NAKs, CNPs
 //   [switch]
 //   kind = "output-queued"  # or input-queued
-//   buffer = "0"          # input-queued: of each port; output-queued: of the switch; 0: none, or what PFC
-//   needs queue = "0"           # bound of each output's queue; 0: none alpha = "1"           #
-//   output-queued: dynamic threshold pfc = false           # xoff, xon: fixed limits instead of computed ones
+//   buffer = "0"          # of each port (input-queued) or of the switch; 0: none, or what PFC needs
+//   queue = "0"           # bound of each output's queue; 0: none
+//   alpha = "1"           # output-queued: dynamic threshold
+//   pfc = false           # xoff, xon: fixed limits instead of computed ones
 //   ecn = "none"          # or step (ecn_low), red (ecn_low, ecn_high, ecn_probability)
 //   [transport]
-//   mode = "irn"          # or "roce"
+//   mode = "irn"          # or "roce", "srnic"
 //   controller = "dcqcn"  # congestion control: a row of the table in core/transport/cc; "none"
 //   mtu = 4096            # … bdp_cap, rto_low, rto_high, rto_low_packets, roce_window, loss_blocks,
-//                         # timeout (verbs code), retry_count, rnr_retry; bdp_cap and rto_high: 0 computes
-//                         them
+//                         # timeout (verbs code), retry_count, rnr_retry; bdp_cap, rto_high: 0 computes
 //   [[flow]]              # one table each
 //   from = 0
 //   to = 1

@@ -93,6 +93,12 @@ void Simulation::placed(HostId at, const Placement& p, const wire::Header& h, Ti
     referee_->placed({{at.v}, p.qpn, p.region, p.offset, p.payload_offset, p.length}, h, {}, now);
 }
 
+void Simulation::executed(HostId at, const AtomicRequest& a, std::uint64_t old_value, Time now) {
+  if (referee_ != nullptr)
+    referee_->executed(
+        {{at.v}, a.qpn, a.region, a.offset, a.compare_swap, a.compare, a.swap_or_add, old_value}, now);
+}
+
 void Simulation::progressed(HostId host, Time now) {
   if (!scenario_.flows.empty()) workload_->poll(host, now);
   if (!scenario_.traffic.empty()) traffic_->poll(host, now);

@@ -68,6 +68,7 @@ class Simulation final : public NicObserver {
   void sent(HostId from, HostId to, const wire::TxPacket& p, Time now) override;
   void arrived(HostId at, const wire::RxPacket& p, Time now) override;
   void placed(HostId at, const Placement& p, const wire::Header& h, Time now) override;
+  void executed(HostId at, const AtomicRequest& a, std::uint64_t old_value, Time now) override;
   void progressed(HostId host, Time now) override;
 
   Scenario scenario_;

@@ -1,0 +1,144 @@
+// weft pair: two hosts, one link that loses, delays and reorders; every way of recovering losses beside the
+// others. One simulation for each cell of the table, all under the observers' eyes.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "cli/commands.h"
+#include "record/record.h"
+#include "sim/world/simulation.h"
+
+namespace weft::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> modes{"roce", "irn-go-back-n", "irn-no-sack", "irn", "srnic"};
+  std::vector<std::string> losses{"0", "0.1%", "0.5%", "1%", "2%", "5%"};
+  std::string op = "write";
+  std::string size = "64KiB";
+  std::string count = "1000";
+  std::string depth = "16";
+  std::string rate = "100Gbps";
+  std::string delay = "1us";
+  std::string reorder = "0";
+  std::string mtu = "4096";
+  std::string controller = "none";
+  std::string seed = "1";
+  bool json = false;
+};
+
+struct Cell {
+  double gbps = 0;
+  bool failed = false;  // a request failed, or an observer complained
+};
+
+constexpr std::size_t kBar = 10;
+
+// A column is a mode, or mode irn with one of its variants.
+std::vector<std::string> transport_of(const std::string& column) {
+  if (!column.starts_with("irn-")) return {"transport.mode=" + column};
+  return {"transport.mode=irn", "transport.recovery=" + column};
+}
+
+Result<sim::Scenario> scenario_of(const Options& o, const std::string& column, const std::string& loss) {
+  std::vector<std::string> changes = transport_of(column);
+  for (const auto& [name, value] :
+       {std::pair<const char*, const std::string&>{"network.loss", loss}, {"network.rate", o.rate},
+        {"network.delay", o.delay}, {"network.reorder", o.reorder}, {"transport.mtu", o.mtu},
+        {"transport.controller", o.controller}, {"flow.op", o.op}, {"flow.size", o.size}, {"flow.count", o.count},
+        {"flow.depth", o.depth}, {"seed", o.seed}}) {
+    changes.push_back(std::string(name) + "=" + value);
+  }
+  return sim::parse_scenario("hosts = 2\ncheck = true\n[[flow]]\nfrom = 0\nto = 1\n", "weft pair", changes);
+}
+
+Cell measure(const sim::Scenario& scenario) {
+  sim::Simulation run(scenario);
+  while (run.run(1U << 20U)) {
+  }
+  const sim::FlowResult& r = run.results()[0];
+  const bool clean = run.findings() == nullptr || run.findings()->clean();
+  return {r.goodput_bps() / 1e9, !run.complete() || r.failed != 0 || !clean};
+}
+
+std::string bar(double part) {
+  const auto full = static_cast<std::size_t>(std::clamp(part, 0.0, 1.0) * kBar + 0.5);
+  return std::string(full, '#') + std::string(kBar - full, '.');
+}
+
+int compare(const Options& o) {
+  std::vector<std::vector<sim::Scenario>> grid;
+  for (const std::string& loss : o.losses) {  // all of it is understood before anything runs
+    auto& row = grid.emplace_back();
+    for (const std::string& column : o.modes) {
+      auto scenario = scenario_of(o, column, loss);
+      if (!scenario) return refuse(scenario.error());
+      row.push_back(std::move(*scenario));
+    }
+  }
+  record::Record all;
+  if (!o.json) {
+    fmt::print("goodput in Gb/s, and as a part of the mode's own without loss; {} of {}, {} outstanding\n\n{:>7}", o.op,
+               o.size, o.depth, "loss");
+    for (const std::string& column : o.modes) fmt::print("  {:<19}", column);
+    fmt::print("\n");
+  }
+  std::vector<double> lossless(o.modes.size());
+  bool failed = false;
+  for (std::size_t y = 0; y < grid.size(); ++y) {
+    if (!o.json) fmt::print("{:>7}", o.losses[y]);
+    for (std::size_t x = 0; x < o.modes.size(); ++x) {
+      const Cell cell = measure(grid[y][x]);
+      if (y == 0) lossless[x] = cell.gbps;
+      failed = failed || cell.failed;
+      if (o.json) {
+        record::Record r;
+        r.set("mode", o.modes[x]).set("loss", o.losses[y]).set("goodput_gbps", cell.gbps).set("failed", cell.failed);
+        all.append("cells", std::move(r));
+      } else {
+        fmt::print("  {:>6.2f} {}{}", cell.gbps, bar(cell.gbps / lossless[x]), cell.failed ? "!!" : "  ");
+      }
+      std::fflush(stdout);
+    }
+    if (!o.json) fmt::print("\n");
+  }
+  if (o.json) {
+    std::cout << all.json();
+  } else if (failed) {
+    fmt::print("\n!! a request failed, or the observers found a rule broken: `weft sim` shows more\n");
+  }
+  return failed ? 1 : 0;
+}
+
+}  // namespace
+
+void add_pair(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("pair", "Compare how modes bear a bad link between two hosts");
+  command->add_option("--modes", options->modes, "roce, irn, srnic, or a variant of irn: irn-no-sack, irn-go-back-n")
+      ->delimiter(',');
+  command->add_option("--loss", options->losses, "probabilities; the first is what bars are measured against")
+      ->delimiter(',');
+  command->add_option("--op", options->op, "write, write_imm, send, send_imm, read, compare_swap, fetch_add");
+  command->add_option("--size", options->size, "of one message");
+  command->add_option("--count", options->count, "messages");
+  command->add_option("--depth", options->depth, "of them outstanding");
+  command->add_option("--rate", options->rate, "of the link");
+  command->add_option("--delay", options->delay, "of each of the two links on the way");
+  command->add_option("--reorder", options->reorder, "probability that a packet is late by 10us");
+  command->add_option("--mtu", options->mtu, "path MTU");
+  command->add_option("--controller", options->controller, "congestion control; weft sim --list names them");
+  command->add_option("--seed", options->seed, "of the losses");
+  command->add_flag("--json", options->json, "print the cells as JSON");
+  command->footer(
+      "Examples:\n"
+      "  weft pair\n"
+      "  weft pair --modes roce,irn --loss 0,1%,10% --delay 50us --depth 64\n"
+      "  weft pair --op read --controller dcqcn --json");
+  command->callback([options, &exit_code] { exit_code = compare(*options); });
+}
+
+}  // namespace weft::cli
