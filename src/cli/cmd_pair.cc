@@ -45,11 +45,17 @@ std::vector<std::string> transport_of(const std::string& column) {
 
 Result<sim::Scenario> scenario_of(const Options& o, const std::string& column, const std::string& loss) {
   std::vector<std::string> changes = transport_of(column);
-  for (const auto& [name, value] :
-       {std::pair<const char*, const std::string&>{"network.loss", loss}, {"network.rate", o.rate},
-        {"network.delay", o.delay}, {"network.reorder", o.reorder}, {"transport.mtu", o.mtu},
-        {"transport.controller", o.controller}, {"flow.op", o.op}, {"flow.size", o.size}, {"flow.count", o.count},
-        {"flow.depth", o.depth}, {"seed", o.seed}}) {
+  for (const auto& [name, value] : {std::pair<const char*, const std::string&>{"network.loss", loss},
+                                    {"network.rate", o.rate},
+                                    {"network.delay", o.delay},
+                                    {"network.reorder", o.reorder},
+                                    {"transport.mtu", o.mtu},
+                                    {"transport.controller", o.controller},
+                                    {"flow.op", o.op},
+                                    {"flow.size", o.size},
+                                    {"flow.count", o.count},
+                                    {"flow.depth", o.depth},
+                                    {"seed", o.seed}}) {
     changes.push_back(std::string(name) + "=" + value);
   }
   return sim::parse_scenario("hosts = 2\ncheck = true\n[[flow]]\nfrom = 0\nto = 1\n", "weft pair", changes);
@@ -81,8 +87,9 @@ int compare(const Options& o) {
   }
   record::Record all;
   if (!o.json) {
-    fmt::print("goodput in Gb/s, and as a part of the mode's own without loss; {} of {}, {} outstanding\n\n{:>7}", o.op,
-               o.size, o.depth, "loss");
+    fmt::print(
+        "goodput in Gb/s, and as a part of the mode's own without loss; {} of {}, {} outstanding\n\n{:>7}",
+        o.op, o.size, o.depth, "loss");
     for (const std::string& column : o.modes) fmt::print("  {:<19}", column);
     fmt::print("\n");
   }
@@ -96,7 +103,10 @@ int compare(const Options& o) {
       failed = failed || cell.failed;
       if (o.json) {
         record::Record r;
-        r.set("mode", o.modes[x]).set("loss", o.losses[y]).set("goodput_gbps", cell.gbps).set("failed", cell.failed);
+        r.set("mode", o.modes[x])
+            .set("loss", o.losses[y])
+            .set("goodput_gbps", cell.gbps)
+            .set("failed", cell.failed);
         all.append("cells", std::move(r));
       } else {
         fmt::print("  {:>6.2f} {}{}", cell.gbps, bar(cell.gbps / lossless[x]), cell.failed ? "!!" : "  ");
@@ -118,7 +128,9 @@ int compare(const Options& o) {
 void add_pair(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("pair", "Compare how modes bear a bad link between two hosts");
-  command->add_option("--modes", options->modes, "roce, irn, srnic, or a variant of irn: irn-no-sack, irn-go-back-n")
+  command
+      ->add_option("--modes", options->modes,
+                   "roce, irn, srnic, or a variant of irn: irn-no-sack, irn-go-back-n")
       ->delimiter(',');
   command->add_option("--loss", options->losses, "probabilities; the first is what bars are measured against")
       ->delimiter(',');
