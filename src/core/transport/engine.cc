@@ -99,9 +99,11 @@ void Engine::prefetch_ready() {
     __builtin_prefetch(&q.requests_out, 1);
     __builtin_prefetch(&q.controller, 1);
     const ColdQueuePair* c = colds[index].get();
-    __builtin_prefetch(c);
-    __builtin_prefetch(reinterpret_cast<const char*>(&c->sq));
-    __builtin_prefetch(&c->sent_charged, 1);
+    if (c != nullptr) {  // or destroyed since it was queued
+      __builtin_prefetch(c);
+      __builtin_prefetch(reinterpret_cast<const char*>(&c->sq));
+      __builtin_prefetch(&c->sent_charged, 1);
+    }
   }
   if (!ready_queue.empty()) {
     const std::uint32_t index = ready_queue.peek(0);
