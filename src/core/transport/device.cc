@@ -202,7 +202,7 @@ Outcome<std::uint32_t> Device::post_send(Qpn qpn, const SendWr& wr, Time now) {
   QueuePair* q = engine_->find(qpn);
   if (q == nullptr) return fail(Errc::kNotFound);
   engine_->settle();
-  return rc_post_send(*engine_, *q, wr, now);
+  return post_request(*engine_, *q, wr, now);
 }
 
 Outcome<void> Device::post_recv(Qpn qpn, const RecvWr& wr) {

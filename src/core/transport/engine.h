@@ -4,6 +4,7 @@
 //   rc/responder.h        requests in: checks, placement, receive completions          (template: Sink)
 //   rc/response_in.h      READ responses in: placement                                 (template: Sink)
 //   rc/acknowledge.cc     ACK, NAK, READ ACK in; completion of requests
+//   post_request.cc       what identifies a request, fixed when it is posted; every service
 //   rc/requester.cc       requests out
 //   rc/read_responder.cc  READ responses out
 //   rc/control.cc         ACKs and NAKs out
@@ -240,8 +241,10 @@ void rc_reads_progress(Engine& e, QueuePair& q, Seq reached,
                        Time now);  // issued READs whose responses are all here
 void rc_implied_nak(Engine& e, QueuePair& q, Time now);
 
+// --- post_request.cc ---
+Outcome<std::uint32_t> post_request(Engine& e, QueuePair& q, const SendWr& wr, Time now);
+
 // --- rc/requester.cc ---
-Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, Time now);
 bool rc_requests_sendable(Engine& e, QueuePair& q);
 PathNeed rc_requests_need(Engine& e, QueuePair& q);  // if it were called now
 wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget);

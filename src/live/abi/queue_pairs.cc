@@ -182,12 +182,13 @@ WEFT_EXPORT int ibv_destroy_qp(ibv_qp* qp) {
 }
 
 // In roce a WRITE's bytes become visible in order, and the last eight at once (placement.h). In irn and srnic
-// they land as they arrive, unless order was asked for.
+// they land as they arrive, unless order was asked for; and which mode the peer's WRITEs will come in is the
+// peer's choice, so that nothing else is a promise.
 WEFT_EXPORT int ibv_query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode op, std::uint32_t flags) {
   static_cast<void>(op);
   static_cast<void>(flags);
   const live::Attributes& a = engine_of(qp->context).attributes();
-  return a.mode == wire::Mode::kRoce || a.strict_write_order ? 1 : 0;
+  return a.strict_write_order ? 1 : 0;
 }
 
 // Options that peers agree on through a connection manager: none yet.

@@ -78,7 +78,7 @@ Seq skip_nothing(LossContext&, const SendStream&, Seq from) { return from; }
 
 Arrival keep_nothing(LossContext& c, RecvStream& r, Seq seq) {
   if (seq < r.expected) return Arrival::kDuplicate;
-  return seq - r.expected >= c.pool.window() ? Arrival::kBeyond : Arrival::kPoolEmpty;
+  return seq - r.expected >= c.pool.window() ? Arrival::kBeyond : Arrival::kDecline;
 }
 
 void hold_nothing(LossContext&, RecvStream&, Seq, bool) { CHECK(false); }

@@ -149,7 +149,7 @@ TEST_F(LossTest, GoBackNOverIrnsWireGoesBackOncePerLoss) {
   RecvStream r;
   r.expected = Seq{5};
   LossContext c = context();
-  EXPECT_EQ(kIrnGoBackN.classify(c, r, Seq{7}), Arrival::kPoolEmpty);
+  EXPECT_EQ(kIrnGoBackN.classify(c, r, Seq{7}), Arrival::kDecline);
   EXPECT_EQ(pool.in_use(), 0U);
 }
 

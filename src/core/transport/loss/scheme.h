@@ -31,6 +31,7 @@ enum class Arrival : std::uint8_t {
   kDuplicate,  // already have it
   kDrop,       // go-back-N: ahead of the expected one
   kPoolEmpty,  // would keep it, but the pool is empty
+  kDecline,    // inside the window, but not to be kept; the NACK says so
   kBeyond,     // outside the window
 };
 

@@ -118,6 +118,7 @@ class Line {
         EXPECT_EQ(scheme_.classify(c, r, seq), Arrival::kDuplicate);
         return answer({r.expected, true, seq, true});
       case Arrival::kPoolEmpty:
+      case Arrival::kDecline:
         return answer({r.expected, true, seq, false});
       case Arrival::kDrop:
         if (!nak_sent_) answer({r.expected, true, r.expected, false});
@@ -216,7 +217,7 @@ TEST_P(EveryScheme, TakesTheReceiverForWhatItIs) {
   EXPECT_EQ(scheme.classify(c, r, Seq{kFirst} - 1), Arrival::kDuplicate);
   const Arrival next = scheme.classify(c, r, Seq{kFirst} + 1);
   // Who keeps nothing drops it, or says that it could not keep it.
-  EXPECT_TRUE(next == Arrival::kKeep || next == Arrival::kDrop || next == Arrival::kPoolEmpty);
+  EXPECT_TRUE(next == Arrival::kKeep || next == Arrival::kDrop || next == Arrival::kDecline);
   if (next == Arrival::kKeep) {
     EXPECT_EQ(scheme.classify(c, r, Seq{kFirst} + kWindow), Arrival::kBeyond);
     scheme.hold(c, r, Seq{kFirst} + 1, false);

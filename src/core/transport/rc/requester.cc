@@ -1,9 +1,6 @@
-// Requests out: posting, and turning posted requests into bursts (wire-reference §2.1, §5.4; SRNIC
-// §4.3.1 for "resume in mid-message").
-//
-// Everything that identifies a request on the wire is fixed when it is posted: sequence numbers,
-// receive and READ serial numbers. Sending is then a walk over the ring, and sending again is the
-// same walk from another place, so a retransmitted packet is the packet that was lost, bit by bit.
+// Requests out: turning posted requests (post_request.cc) into bursts (wire-reference §2.1, §5.4; SRNIC
+// §4.3.1 for "resume in mid-message"). Sending is a walk over the ring, and sending again is the same walk
+// from another place, so a retransmitted packet is the packet that was lost, bit by bit.
 //
 //   sq_head        sq_acked            sq_send                sq_tail
 //   | incomplete   | unacknowledged    | being sent           | free
@@ -188,95 +185,6 @@ void record_read(Engine& e, QueuePair& q, ColdQueuePair& c, const SendWqe& w, st
 }
 
 }  // namespace
-
-Outcome<std::uint32_t> rc_post_send(Engine& e, QueuePair& q, const SendWr& wr, Time now) {
-  ColdQueuePair& c = e.cold(q);
-  const bool flushing = q.state == QpState::kErr || q.state == QpState::kSqe;
-  if (!q.sends() && !flushing) return fail(Errc::kInvalid);
-  if (static_cast<std::uint16_t>(q.sq_tail - q.sq_head) > c.sq_mask) return fail(Errc::kNoMemory);
-  const bool read = has_response(wr.opcode);
-  switch (wr.opcode) {
-    case WrOpcode::kWrite:
-    case WrOpcode::kWriteImm:
-    case WrOpcode::kSend:
-    case WrOpcode::kSendImm:
-    case WrOpcode::kRead:
-    case WrOpcode::kCompareSwap:
-    case WrOpcode::kFetchAdd:
-    case WrOpcode::kSendInvalidate:
-    case WrOpcode::kLocalInvalidate:
-    case WrOpcode::kBindWindow:
-      break;
-    default:
-      return fail(Errc::kUnsupported);
-  }
-  if (!service_offers(q.type, wr.opcode)) return fail(Errc::kInvalid);
-  if (wr.sges.size() > c.init.caps.max_send_sge) return fail(Errc::kInvalid);
-  std::uint64_t length = 0;
-  for (const Sge& s : wr.sges) length += s.length;
-  const bool in_line = (wr.flags & kSendInline) != 0;
-  if (length > (1ULL << 31U) || (in_line && (length > c.init.caps.max_inline || read)))
-    return fail(Errc::kInvalid);
-
-  const bool local = is_local(wr.opcode);
-  if (local && !wr.sges.empty()) return fail(Errc::kInvalid);
-  if (is_atomic(wr.opcode)) {
-    if (length != 8) return fail(Errc::kInvalid);
-    c.sq_operands[q.sq_tail & c.sq_mask] = {wr.compare_or_add, wr.swap};
-  }
-
-  SendWqe& w = e.send_wqe(c, q.sq_tail);
-  w = {};
-  w.wr_id = wr.wr_id;
-  w.remote_address = wr.remote_address;
-  w.length = static_cast<std::uint32_t>(length);
-  w.rkey = wr.rkey;
-  w.imm = wr.imm;
-  w.opcode = wr.opcode;
-  w.flags = wr.flags;
-  w.sge_count = static_cast<std::uint8_t>(wr.sges.size());
-  if (wr.opcode == WrOpcode::kBindWindow) {
-    w.rkey = wr.bind.window;
-    w.imm = wr.bind.region.v;
-    w.remote_address = wr.bind.address;
-    c.sq_operands[q.sq_tail & c.sq_mask] = {wr.bind.length, wr.bind.access};
-  }
-  if (q.type == QpType::kUd) {
-    if (auto known = ud_address(e, q, wr, w); !known) return fail(known.error());
-  }
-  if (!in_line) {
-    std::copy(wr.sges.begin(), wr.sges.end(),
-              &c.sq_sges[static_cast<std::size_t>(q.sq_tail & c.sq_mask) * c.init.caps.max_send_sge]);
-  }
-  if (flushing) {
-    Completion done;
-    done.wr_id = w.wr_id;
-    done.status = WcStatus::kFlushed;
-    done.qpn = q.qpn;
-    e.complete(c.init.send_cq, done, false);
-    return q.sq_tail & c.sq_mask;
-  }
-  const std::uint32_t packets = q.type == QpType::kUd ? 1 : Engine::packets_for(w.length, q.mtu);
-  const bool selective = e.tx_selective(q);
-  w.packets = local ? 0 : read && selective ? 1 : packets;
-  w.first = c.post_seq;
-  w.charged_before = c.post_charged;
-  c.post_seq += w.packets;
-  if (read) {
-    w.sn = c.post_read_sn++;
-    w.first_response = c.post_response;
-    c.post_response += packets;
-  } else if (!local && q.type == QpType::kRc) {
-    c.post_charged += e.charge(w.length, q.mtu, w.packets);
-    if (wr.opcode != WrOpcode::kWrite) w.sn = c.post_recv_sn++;
-  }
-  if (c.sq_msn != nullptr && !local) c.sq_msn[q.sq_tail & c.sq_mask] = ++c.post_msn;
-  const std::uint32_t slot = q.sq_tail & c.sq_mask;
-  ++q.sq_tail;
-  if (local) rc_complete_requests(e, q, now);
-  e.make_ready(q);
-  return slot;
-}
 
 std::uint16_t rc_slot_of(Engine& e, QueuePair& q, Seq seq) {
   // Binary search over the messages that are not fully acknowledged; their numbers ascend.

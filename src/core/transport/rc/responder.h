@@ -267,19 +267,17 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
     return;
   }
   LossContext loss = e.loss();
-  switch (e.rx_scheme(q).classify(loss, q.requests, seq)) {
+  Arrival arrival = e.rx_scheme(q).classify(loss, q.requests, seq);
+  if (arrival == Arrival::kKeep && e.config.strict_write_order && op.kind == RcKind::kWrite) {
+    arrival = Arrival::kDecline;  // comes again, and is placed then
+    if (q.requests.held == 0) release_block(e.pool, q.requests.block);
+  }
+  switch (arrival) {
     case Arrival::kDuplicate:
       e.counters.add(Counter::rx_duplicate);
       rc_duplicate(e, q, h, op.kind, seq, congestion);
       break;
     case Arrival::kKeep:
-      if (e.config.strict_write_order && op.kind == RcKind::kWrite) {
-        // Comes again, and is placed then.
-        e.counters.add(Counter::drop_out_of_order);
-        rc_push_nack(e, q, h, false, congestion);
-        if (q.requests.held == 0) release_block(e.pool, q.requests.block);
-        break;
-      }
       if (const Verdict v = rc_accept(e, q, p, op, seq, index, sink); v == Verdict::kDone) {
         e.counters.add(Counter::rx_out_of_order);
         e.rx_scheme(q).hold(loss, q.requests, seq, op.last);
@@ -291,6 +289,10 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
       break;
     case Arrival::kPoolEmpty:
       e.counters.add(Counter::drop_no_block);
+      rc_push_nack(e, q, h, false, congestion);
+      break;
+    case Arrival::kDecline:
+      e.counters.add(Counter::drop_out_of_order);
       rc_push_nack(e, q, h, false, congestion);
       break;
     case Arrival::kBeyond:

@@ -101,8 +101,8 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
       rc_ack_duplicate_response(e, q, p.header, congestion);
       return;
     }
-    if (arrival == Arrival::kPoolEmpty) {
-      e.counters.add(Counter::drop_no_block);
+    if (arrival == Arrival::kPoolEmpty || arrival == Arrival::kDecline) {
+      e.counters.add(arrival == Arrival::kPoolEmpty ? Counter::drop_no_block : Counter::drop_out_of_order);
       rc_push_read_nack(e, q, p.header, false, congestion);
       return;
     }

@@ -1,0 +1,107 @@
+// Connecting two ends: what the Devices are told, and what the referee may hold them to.
+#include <algorithm>
+#include <bit>
+
+#include "core/base/check.h"
+#include "core/transport/cc/controller.h"
+#include "pair/world.h"
+
+namespace weft::pair {
+
+World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::uint32_t b,
+                                 const EndConfig& at_b, std::uint32_t mtu) {
+  const std::uint32_t host_of[2] = {a, b};
+  const EndConfig* ends[2] = {&at_a, &at_b};
+  Qpn qpn[2];
+  for (int i = 0; i < 2; ++i) {
+    const EndConfig& e = *ends[i];
+    const auto made =
+        host(host_of[i]).device.create_qp({QpType::kRc, e.pd, e.send_cq, e.recv_cq, e.caps, e.signal_all});
+    CHECK(made.has_value());
+    qpn[i] = *made;
+  }
+  check::QpFacts facts[2];
+  for (int i = 0; i < 2; ++i) {
+    const EndConfig& e = *ends[i];
+    const EndConfig& other = *ends[1 - i];
+    Device& device = host(host_of[i]).device;
+    const DeviceConfig& dc = device.config();
+    const auto path = device.open_path({host(host_of[1 - i]).address(), 0, {}});
+    CHECK(path.has_value());
+    QpAttr attr;
+    attr.mode = e.mode;
+    attr.controller = e.controller;
+    attr.service_level = e.service_level;
+    attr.mtu = mtu;
+    attr.rq_psn = other.psn;
+    attr.sq_psn = e.psn;
+    attr.dest_qpn = qpn[1 - i];
+    attr.path = *path;
+    attr.access = e.access;
+    attr.max_rd_atomic = e.max_rd_atomic;
+    attr.max_dest_rd_atomic = e.max_dest_rd_atomic;
+    attr.min_rnr_timer = e.min_rnr_timer;
+    attr.timeout = e.timeout;
+    attr.retry_count = e.retry_count;
+    attr.rnr_retry = e.rnr_retry;
+    attr.state = QpState::kInit;
+    CHECK(device.modify_qp(qpn[i], attr, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, now_)
+              .has_value());
+    attr.state = QpState::kRtr;
+    CHECK(device
+              .modify_qp(qpn[i], attr,
+                         kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn |
+                             kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
+                         now_)
+              .has_value());
+    attr.state = QpState::kRts;
+    CHECK(device
+              .modify_qp(
+                  qpn[i], attr,
+                  kAttrState | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic,
+                  now_)
+              .has_value());
+    ends_.emplace_back(host_of[i], qpn[i]);
+    check::QpFacts& f = facts[i];
+    f.self = {host(host_of[i]).id(), qpn[i]};
+    f.peer = {host(host_of[1 - i]).id(), qpn[1 - i]};
+    f.pd = e.pd;
+    f.mode = e.mode;
+    f.mtu = mtu;
+    f.sq_psn = e.psn;
+    f.access = e.access;
+    f.retry_count = e.retry_count;
+    f.rnr_retry = e.rnr_retry;
+    f.timeout = e.timeout;
+    f.signal_all = e.signal_all;
+    f.reads_kept = std::bit_ceil(std::uint32_t{e.max_dest_rd_atomic});
+    f.peer_rnr_delay = check::rnr_delay(other.min_rnr_timer);
+    f.bdp_cap = dc.bdp_cap;
+    f.cnp_interval = controllers()[e.controller]->cnp_interval;
+    if (e.controller != 0) f.slowest_turn = std::min(dc.line_rate, kLeastRate).time_for(Bytes{4096 + 256});
+    f.roce_window = dc.roce_window;
+    f.selective_rto = std::min(dc.rto_low, dc.rto_high);
+    // A queue pair holds at most four blocks: two directions, sending and receiving.
+    f.remembers_sacks = dc.loss_blocks >= 4 * dc.max_qp;
+    // Two time-outs (ARCHITECTURE, "Credit of what went unanswered twice is given back"), the second twice as
+    // long in irn.
+    if (dc.path_credit.n != 0) {
+      f.credit_hold = dc.rto_high * 3;
+      if (e.mode == wire::Mode::kRoce)
+        f.credit_hold = std::max(f.credit_hold, check::verbs_timeout(e.timeout) * 2);
+    }
+    f.path_bounded = dc.path_credit.n != 0 || host(host_of[1 - i]).device.config().path_credit.n != 0;
+    const impair::ImpairConfig& n = config_.network;
+    // A full control ring drops the newest ACK or NAK (core/transport/config.h).
+    const bool rings_hold = std::all_of(config_.hosts.begin(), config_.hosts.end(),
+                                        [](const DeviceConfig& d) { return d.control_ring >= 4096; });
+    // What was overtaken is lost to go-back-N, to a selective mode without a bitmap, and so is a SEND that
+    // comes ahead of its turn and finds no receive (wire-reference §5.3, "RNR for OOO packet").
+    const bool overtakes = n.reorder != 0 || n.jitter.ps != 0;
+    f.network_loses = n.loss != 0 || n.corrupt != 0 || !config_.script.empty() || !rings_hold || overtakes;
+  }
+  referee_.connected(facts[0], facts[1]);
+  return {qpn[0], qpn[1]};
+}
+
+}  // namespace weft::pair
