@@ -97,6 +97,32 @@ TEST(Simulation, SelectiveRetransmissionBeatsGoBackN) {
   EXPECT_GT(goodput("irn"), 1.3 * goodput("roce"));
 }
 
+// IRN §7: who waits for some NACKs takes late packets for what they are.
+TEST(Simulation, AThresholdOfNacksSparesRetransmissionsUnderReordering) {
+  std::uint64_t resent[2];
+  for (int i = 0; i < 2; ++i) {
+    const auto run =
+        finished(scenario({"network.reorder=2%", "network.reorder_by=400ns",
+                           i == 0 ? "transport.nack_threshold=1" : "transport.nack_threshold=16"}));
+    expect_clean(*run);
+    resent[i] = run->totals().retransmitted;
+  }
+  EXPECT_GT(resent[0], 20U);
+  EXPECT_LT(resent[1] * 5, resent[0]);
+}
+
+// IRN §4.3: each variant is a worse irn.
+TEST(Simulation, VariantsOfIrnResendMoreOrWaitLonger) {
+  const auto goodput = [](const char* recovery) {
+    const auto run = finished(scenario({"network.loss=2%", "flow.count=1000", recovery}));
+    expect_clean(*run);
+    return run->results()[0].goodput_bps();
+  };
+  const double whole = goodput("transport.recovery=own");
+  EXPECT_LT(goodput("transport.recovery=irn-go-back-n"), whole * 0.7);
+  EXPECT_LT(goodput("transport.recovery=irn-no-sack"), whole);
+}
+
 TEST(Simulation, TheSameSeedGivesTheSameRecord) {
   const std::vector<std::string> lossy = {"network.loss=1%", "network.jitter=2us"};
   const std::string once = finished(scenario(lossy))->to_record().json();
