@@ -1,28 +1,30 @@
 // What the transport costs per packet, without bytes, sockets or checksums: `./dev bench transport [--json
-// F]`.
+// F]`. The rows of wire_bench.cc (icrc_gbps, decode_ns, …) come along.
 //
-// Two Devices face each other; headers are carried over by hand between the timed parts. A round posts
-// WRITEs of 64 bytes in batches of 32, and each part of their way is timed by itself:
+// Two Devices face each other; headers are carried over by hand between the timed parts. An iteration posts
+// 32 WRITEs of 64 bytes, and each part of their way is timed by itself, in nanoseconds per packet:
 //
-//   post       Device::post_send                      transmit   Device::poll_transmit
-//   receive    Device::on_packets, in-order data      ack_out    Device::poll_control
-//   ack_in     Device::on_packets, ACKs               complete   Device::poll_cq
-//   timer      next_deadline and on_timer with nothing due
+//   post_ns     Device::post_send                    tx_data_ns  Device::poll_transmit
+//   rx_data_ns  Device::on_packets, in-order data    ack_out_ns  Device::poll_control
+//   ack_ns      Device::on_packets, ACKs             poll_cq_ns  Device::poll_cq
+//   timer_ns    next_deadline and on_timer with nothing due
+//   rx_ooo_ns   Device::on_packets, in recovery: the first of 32 was lost
 //
 // "hot" is one queue pair; "10k" draws each batch's 32 queue pairs at random from 10 000 connected ones;
-// "10k_single" gives their packets to on_packets one by one, so that it cannot prefetch. Key checks are in,
-// decoding, copying and CRC are not. With a controller ("hot_dcqcn", ...) one packet of 64 is marked, so that
-// windows and rates are at work; a paced queue pair's waits pass in virtual time, their cost is in transmit.
-// Medians of nine rounds; the process pins itself to one core.
+// "10k_unbatched" gives their packets to on_packets one by one, so that it cannot prefetch. Key checks are
+// in, decoding, copying and CRC are not. With a controller ("hot_dcqcn", …) one packet of 64 is marked, so
+// that windows and rates are at work; a paced queue pair's waits pass in virtual time, their cost is in
+// tx_data_ns. What reading the clock costs is measured first and taken off each timed part. Medians of nine
+// repetitions; the process pins itself to one core.
+#include <benchmark/benchmark.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
+#include <memory>
 #include <new>
 #include <string>
 #include <vector>
@@ -55,23 +57,47 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kBatch = 32;
-constexpr int kRounds = 9;
-constexpr int kBatchesPerRound = 20'000;
+constexpr int kRepetitions = 9;
+constexpr int kBatches = 20'000;
+constexpr int kWarmUp = 2'000;
+
+std::int64_t clock_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+// What an empty start and stop read.
+double clock_cost() {
+  static const double cost = [] {
+    std::array<double, 101> medians{};
+    for (double& m : medians) {
+      constexpr int kReads = 1000;
+      std::int64_t sum = 0;
+      for (int i = 0; i < kReads; ++i) {
+        const std::int64_t t = clock_ns();
+        sum += clock_ns() - t;
+      }
+      m = static_cast<double>(sum) / kReads;
+    }
+    std::sort(medians.begin(), medians.end());
+    return medians[medians.size() / 2];
+  }();
+  return cost;
+}
 
 class Stopwatch {
  public:
-  void start() { began_ = now(); }
-  void stop() { total_ += now() - began_; }
-  double take() {
-    const double t = static_cast<double>(total_);
-    total_ = 0;
-    return t;
+  void start() { began_ = clock_ns(); }
+  void stop() {
+    total_ += clock_ns() - began_;
+    ++parts_;
+  }
+  void reset() { total_ = parts_ = 0; }
+  double ns() const {
+    return std::max(0.0, static_cast<double>(total_) - static_cast<double>(parts_) * clock_cost());
   }
 
  private:
-  static std::int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
   std::int64_t began_ = 0;
   std::int64_t total_ = 0;
+  std::int64_t parts_ = 0;
 };
 
 struct End {
@@ -113,8 +139,6 @@ void connect(End& e, Qpn qpn, Qpn peer, const wire::Address& address, wire::Mode
       Time{});
 }
 
-using Row = std::map<std::string, double>;  // part -> ns per packet
-
 class Bench {
  public:
   Bench(wire::Mode mode, std::uint32_t queue_pairs, bool single, const char* controller = "none")
@@ -133,22 +157,54 @@ class Bench {
     }
   }
 
-  Row run() {
-    std::map<std::string, std::vector<double>> rounds;
-    for (int r = -1; r < kRounds; ++r) {  // the first warms up
-      for (int i = 0; i < kBatchesPerRound; ++i) batch();
-      for (auto& [part, watch] : watches_) {
-        const double ns = watch.take() / (double{kBatchesPerRound} * kBatch);
-        if (r >= 0) rounds[part].push_back(ns);
+  // One batch from posting to completion. `lossy`: its first packet is lost once.
+  void batch(bool lossy = false) {
+    now_ = now_.after(microseconds(1));
+    const Sge piece{0x10000, 64, a_.mr.lkey};
+    SendWr w;
+    w.sges = {&piece, 1};
+    w.opcode = WrOpcode::kWrite;
+    w.flags = kSendSignaled;
+    w.remote_address = 0x10000;
+    w.rkey = b_.mr.rkey;
+    std::array<Qpn, kBatch> chosen;
+    for (Qpn& q : chosen) q = qa_[random_.below(qa_.size())];
+    post.start();
+    for (const Qpn q : chosen) (void)a_.device.post_send(q, w, now_);
+    post.stop();
+    transmit_all();
+    if (lossy && count_ == kBatch) {
+      std::copy(packets_.begin() + 1, packets_.begin() + static_cast<std::ptrdiff_t>(count_--),
+                packets_.begin());
+      deliver(b_, rx_ooo);
+      acknowledge();
+      while (a_.device.next_deadline() != kNever && poll_cq() != kBatch) {
+        transmit_all();
+        if (count_ == 0) now_ = std::max(now_, a_.device.next_deadline());
+        a_.device.on_timer(now_);
+        deliver(b_, ignored);
+        acknowledge();
       }
+      done_ = 0;
+      return;
     }
-    Row row;
-    for (auto& [part, values] : rounds) {
-      std::sort(values.begin(), values.end());
-      row[part] = values[values.size() / 2];
+    deliver(b_, rx_data);
+    acknowledge();
+    poll_cq_watch.start();
+    (void)a_.device.poll_cq(a_.cq, completions_);
+    poll_cq_watch.stop();
+    timer.start();
+    for (std::size_t i = 0; i < kBatch; ++i) {
+      if (a_.device.next_deadline() <= now_) a_.device.on_timer(now_);
     }
-    return row;
+    timer.stop();
   }
+  void forget() {
+    for (Stopwatch* w : {&post, &tx_data, &rx_data, &rx_ooo, &ack_out, &ack, &poll_cq_watch, &timer})
+      w->reset();
+  }
+
+  Stopwatch post, tx_data, rx_data, rx_ooo, ack_out, ack, poll_cq_watch, timer, ignored;
 
  private:
   static constexpr wire::Address kA = wire::Address::v4(10, 0, 0, 1);
@@ -183,24 +239,11 @@ class Bench {
     count_ = 0;
   }
 
-  void batch() {
-    now_ = now_.after(microseconds(1));
-    const Sge piece{0x10000, 64, a_.mr.lkey};
-    SendWr w;
-    w.sges = {&piece, 1};
-    w.opcode = WrOpcode::kWrite;
-    w.flags = kSendSignaled;
-    w.remote_address = 0x10000;
-    w.rkey = b_.mr.rkey;
-    std::array<Qpn, kBatch> chosen;
-    for (Qpn& q : chosen) q = qa_[random_.below(qa_.size())];
-    post_.start();
-    for (const Qpn q : chosen) (void)a_.device.post_send(q, w, now_);
-    post_.stop();
+  void transmit_all() {
     while (count_ < kBatch) {
-      transmit_.start();
+      tx_data.start();
       const wire::Burst burst = a_.device.poll_transmit(now_, {64, 65000});
-      transmit_.stop();
+      tx_data.stop();
       if (burst.empty()) {
         const Time paced = a_.device.engine().pacing.next();
         if (paced == kNever) break;
@@ -208,25 +251,18 @@ class Bench {
       }
       carry(burst, kA);
     }
-    deliver(b_, receive_);
+  }
+  void acknowledge() {
     for (;;) {
-      ack_out_.start();
+      ack_out.start();
       const wire::Burst burst = b_.device.poll_control(now_);
-      ack_out_.stop();
+      ack_out.stop();
       if (burst.empty()) break;
       carry(burst, kB);
     }
-    deliver(a_, ack_in_);
-    std::array<Completion, kBatch> done;
-    complete_.start();
-    (void)a_.device.poll_cq(a_.cq, done);
-    complete_.stop();
-    timer_.start();
-    for (std::size_t i = 0; i < kBatch; ++i) {
-      if (a_.device.next_deadline() <= now_) a_.device.on_timer(now_);
-    }
-    timer_.stop();
+    deliver(a_, ack);
   }
+  std::size_t poll_cq() { return done_ += a_.device.poll_cq(a_.cq, completions_); }
 
   DeviceConfig config_;
   End a_;
@@ -240,87 +276,108 @@ class Bench {
   Time now_{};
   std::array<wire::RxPacket, 2 * kBatch> packets_{};
   std::size_t count_ = 0;
-  std::map<std::string, Stopwatch> watches_;
-  Stopwatch& post_ = watches_["post"];
-  Stopwatch& transmit_ = watches_["transmit"];
-  Stopwatch& receive_ = watches_["receive"];
-  Stopwatch& ack_out_ = watches_["ack_out"];
-  Stopwatch& ack_in_ = watches_["ack_in"];
-  Stopwatch& complete_ = watches_["complete"];
-  Stopwatch& timer_ = watches_["timer"];
+  std::array<Completion, kBatch> completions_;
+  std::size_t done_ = 0;  // of a batch with a loss
 };
 
-// Bytes that one connected queue pair takes, rings for one request and one receive included and apart.
-Row memory() {
-  constexpr std::uint32_t kQueuePairs = 4096;
-  DeviceConfig c;
-  c.max_qp = kQueuePairs + 2;
-  End e(c);
-  const wire::Address peer = wire::Address::v4(10, 0, 0, 2);
-  const std::size_t before = allocated;
-  for (std::uint32_t i = 0; i < kQueuePairs; ++i) {
-    QpInit init;
-    init.pd = e.pd;
-    init.send_cq = init.recv_cq = e.cq;
-    init.caps = {1, 1, 1, 1, 0};
-    const Qpn q = *e.device.create_qp(init);
-    connect(e, q, q, peer, wire::Mode::kIrn);
-  }
-  const double each = static_cast<double>(allocated - before) / kQueuePairs;
-  const std::size_t rings = sizeof(SendWqe) + sizeof(RecvWqe) + 2 * sizeof(Sge) + sizeof(SendOperands) +
-                            sizeof(ReadIssued) + sizeof(ReadServed);
-  return {{"hot_bytes", sizeof(QueuePair)},
-          {"all_but_rings_bytes", each - static_cast<double>(rings)},
-          {"with_smallest_rings_bytes", each}};
+void parts(benchmark::State& state, wire::Mode mode, std::uint32_t queue_pairs, bool single,
+           const char* controller) {
+  const auto bench = std::make_unique<Bench>(mode, queue_pairs, single, controller);
+  for (int i = 0; i < kWarmUp; ++i) bench->batch();
+  bench->forget();
+  for (auto _ : state) bench->batch();
+  const double packets = static_cast<double>(state.iterations()) * kBatch;
+  state.counters["post_ns"] = bench->post.ns() / packets;
+  state.counters["tx_data_ns"] = bench->tx_data.ns() / packets;
+  state.counters["rx_data_ns"] = bench->rx_data.ns() / packets;
+  state.counters["ack_out_ns"] = bench->ack_out.ns() / packets;
+  state.counters["ack_ns"] = bench->ack.ns() / packets;
+  state.counters["poll_cq_ns"] = bench->poll_cq_watch.ns() / packets;
+  state.counters["timer_ns"] = bench->timer.ns() / packets;
 }
 
-void print(std::FILE* out, const std::map<std::string, Row>& rows) {
-  std::fprintf(out, "{\n");
-  for (auto row = rows.begin(); row != rows.end(); ++row) {
-    std::fprintf(out, "  \"%s\": {", row->first.c_str());
-    for (auto cell = row->second.begin(); cell != row->second.end(); ++cell)
-      std::fprintf(out, "%s\"%s\": %.2f", cell == row->second.begin() ? "" : ", ", cell->first.c_str(),
-                   cell->second);
-    std::fprintf(out, "}%s\n", std::next(row) == rows.end() ? "" : ",");
+void recovery(benchmark::State& state, wire::Mode mode) {
+  const auto bench = std::make_unique<Bench>(mode, 1, false);
+  for (int i = 0; i < kWarmUp; ++i) bench->batch(true);
+  bench->forget();
+  for (auto _ : state) bench->batch(true);
+  state.counters["rx_ooo_ns"] = bench->rx_ooo.ns() / (static_cast<double>(state.iterations()) * (kBatch - 1));
+}
+
+// Bytes that one connected queue pair takes: its hot part, and all but its rings.
+void memory(benchmark::State& state) {
+  constexpr std::uint32_t kQueuePairs = 4096;
+  double each = 0;
+  for (auto _ : state) {
+    DeviceConfig c;
+    c.max_qp = kQueuePairs + 2;
+    End e(c);
+    const wire::Address peer = wire::Address::v4(10, 0, 0, 2);
+    const std::size_t before = allocated;
+    for (std::uint32_t i = 0; i < kQueuePairs; ++i) {
+      QpInit init;
+      init.pd = e.pd;
+      init.send_cq = init.recv_cq = e.cq;
+      init.caps = {1, 1, 1, 1, 0};
+      const Qpn q = *e.device.create_qp(init);
+      connect(e, q, q, peer, wire::Mode::kIrn);
+    }
+    each = static_cast<double>(allocated - before) / kQueuePairs;
   }
-  std::fprintf(out, "}\n");
+  const std::size_t rings = sizeof(SendWqe) + sizeof(RecvWqe) + 2 * sizeof(Sge) + sizeof(SendOperands) +
+                            sizeof(ReadIssued) + sizeof(ReadServed);
+  state.counters["bytes_per_qp_hot"] = sizeof(QueuePair);
+  state.counters["bytes_per_qp_total"] = each - static_cast<double>(rings);
+}
+
+void register_all() {
+  const auto add = [](const std::string& name, auto function) {
+    return benchmark::RegisterBenchmark(name.c_str(), function)
+        ->Repetitions(kRepetitions)
+        ->ReportAggregatesOnly();
+  };
+  for (const wire::Mode mode : {wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic}) {
+    const std::string name = mode == wire::Mode::kRoce  ? "roce/"
+                             : mode == wire::Mode::kIrn ? "irn/"
+                                                        : "srnic/";
+    const auto row = [&](const std::string& what, std::uint32_t queue_pairs, bool single,
+                         const char* controller) {
+      add(name + what, [=](benchmark::State& s) {
+        parts(s, mode, queue_pairs, single, controller);
+      })->Iterations(kBatches);
+    };
+    row("hot", 1, false, "none");
+    row("10k", 10'000, false, "none");
+    row("10k_unbatched", 10'000, true, "none");
+    for (const char* controller : {"aimd", "dctcp", "dcqcn", "timely"})
+      row(std::string("hot_").append(controller), 1, false, controller);
+    add(name + "recovery", [=](benchmark::State& s) { recovery(s, mode); })->Iterations(kBatches);
+  }
+  benchmark::RegisterBenchmark("memory", memory)->Iterations(1);
 }
 
 }  // namespace
 }  // namespace weft
 
 int main(int argc, char** argv) {
-  using namespace weft;
-  const char* file = nullptr;
-  if (argc == 3 && std::strcmp(argv[1], "--json") == 0) {
-    file = argv[2];
-  } else if (argc != 1) {
-    std::fprintf(stderr, "bench transport: it takes --json FILE or nothing.\n");
-    return 2;
-  }
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(sched_getcpu(), &one);
   sched_setaffinity(0, sizeof one, &one);
-  std::map<std::string, Row> rows;
-  for (const wire::Mode mode : {wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic}) {
-    const std::string name = mode == wire::Mode::kRoce ? "roce" : mode == wire::Mode::kIrn ? "irn" : "srnic";
-    std::fprintf(stderr, "bench transport: %s ...\n", name.c_str());
-    rows[name + "_hot_ns"] = Bench(mode, 1, false).run();
-    rows[name + "_10k_ns"] = Bench(mode, 10'000, false).run();
-    rows[name + "_10k_single_ns"] = Bench(mode, 10'000, true).run();
-    for (const char* controller : {"aimd", "dctcp", "dcqcn", "timely"})
-      rows[name + "_hot_" + controller + "_ns"] = Bench(mode, 1, false, controller).run();
+  weft::register_all();
+  // The project's own spelling of where the JSON goes.
+  std::vector<std::string> words(argv, argv + argc);
+  for (std::size_t i = 1; i + 1 < words.size(); ++i) {
+    if (words[i] != "--json") continue;
+    words[i] = "--benchmark_out=" + words[i + 1];
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
   }
-  rows["memory"] = memory();
-  print(stdout, rows);
-  if (file == nullptr) return 0;
-  std::FILE* out = std::fopen(file, "w");
-  if (out == nullptr) {
-    std::fprintf(stderr, "bench transport: --json '%s' cannot be written.\n", file);
-    return 2;
-  }
-  print(out, rows);
-  std::fclose(out);
+  std::vector<char*> pointers;
+  for (std::string& w : words) pointers.push_back(w.data());
+  int count = static_cast<int>(pointers.size());
+  benchmark::Initialize(&count, pointers.data());
+  if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
   return 0;
 }

@@ -302,10 +302,10 @@ wire::Burst Device::transmit(Qpn qpn, Time now, Budget budget) {
     // Responses and requests of one queue pair take turns.
     q.rx_flags ^= kResponsesFirst;
     const bool responses_first = (q.rx_flags & kResponsesFirst) != 0;
-    if (responses_first && rc_responses_sendable(e, q)) burst = rc_send_responses(e, q, now, budget);
-    if (burst.empty() && rc_requests_sendable(e, q)) burst = rc_send_requests(e, q, now, budget);
-    if (burst.empty() && !responses_first && rc_responses_sendable(e, q))
-      burst = rc_send_responses(e, q, now, budget);
+    const bool responses = e.owes_responses(q) && rc_responses_sendable(e, q);
+    if (responses_first && responses) burst = rc_send_responses(e, q, now, budget);
+    if (burst.empty()) burst = rc_send_requests(e, q, now, budget);
+    if (burst.empty() && !responses_first && responses) burst = rc_send_responses(e, q, now, budget);
     if (controlled(q)) congestion_sent(e, q, now, burst);
     e.make_ready_again(q);
     e.end_turn(q);
@@ -373,7 +373,9 @@ bool Device::fire_timer(Time now) {
     return true;
   }
   const std::uint32_t index = e.deadlines.top();
+  const bool void_entry = e.deadlines.forgotten(index);
   e.deadlines.remove(index);
+  if (void_entry) return true;
   QueuePair& q = e.qp(index);
   if (!q.has(kInUse)) return true;
   if (q.type != QpType::kRc) {

@@ -85,9 +85,9 @@ void Engine::complete(CqId cq, const Completion& c, bool solicited) {
   }
 }
 
-bool Engine::can_send(QueuePair& q) {
+bool Engine::can_send_now(QueuePair& q) {
   if (!q.receives()) return false;
-  return rc_responses_sendable(*this, q) || rc_requests_sendable(*this, q);
+  return (owes_responses(q) && rc_responses_sendable(*this, q)) || rc_requests_sendable(*this, q);
 }
 
 // Two turns ahead the queue pair itself, one turn ahead what it points to: each step needs the one before.

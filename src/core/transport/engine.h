@@ -167,6 +167,12 @@ struct Engine {
     raise({EventKind::kCommEstablished, {}, q.qpn});
   }
   void arm(QueuePair& q, Time at) { deadlines.at_latest(index_of(q), at); }
+  // Nothing is awaited any more: its entry, which would look at a queue pair long out of the caches, is void.
+  void disarm_if_quiet(const QueuePair& q) {
+    if (!q.requests_out.outstanding() && q.reads_outstanding == 0 && !q.served.outstanding() &&
+        !q.has(kRnrWaiting))
+      deadlines.forget(index_of(q));
+  }
   // Puts the queue pair into the ready queue if it has work and credit and is not there yet.
   void make_ready(QueuePair& q) {
     if (!q.has(kQueued) && can_send(q)) {
@@ -182,7 +188,17 @@ struct Engine {
       ready_queue.push_again(index_of(q), level, config.level_weights[level]);
     }
   }
-  bool can_send(QueuePair& q);
+  // Anything at all to send, window and credit aside? A few loads, for the many that have nothing.
+  bool owes_responses(const QueuePair& q) const {
+    return rx_selective(q) ? (q.served.flags & kInRecovery) != 0 || q.served.nxt < cold(q).response_next
+                           : q.responses_owed > 0;
+  }
+  bool has_work(const QueuePair& q) const {
+    return q.sq_send != q.sq_tail || (q.rx_flags & kResendRequest) != 0 ||
+           (q.requests_out.flags & kInRecovery) != 0 || owes_responses(q);
+  }
+  bool can_send(QueuePair& q) { return has_work(q) && can_send_now(q); }
+  bool can_send_now(QueuePair& q);
   void prefetch_ready();  // what the next queue pairs' turns will touch
   void wait_for_path(QueuePair& q);
   void wake_path(Path& path);

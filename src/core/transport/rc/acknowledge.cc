@@ -166,6 +166,7 @@ void rc_advance(Engine& e, QueuePair& q, Seq to, Time now, bool ours) {
     e.discharge(e.path_of(q), freed);
   }
   if (controlled(q)) congestion_acked(e, q, ours ? acked : 0, rtt, now);
+  e.disarm_if_quiet(q);
 }
 
 bool rc_acknowledge(Engine& e, QueuePair& q, Seq to, Time now) {

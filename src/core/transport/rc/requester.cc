@@ -42,14 +42,16 @@ std::uint32_t read_piece(const Engine& e, const QueuePair& q, const SendWqe& w, 
 }
 
 struct Draft {
-  wire::TxPacket packet;
   std::uint32_t bytes = 0;    // frame: headers, payload, pad
   std::uint32_t numbers = 1;  // sequence numbers it takes
 };
 
-Draft draft(Engine& e, const QueuePair& q, const SendWqe& w, std::uint16_t slot, std::uint32_t k, Seq seq) {
+// Written where it leaves from: packet k of the message in `slot`.
+Draft draft(Engine& e, const QueuePair& q, const SendWqe& w, std::uint16_t slot, std::uint32_t k, Seq seq,
+            wire::TxPacket& packet) {
   Draft d;
-  wire::Header& h = d.packet.header;
+  packet = {};
+  wire::Header& h = packet.header;
   const bool selective = e.tx_selective(q);
   const bool srnic = q.tx_mode == static_cast<std::uint8_t>(wire::Mode::kSrnic);
   const std::uint32_t done = k * q.mtu;
@@ -106,13 +108,13 @@ Draft draft(Engine& e, const QueuePair& q, const SendWqe& w, std::uint16_t slot,
         ext += 6;
       }
     }
-    d.packet.payload = last ? w.length - done : q.mtu;
+    packet.payload = last ? w.length - done : q.mtu;
     if (last && (w.flags & kSendSolicited) != 0 && (!write || imm)) h.bits |= wire::kSolicited;
     // A window that may shrink to less than is in flight needs an ACK of every packet.
     const bool clocked = controlled(q) && q.window != UINT32_MAX;
     if (selective || last || (k + 1) % e.config.ack_every == 0 || clocked) h.bits |= wire::kAckReq;
   }
-  d.bytes = 12 + ext + d.packet.payload + ((0U - d.packet.payload) & 3U);
+  d.bytes = 12 + ext + packet.payload + ((0U - packet.payload) & 3U);
   return d;
 }
 
@@ -293,7 +295,8 @@ PathNeed rc_requests_need(Engine& e, QueuePair& q) {
 }
 
 wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
-  if (q.type != QpType::kRc) return uc_send(e, q, now, budget);
+  if (q.type != QpType::kRc) return uc_sendable(e, q) ? uc_send(e, q, now, budget) : wire::Burst{};
+  if (!q.sends() || q.has(kRnrWaiting)) return {};
   SendStream& s = q.requests_out;
   ColdQueuePair& c = e.cold(q);
   LossContext loss = e.loss();
@@ -302,8 +305,7 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
     q.rx_flags &= static_cast<std::uint8_t>(~kResendRequest);
     if (c.issued_head != c.issued_tail) {
       const ReadIssued& r = c.issued[c.issued_head & c.issued_mask];
-      const Draft d = draft(e, q, e.send_wqe(c, r.slot), r.slot, r.packet, r.request);
-      e.burst_packets[0] = d.packet;
+      draft(e, q, e.send_wqe(c, r.slot), r.slot, r.packet, r.request, e.burst_packets[0]);
       e.burst_packets[0].retransmission = true;
       e.counters.add(Counter::tx_packets);
       e.counters.add(Counter::tx_retransmitted);
@@ -311,6 +313,7 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       return {q.qpn, q.path, {e.burst_packets.data(), 1}, {}};
     }
   }
+  if (halted(e, q)) return {};
   const bool was_quiet = !s.outstanding();
   const bool was_idle = was_quiet && q.reads_outstanding == 0;
   const std::size_t most = std::min<std::size_t>(budget.packets, e.burst_packets.size());
@@ -342,10 +345,11 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
     const bool fresh = seq == s.max;
     if (!repair) {
       const Gate g = gate(e, q, w, k, fresh);
-      if (g == Gate::kPath && n == 0) e.wait_for_path(q);
+      if (g == Gate::kPath && n == 0 && !q.has(kWaitingPath)) e.wait_for_path(q);
       if (g != Gate::kOpen) break;
     }
-    Draft d = draft(e, q, w, slot, k, seq);
+    wire::TxPacket& packet = e.burst_packets[n];
+    const Draft d = draft(e, q, w, slot, k, seq, packet);
     if (n == 0) {
       frame = d.bytes;
       first_slot = slot;
@@ -357,16 +361,16 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
     }
     if (segments + w.sge_count > e.burst_segments.size()) break;
     const std::uint32_t first_segment = segments;
-    if (!is_read(w) && !rc_gather(e, c, w, slot, k * q.mtu, d.packet.payload, segments)) {
+    if (!is_read(w) && !rc_gather(e, c, w, slot, k * q.mtu, packet.payload, segments)) {
       // What was sent before cannot wait for those before it: it is what they, too, may be waiting behind.
       fresh ? rc_stop_sending(e, q, WcStatus::kLocalProtection, slot, now)
             : rc_fail(e, q, WcStatus::kLocalProtection, slot, now);
       break;
     }
-    d.packet.first_segment = first_segment;
-    d.packet.segment_count = segments - first_segment;
-    d.packet.retransmission = !fresh;
-    e.burst_packets[n++] = d.packet;
+    packet.first_segment = first_segment;
+    packet.segment_count = segments - first_segment;
+    packet.retransmission = !fresh;
+    ++n;
     total += d.bytes;
 
     if (repair) {
@@ -374,14 +378,14 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
     } else {
       if (is_read(w) && (fresh || !e.tx_selective(q)))
-        record_read(e, q, c, w, slot, k, seq, is_atomic(w.opcode) ? 8 : d.packet.header.dma_len, now);
+        record_read(e, q, c, w, slot, k, seq, is_atomic(w.opcode) ? 8 : packet.header.dma_len, now);
       if (fresh) {
         if (!is_read(w)) {
-          const std::uint64_t cost = d.packet.payload + e.config.path_overhead.n;
+          const std::uint64_t cost = packet.payload + e.config.path_overhead.n;
           e.path_of(q).in_flight += cost;
           c.sent_charged += cost;
         }
-        if ((q.rx_flags & kRttPending) == 0 && (d.packet.header.bits & wire::kAckReq) != 0 &&
+        if ((q.rx_flags & kRttPending) == 0 && (packet.header.bits & wire::kAckReq) != 0 &&
             (s.flags & (kInRecovery | kRewound)) == 0) {
           q.rx_flags |= kRttPending;
           q.rtt_low = SendStream::low(seq);
