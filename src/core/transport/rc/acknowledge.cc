@@ -174,7 +174,8 @@ bool rc_acknowledge(Engine& e, QueuePair& q, Seq to, Time now) {
   to = std::min(to, s.max);
   bool answered = true;
   Seq reach = to;
-  if (!e.tx_selective(q)) {
+  // Only a READ that is out, or waits to go out again, can stand in the way.
+  if (!e.tx_selective(q) && (q.reads_outstanding != 0 || s.nxt != s.max)) {
     ColdQueuePair& c = e.cold(q);
     for (std::uint16_t i = q.sq_acked; i != q.sq_tail; ++i) {
       const SendWqe& w = e.send_wqe(c, i);

@@ -67,14 +67,6 @@ void activate(QueuePair& q, ColdQueuePair& c, Engine& e, ReadServed& r) {
 
 }  // namespace
 
-Verdict rc_check_write(Engine& e, const QueuePair& q, std::uint64_t va, Key key, std::uint32_t length,
-                       RegionId& region, std::uint64_t& offset) {
-  return e.keys.check_remote(key, q.pd, q.qpn, kRemoteWrite, va, length, region, offset) ==
-                 KeyTable::Denied::kNo
-             ? Verdict::kDone
-             : Verdict::kAccess;
-}
-
 Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) {
   ColdQueuePair& c = e.cold(q);
   const Verdict v = check_read(e, q, h);

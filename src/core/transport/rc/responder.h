@@ -34,8 +34,6 @@ enum class Verdict : std::uint8_t {
 };
 
 // --- rc/responder.cc: what needs no Sink ---
-Verdict rc_check_write(Engine& e, const QueuePair& q, std::uint64_t va, Key key, std::uint32_t length,
-                       RegionId& region, std::uint64_t& offset);
 Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h,
                        Seq seq);  // irn: row by serial number; roce: next row
 void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, Seq seq, bool congestion);
@@ -109,17 +107,19 @@ bool rc_execute_atomics(Engine& e, QueuePair& q, S& sink) {
   return true;
 }
 
+// Checks `claimed` bytes from `va` on, of which this packet's payload are the first, and places these.
 template <Sink S>
-Verdict rc_place_write(Engine& e, QueuePair& q, std::uint64_t va, Key key, std::uint32_t length,
-                       std::uint32_t index, S& sink) {
-  if (length == 0) return Verdict::kDone;
+Verdict rc_place_write(Engine& e, QueuePair& q, std::uint64_t va, Key key, std::uint32_t claimed,
+                       std::uint32_t payload, std::uint32_t index, S& sink) {
+  if (claimed == 0) return Verdict::kDone;
   Placement p;
   p.qpn = q.qpn;
   p.packet = index;
-  p.length = length;
-  const Verdict v = rc_check_write(e, q, va, key, length, p.region, p.offset);
-  if (v != Verdict::kDone) return v;
-  return sink.place(p) ? Verdict::kDone : Verdict::kOperation;
+  p.length = payload;
+  if (e.keys.check_remote(key, q.pd, q.qpn, kRemoteWrite, va, claimed, p.region, p.offset) !=
+      KeyTable::Denied::kNo)
+    return Verdict::kAccess;
+  return payload == 0 || sink.place(p) ? Verdict::kDone : Verdict::kOperation;
 }
 
 // roce: a SEND or WRITE packet at the expected number.
@@ -148,15 +148,11 @@ Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode
       q.inbound_va = h.va;
       q.inbound_key = h.rkey;
       q.inbound_left = q.inbound_message = h.dma_len;
-      RegionId region;
-      std::uint64_t offset = 0;
-      // The whole range, before the first byte (wire-reference §2.2, check 6).
-      const Verdict v =
-          h.dma_len == 0 ? Verdict::kDone : rc_check_write(e, q, h.va, h.rkey, h.dma_len, region, offset);
-      if (v != Verdict::kDone) return v;
     }
     if (p.payload > q.inbound_left || (op.last && p.payload != q.inbound_left)) return Verdict::kInvalid;
-    const Verdict v = rc_place_write(e, q, q.inbound_va, q.inbound_key, p.payload, index, sink);
+    // The whole range, before the first byte (wire-reference §2.2, check 6).
+    const std::uint32_t claimed = op.first ? h.dma_len : p.payload;
+    const Verdict v = rc_place_write(e, q, q.inbound_va, q.inbound_key, claimed, p.payload, index, sink);
     if (v != Verdict::kDone) return v;
     q.inbound_va += p.payload;
     q.inbound_left -= p.payload;
@@ -197,11 +193,8 @@ Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode 
     if (!srnic && (p.payload > h.dma_len || (op.last && p.payload != h.dma_len))) return Verdict::kInvalid;
     // irn: the rest of the message, not only this packet: of one that ends outside, nothing is placed.
     // srnic's packets do not know it; each is checked alone.
-    RegionId region;
-    std::uint64_t offset = 0;
-    if (h.dma_len != 0 && rc_check_write(e, q, h.va, h.rkey, h.dma_len, region, offset) != Verdict::kDone)
-      return Verdict::kAccess;
-    const Verdict v = rc_place_write(e, q, h.va, h.rkey, p.payload, index, sink);
+    const std::uint32_t claimed = srnic ? p.payload : h.dma_len;
+    const Verdict v = rc_place_write(e, q, h.va, h.rkey, claimed, p.payload, index, sink);
     if (v != Verdict::kDone) return v;
   } else {
     const ColdQueuePair& c = e.cold(q);
@@ -256,7 +249,8 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
     if (q.rx_mode == static_cast<std::uint8_t>(wire::Mode::kSrnic)) q.set_last_in_order(echo_of(h));
     const Advance moved = receive_in_order(e.pool, q.requests, op.last);
     q.rx_msn = (q.rx_msn + moved.messages) & kPsnMask;
-    if (moved.messages > 0 && (!rc_activate_reads(e, q) || rc_execute_atomics(e, q, sink)))
+    if (moved.messages > 0 &&
+        (!q.has(kReadsWaiting) || !rc_activate_reads(e, q) || rc_execute_atomics(e, q, sink)))
       rc_complete_receives(e, q, q.requests.expected);
     if (q.state == QpState::kErr) return;  // an invalidation was refused
     if (selective || (h.bits & wire::kAckReq) != 0) {
