@@ -30,9 +30,9 @@ struct Bitmaps {
 };
 
 struct QueuePair {
-  std::uint32_t state = 0;     // bits, both directions
-  std::uint32_t read = 0;      // bits
-  std::uint64_t bitmap = 0;    // bits of one
+  std::uint32_t state = 0;   // bits, both directions
+  std::uint32_t read = 0;    // bits
+  std::uint64_t bitmap = 0;  // bits of one
   std::uint32_t bitmaps = Bitmaps{}.total();
   constexpr std::uint64_t context_bits() const { return state + read; }
   constexpr std::uint64_t bitmaps_bits() const { return bitmap * bitmaps; }
@@ -62,8 +62,8 @@ constexpr double percent_of_cache(const QueuePair& qp, const Nic& nic) {
   return 100.0 * static_cast<double>(added_bytes(qp, nic)) / static_cast<double>(nic.cache);
 }
 
-// Bytes that a data packet carries beyond RoCE's (§6.3). A WRITE has a RETH in each packet, where RoCE has it in
-// the first; a SEND the number of its receive and its place in the message, a packet number each.
+// Bytes that a data packet carries beyond RoCE's (§6.3). A WRITE has a RETH in each packet, where RoCE has it
+// in the first; a SEND the number of its receive and its place in the message, a packet number each.
 constexpr std::uint32_t reth_bytes(std::uint32_t address, std::uint32_t key, std::uint32_t length) {
   return address + key + length;
 }

@@ -1,8 +1,9 @@
-// Figures that papers state and that follow from arithmetic: memory, header bytes, sizes of networks. Each row
-// is computed from its inputs by the functions of network.h, irn.h and srnic.h; the inputs stand in
+// Figures that papers state and that follow from arithmetic: memory, header bytes, sizes of networks. Each
+// row is computed from its inputs by the functions of network.h, irn.h and srnic.h; the inputs stand in
 // quantities.cc beside the section that gives them.
 //
-// Units follow SRNIC's rule: K is 1024 for memory and messages ("KiB", "MiB") and 1000 otherwise ("KB", "MB").
+// Units follow SRNIC's rule: K is 1024 for memory and messages ("KiB", "MiB") and 1000 otherwise ("KB",
+// "MB").
 #pragma once
 #include <array>
 #include <cstddef>

@@ -88,8 +88,8 @@ bool Completions::deserved(const Endpoint& e, const Message& m, WcStatus status,
       // One charge per verbs time-out without progress; in roce also per NAK.
       std::uint32_t charges = e.facts.retry_count;
       if (e.facts.mode == wire::Mode::kRoce) charges -= std::min(charges, silence.naks);
-      if (e.facts.timeout == 0) return charges == 0;
-      return std::min(now, silence.until) - silence.since >= verbs_timeout(e.facts.timeout) * charges;
+      if (verbs_timeout(e.facts) == kForever) return charges == 0;
+      return std::min(now, silence.until) - silence.since >= verbs_timeout(e.facts) * charges;
     }
     case WcStatus::kFlushed:
       return e.forced_error || e.bad_receive || (p != nullptr && p->posted_bad);

@@ -32,6 +32,7 @@ struct QpFacts {
   std::uint8_t retry_count = 7;
   std::uint8_t rnr_retry = 7;
   std::uint8_t timeout = 14;
+  Duration roce_timeout{};  // roce: instead of the code; zero: the code
   bool signal_all = false;
   Duration peer_rnr_delay{};  // how long an RNR NAK of the peer makes it wait
 
@@ -54,6 +55,9 @@ struct QpFacts {
 // wire-reference §2.1: the verbs time-out; zero means never.
 constexpr Duration verbs_timeout(std::uint8_t code) {
   return code == 0 ? kForever : nanoseconds(4096LL << code);
+}
+constexpr Duration verbs_timeout(const QpFacts& f) {
+  return f.mode == wire::Mode::kRoce && f.roce_timeout.ps != 0 ? f.roce_timeout : verbs_timeout(f.timeout);
 }
 
 // wire-reference §1.6: the delay behind an RNR timer code.

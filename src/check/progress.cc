@@ -13,10 +13,10 @@ constexpr std::int64_t kTurns = 64;
 
 void Progress::connected(const QpFacts& facts) {
   held_ += facts.credit_hold;
-  if (facts.timeout == 0) return;
+  if (verbs_timeout(facts) == kForever) return;
   const std::int64_t charges = facts.retry_count + 1;
-  patience_ = std::max(
-      patience_, verbs_timeout(facts.timeout) * charges + facts.peer_rnr_delay + facts.slowest_turn * kTurns);
+  patience_ = std::max(patience_,
+                       verbs_timeout(facts) * charges + facts.peer_rnr_delay + facts.slowest_turn * kTurns);
 }
 
 bool Progress::waiting(Time now) {

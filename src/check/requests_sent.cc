@@ -172,7 +172,7 @@ void HalfConnection::resent_request(const wire::Header& h, std::uint32_t payload
 }
 
 Duration HalfConnection::shortest_rto() const {
-  return selective() ? requester_.selective_rto : verbs_timeout(requester_.timeout);
+  return selective() ? requester_.selective_rto : verbs_timeout(requester_);
 }
 
 void HalfConnection::progressed(Time now) {

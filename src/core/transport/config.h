@@ -37,7 +37,7 @@ struct DeviceConfig {
   std::uint32_t window_packets = 512;     // bits of one block, and the largest BDP cap; power of two
   std::uint32_t bdp_cap = 110;            // packets in flight per half-connection in irn; IRN §4.1
   Duration rto_low = microseconds(100);   // IRN §4.1
-  Duration rto_high = microseconds(320);  // IRN §4.1
+  Duration rto_high = microseconds(320);  // IRN §4.1; kForever, and rto_low too: no time-outs
   std::uint32_t rto_low_packets = 3;      // N of IRN §3.1
   bool adaptive_rto = false;              // floor both by srtt + 4 x variance (live, DESIGN §4.3)
   Duration rto_floor{};                   // smallest retransmission time-out when adaptive
@@ -46,6 +46,8 @@ struct DeviceConfig {
   bool strict_write_order = false;
   const LossScheme* irn_recovery = nullptr;  // what mode irn recovers losses with; nullptr is its own scheme
   std::uint32_t roce_window = 0;             // packets in flight in roce; 0 is the standard: unbounded
+  Duration roce_timeout{};  // roce: this long instead of the verbs code, whose steps are powers of two; 0:
+                            // the code
   std::uint32_t read_chunk = 0;  // roce: largest READ request on the wire in bytes, 0 is whole messages
 
   // --- acknowledgement ---

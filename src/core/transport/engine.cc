@@ -25,6 +25,7 @@ Result<void> DeviceConfig::validate() const {
     return fail("irn_recovery must be a scheme of mode irn");
   if (rto_low.ps <= 0 || rto_high < rto_low)
     return fail("rto_low must be positive and no larger than rto_high");
+  if (roce_timeout.ps < 0) return fail("roce_timeout must not be negative");
   if (controller >= controllers().size()) return fail("controller must be a row of the table of controllers");
   if (line_rate.bps < 1'000'000) return fail("line_rate must be at least 1 Mb/s");
   if (pacing_quantum.ps < 0 || pacing_quantum > milliseconds(10))
@@ -145,6 +146,7 @@ void Engine::wake_path(Path& path) {
 }
 
 Duration Engine::verbs_timeout(const QueuePair& q) const {
+  if (config.roce_timeout.ps != 0 && !tx_selective(q)) return config.roce_timeout;
   const std::uint8_t code = cold(q).attr.timeout;
   if (code == 0) return kForever;
   return nanoseconds(4096) * (std::int64_t{1} << std::min<unsigned>(code, 31));
@@ -157,6 +159,7 @@ Duration Engine::retransmission_timeout(const QueuePair& q, const SendStream& s)
     const Duration measured{c.srtt_ps + 4 * c.rttvar_ps};
     d = std::max({d, measured, config.rto_floor});
   }
+  if (d == kForever) return d;
   return d * (std::int64_t{1} << std::min<unsigned>(s.backoff, 10));
 }
 

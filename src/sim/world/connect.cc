@@ -22,11 +22,12 @@ check::QpFacts facts_of(const Scenario& s, const ConnectSpec& c, int i, const Co
   q.access = kFullAccess;
   q.retry_count = t.retry_count;
   q.rnr_retry = t.rnr_retry;
-  q.timeout = t.timeout;
+  q.timeout = t.timeouts ? t.timeout : std::uint8_t{0};
+  if (t.timeouts) q.roce_timeout = t.roce_timeout;
   q.peer_rnr_delay = check::rnr_delay(1);
   q.bdp_cap = t.bdp_cap;
   q.roce_window = t.roce_window;
-  q.selective_rto = t.rto_low;
+  q.selective_rto = t.timeouts ? t.rto_low : kForever;
   q.reads_kept = std::bit_ceil(c.reads);
   q.cnp_interval = controllers()[t.controller]->cnp_interval;
   if (t.controller != 0)
@@ -73,7 +74,7 @@ std::optional<Connected> connect_pair(const Scenario& scenario, const ConnectSpe
     a.rq_psn = psn[1 - i];
     a.max_rd_atomic = a.max_dest_rd_atomic = static_cast<std::uint8_t>(std::min(spec.reads, 128U));
     a.min_rnr_timer = 1;
-    a.timeout = t.timeout;
+    a.timeout = t.timeouts ? t.timeout : std::uint8_t{0};
     a.retry_count = t.retry_count;
     a.rnr_retry = t.rnr_retry;
     const auto go = [&](QpState state, std::uint32_t mask) {

@@ -25,6 +25,8 @@ std::string contradiction(const Scenario& s) {
     return "transport.mtu: " + std::to_string(s.transport.mtu) + " is not a multiple of 4";
   if (s.transport.rto_low.ps <= 0 || s.transport.rto_high < s.transport.rto_low)
     return "transport.rto_low must be positive and no longer than rto_high";
+  if (s.transport.roce_timeout.ps != 0 && s.transport.mode != wire::Mode::kRoce)
+    return "transport.roce_timeout: only mode roce has it";
   if (s.transport.recovery != nullptr && s.transport.mode != wire::Mode::kIrn)
     return "transport.recovery: only mode irn has variants";
   if (s.limit.ps <= 0) return "limit must be positive";

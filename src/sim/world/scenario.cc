@@ -184,6 +184,8 @@ void read_transport(Fields f, TransportSpec& t) {
   f.integer("rto_low_packets", t.rto_low_packets, 0, 8192);
   f.integer("loss_blocks", t.loss_blocks, 0, 65534);
   f.integer("timeout", t.timeout, 0, 31);
+  f.duration("roce_timeout", t.roce_timeout);
+  f.flag("timeouts", t.timeouts);
   f.integer("retry_count", t.retry_count, 0, 7);
   f.integer("rnr_retry", t.rnr_retry, 0, 7);
   f.finish();

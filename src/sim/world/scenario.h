@@ -29,7 +29,8 @@
 //   mode = "irn"          # or "roce", "srnic"
 //   controller = "dcqcn"  # congestion control: a row of the table in core/transport/cc; "none"
 //   mtu = 4096            # … bdp_cap, rto_low, rto_high, rto_low_packets, roce_window, loss_blocks,
-//                         # timeout (verbs code), retry_count, rnr_retry; bdp_cap, rto_high: 0 computes
+//                         # timeout (verbs code), roce_timeout, timeouts, retry_count, rnr_retry; bdp_cap,
+//                         rto_high: 0 computes
 //   [[flow]]              # one table each
 //   from = 0
 //   to = 1
@@ -88,6 +89,8 @@ struct TransportSpec {
   std::uint32_t rto_low_packets = 3;
   std::uint32_t loss_blocks = 64;
   std::uint8_t timeout = 8;
+  Duration roce_timeout{};  // 0: as the code says
+  bool timeouts = true;     // false: nothing is resent for mere silence
   std::uint8_t retry_count = 7;
   std::uint8_t rnr_retry = 7;
 };

@@ -29,8 +29,9 @@ DeviceConfig device_config(const Scenario& s, std::uint32_t host) {
   c.loss_blocks = t.loss_blocks;
   c.bdp_cap = t.bdp_cap;
   c.window_packets = std::bit_ceil(std::max(t.bdp_cap, 64U));
-  c.rto_low = t.rto_low;
-  c.rto_high = t.rto_high;
+  c.rto_low = t.timeouts ? t.rto_low : kForever;
+  c.rto_high = t.timeouts ? t.rto_high : kForever;
+  if (t.timeouts) c.roce_timeout = t.roce_timeout;
   c.rto_low_packets = t.rto_low_packets;
   c.roce_window = t.roce_window;
   c.irn_recovery = t.recovery;

@@ -30,7 +30,8 @@ Duration read_timeout(Engine& e, const QueuePair& q) {
   s.nxt = s.una + e.config.rto_low_packets + 1;
   s.backoff = e.cold(q).read_backoff;
   // One round trip more than the responder's own time-out, which usually repairs it first.
-  return e.retransmission_timeout(q, s) * 2;
+  const Duration t = e.retransmission_timeout(q, s);
+  return t == kForever ? t : t * 2;
 }
 
 void resend_read(Engine& e, QueuePair& q, Time now) {
