@@ -214,6 +214,7 @@ TEST(Routing, EveryHostReachesEveryOther) {
     w.run();
     EXPECT_EQ(w.delivered(), 16U * 15U * 2U);
     EXPECT_EQ(w.drops(), 0U);
+    for (const Switch& s : w.network->switches()) EXPECT_EQ(s.buffered(), 0U);
     EXPECT_EQ(w.fabric.packets.in_use(), 0U);
   }
 }

@@ -15,7 +15,7 @@ std::uint32_t Switch::add_port(Port& egress) {
     const std::uint64_t each = config_.buffer.n / config_.classes;
     in.limits.xoff = each > in.limits.headroom ? each - in.limits.headroom : 1;
   }
-  if (config_.pfc || config_.buffer.n != 0) egress.on_departure<&Switch::left>(*this);
+  if (counts()) egress.on_departure<&Switch::left>(*this);
   return number;
 }
 
@@ -46,6 +46,7 @@ void Switch::arrive(const Transit& t, std::uint32_t ingress) {
     out.count_mark();
   }
   const std::uint8_t k = t.traffic_class;
+  if (!counts()) return out.enqueue(waiting, static_cast<std::uint16_t>(ingress));
   used_ += t.bytes;
   in.bytes += t.bytes;
   in.class_bytes[k] += t.bytes;

@@ -45,6 +45,7 @@ class Switch {
 
   const SwitchCounters& counters() const { return counters_; }
   const std::vector<Port*>& ports() const { return ports_; }
+  // Nothing, where buffers have no bound.
   std::uint64_t buffered() const { return used_; }
 
  private:
@@ -55,6 +56,8 @@ class Switch {
     PauseLimits limits;
   };
 
+  // Somebody asks what is buffered.
+  bool counts() const { return config_.pfc || config_.buffer.n != 0; }
   bool admits(const Transit& t, const Ingress& in, const Port& out) const;
   bool marks(const Port& out, const Transit& t);
   bool over(const Ingress& in, std::uint8_t k) const {
