@@ -105,7 +105,9 @@ struct Writer final : NicObserver {
       finished = now;
     }
   }
-  void placed(HostId, const Placement& p, const wire::Header&, Time) override { bytes += p.length; }
+  void placed(HostId, const Placement& p, const wire::Header&, std::span<const std::uint8_t>, Time) override {
+    bytes += p.length;
+  }
   Device* device = nullptr;
   CqId cq{};
   int completed = 0;

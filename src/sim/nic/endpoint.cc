@@ -1,5 +1,8 @@
 #include "sim/nic/endpoint.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace weft::sim {
 namespace {
 
@@ -20,22 +23,47 @@ std::uint32_t flow_hash(std::uint32_t from, std::uint32_t to, std::uint32_t qpn)
 struct Endpoint::Counter {
   Endpoint& endpoint;
   const wire::Header& header;
+  std::span<const std::uint8_t> payload;  // empty where bytes are only counted
 
   bool place(const Placement& p) {
-    endpoint.counters_.bytes_placed += p.length;
-    if (endpoint.observer_ != nullptr) endpoint.observer_->placed(endpoint.host_, p, header, endpoint.now());
-    return true;
+    return place(p, payload.empty() ? payload : payload.subspan(p.payload_offset, p.length));
   }
   bool place_value(const ValuePlacement& v) {
-    return place({v.qpn, v.packet, v.value_offset, v.length, v.region, v.offset});
+    std::uint8_t value[8];
+    std::memcpy(value, &v.value, 8);
+    const std::span<const std::uint8_t> all(value);
+    return place({v.qpn, v.packet, v.value_offset, v.length, v.region, v.offset},
+                 endpoint.memory.empty() ? payload : all.subspan(v.value_offset, v.length));
   }
   AtomicResult execute(const AtomicRequest& a) {
-    std::uint64_t& word = endpoint.words_[{a.region.v, a.offset}];
+    std::uint64_t word = 0;
+    if (endpoint.memory.empty()) {
+      word = endpoint.words_[{a.region.v, a.offset}];
+    } else {
+      std::memcpy(&word, endpoint.memory.at(a.region, a.offset, 8).data(), 8);
+    }
     const std::uint64_t old = word;
     if (endpoint.observer_ != nullptr) endpoint.observer_->executed(endpoint.host_, a, old, endpoint.now());
     if (!a.compare_swap) word += a.swap_or_add;
     if (a.compare_swap && old == a.compare) word = a.swap_or_add;
+    if (endpoint.memory.empty()) {
+      endpoint.words_[{a.region.v, a.offset}] = word;
+    } else {
+      std::memcpy(endpoint.memory.at(a.region, a.offset, 8).data(), &word, 8);
+    }
     return {true, old};
+  }
+
+ private:
+  bool place(const Placement& p, std::span<const std::uint8_t> bytes) {
+    endpoint.counters_.bytes_placed += p.length;
+    if (endpoint.observer_ != nullptr)
+      endpoint.observer_->placed(endpoint.host_, p, header, bytes, endpoint.now());
+    if (bytes.empty()) return true;
+    // The observer has complained already if this does not fit.
+    if (!endpoint.memory.holds(p.region, p.offset, p.length)) return false;
+    std::copy(bytes.begin(), bytes.end(), endpoint.memory.at(p.region, p.offset, p.length).begin());
+    return true;
   }
 };
 
@@ -59,10 +87,24 @@ void Endpoint::emit(const wire::Burst& burst) {
       p.rx.tos = wire::kEct0;
     }
     p.retransmission = t.retransmission;
+    if (!memory.empty() && t.segment_count != 0) p.payload = gather(burst, t);
     ++counters_.packets_sent;
     if (observer_ != nullptr) observer_->sent(host_, to, t, now());
     egress_.send(ref);
   }
+}
+
+PayloadRef Endpoint::gather(const wire::Burst& burst, const wire::TxPacket& packet) {
+  const PayloadRef ref = fabric_.payloads.acquire();
+  const std::span<std::uint8_t> slot = fabric_.payloads.bytes(ref);
+  std::size_t at = 0;
+  for (const wire::Segment& s : burst.segments.subspan(packet.first_segment, packet.segment_count)) {
+    const std::span<const std::uint8_t> from = memory.at(s.region, s.offset, s.length);
+    std::copy(from.begin(), from.end(), slot.begin() + static_cast<std::ptrdiff_t>(at));
+    at += s.length;
+  }
+  CHECK_OP(at, ==, packet.payload);
+  return ref;
 }
 
 void Endpoint::deliver(const Transit& t) {
@@ -73,7 +115,8 @@ void Endpoint::deliver(const Transit& t) {
   } else {
     ++counters_.packets_received;
     if (observer_ != nullptr) observer_->arrived(host_, p.rx, now());
-    Counter sink{*this, p.rx.header};
+    Counter sink{*this, p.rx.header, {}};
+    if (p.payload != kNoPayload) sink.payload = fabric_.payloads.bytes(p.payload).first(p.rx.payload);
     device.on_packets(now(), {&p.rx, 1}, sink);
   }
   fabric_.release(t.packet);

@@ -1,7 +1,7 @@
 // What every NIC model is built around: a core Device, the link it sends on, and the two conversions
 // between them. Bursts become packets of the fabric, packets of the fabric go into the Device; bytes are
-// counted, not moved. When to do which is the model's business (ideal_nic.h, and the delaying model of
-// delayed_nic_test.cc).
+// counted, and moved only in runs that verify them (host_memory.h). When to do which is the model's business
+// (ideal_nic.h, and the delaying model of delayed_nic_test.cc).
 //
 // Atomics need a word of memory to work on even where bytes are only counted: each target word is kept,
 // and is zero at first.
@@ -14,6 +14,7 @@
 #include "sim/fabric/frame.h"
 #include "sim/fabric/port.h"
 #include "sim/nic/host_address.h"
+#include "sim/nic/host_memory.h"
 #include "sim/nic/observer.h"
 
 namespace weft::sim {
@@ -63,9 +64,11 @@ class Endpoint {
   const EndpointCounters& counters() const { return counters_; }
 
   Device device;
+  HostMemory memory;  // not empty: packets carry its bytes
 
  private:
   struct Counter;  // the Sink
+  PayloadRef gather(const wire::Burst& burst, const wire::TxPacket& packet);
 
   Fabric& fabric_;
   HostId host_;

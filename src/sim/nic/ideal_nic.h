@@ -26,6 +26,7 @@ class IdealNic {
 
   Device& device() { return endpoint_.device; }
   const Endpoint& endpoint() const { return endpoint_; }
+  HostMemory& memory() { return endpoint_.memory; }
 
   void arrive(const Transit& t, std::uint32_t /*link*/);
   void doorbell() { pump(); }  // work was posted

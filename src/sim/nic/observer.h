@@ -3,6 +3,7 @@
 // `progressed`, which comes last and is where a workload polls completions and posts.
 #pragma once
 #include <cstdint>
+#include <span>
 
 #include "core/base/units.h"
 #include "core/transport/sink.h"
@@ -16,7 +17,9 @@ class NicObserver {
   virtual ~NicObserver() = default;
   virtual void sent(HostId /*from*/, HostId /*to*/, const wire::TxPacket&, Time) {}
   virtual void arrived(HostId /*at*/, const wire::RxPacket&, Time) {}
-  virtual void placed(HostId /*at*/, const Placement&, const wire::Header&, Time) {}
+  // `bytes` before they are written; empty where they are only counted.
+  virtual void placed(HostId /*at*/, const Placement&, const wire::Header&,
+                      std::span<const std::uint8_t> /*bytes*/, Time) {}
   virtual void executed(HostId /*at*/, const AtomicRequest&, std::uint64_t /*old_value*/, Time) {}
   virtual void progressed(HostId, Time) {}
 };

@@ -1,7 +1,9 @@
 // What a scenario leaves open is computed from its topology, and what contradicts itself is refused.
 #include <algorithm>
+#include <numeric>
 
 #include "sim/fabric/frame.h"
+#include "sim/world/device_config.h"
 #include "sim/world/scenario.h"
 
 namespace weft::sim {
@@ -52,6 +54,7 @@ std::string contradiction(const Scenario& s) {
 Result<void> count_traffic(Scenario& s) {
   s.derived.traffic_flows = 0;
   s.derived.flows_of_host.assign(s.graph.hosts, 0);
+  s.derived.bytes_of_host.assign(s.graph.hosts, 0);
   for (std::size_t i = 0; i < s.traffic.size(); ++i) {
     const auto arrivals = make_arrivals(s.traffic[i], ground_of(s, i));
     if (!arrivals) return fail("traffic." + arrivals.error().message);
@@ -59,8 +62,23 @@ Result<void> count_traffic(Scenario& s) {
       ++s.derived.traffic_flows;
       ++s.derived.flows_of_host[a.from];
       ++s.derived.flows_of_host[a.to];
+      s.derived.bytes_of_host[a.from] += a.bytes;
+      s.derived.bytes_of_host[a.to] += a.bytes;
     }
   }
+  return {};
+}
+
+// Where bytes are real, hosts have memory for everything that may be under way, and for every drawn flow.
+Result<void> check_memory(const Scenario& s) {
+  constexpr std::uint64_t kMost = 1ULL << 30U;
+  if (!s.bytes) return {};
+  if (!s.check) return fail("bytes: real bytes are for the observers, and mean nothing without check = true");
+  std::uint64_t all = std::accumulate(s.derived.bytes_of_host.begin(), s.derived.bytes_of_host.end(), 0ULL);
+  for (const FlowSpec& f : s.flows) all += 2 * f.stretch() * f.qps;
+  if (all > kMost)
+    return fail("bytes: the hosts would need " + std::to_string(all) +
+                " bytes of real memory; no more than 1 GiB is given");
   return {};
 }
 
@@ -113,7 +131,12 @@ Result<void> resolve(Scenario& s) {
     t.rto_high = std::max(t.rto_high, t.rto_low);
   }
   if (std::string wrong = contradiction(s); !wrong.empty()) return fail(std::move(wrong));
-  return count_traffic(s);
+  if (const auto ok = count_traffic(s); !ok) return ok;
+  if (const auto ok = check_memory(s); !ok) return ok;
+  for (std::uint32_t h = 0; h < s.graph.hosts; ++h) {
+    if (const auto ok = device_config(s, h).validate(); !ok) return fail("transport: " + ok.error().message);
+  }
+  return {};
 }
 
 TrafficGround ground_of(const Scenario& s, std::size_t index) {

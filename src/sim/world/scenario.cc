@@ -309,6 +309,7 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
   f.integer("hosts", s.topology.hosts, 2, 65535);
   f.duration("limit", s.limit);
   f.flag("check", s.check);
+  f.flag("bytes", s.bytes);
   for (const char* t : {"topology", "network", "switch", "transport", "flow", "traffic"}) f.known(t);
   f.finish();
   const auto table = [&](const char* key, auto read, auto& out) {

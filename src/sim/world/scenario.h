@@ -4,6 +4,7 @@
 //   hosts = 2
 //   limit = "10s"         # of virtual time; the run ends earlier when every flow is done
 //   check = true          # independent observers watch every packet and completion
+//   bytes = true          # packets carry real bytes, and the observers compare them
 //
 //   [topology]
 //   kind = "single"       # or dumbbell, fat-tree, srnic, file: `weft sim --list`
@@ -104,6 +105,12 @@ struct FlowSpec {
   std::uint32_t depth = 16;
   std::uint32_t qps = 1;
   Duration start{};
+
+  // Each queue pair has a stretch of memory at both ends, with a slot for every message that may be under
+  // way. A receiver has 2 x depth receives posted; twice as many slots keep a new one clear of a message
+  // whose ACK is still on its way.
+  std::uint64_t slots() const { return std::uint64_t{depth} * 4U; }
+  std::uint64_t stretch() const { return slots() * size.n; }
 };
 
 // What follows from the rest (resolve).
@@ -112,12 +119,14 @@ struct Derived {
   Duration base_rtt{};              // a full packet and its ACK along the longest way, nobody else about
   std::uint64_t traffic_flows = 0;  // of all [[traffic]]
   std::vector<std::uint32_t> flows_of_host;  // those that begin or end there
+  std::vector<std::uint64_t> bytes_of_host;  // and what they move
 };
 
 struct Scenario {
   std::uint64_t seed = 1;
   Duration limit = seconds(10);
   bool check = false;
+  bool bytes = false;
   TopologySpec topology;
   NetworkSpec network;
   TransportSpec transport;

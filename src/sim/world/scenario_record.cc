@@ -27,7 +27,8 @@ record::Record to_record(const Scenario& s) {
   r.set("seed", s.seed)
       .set("hosts", std::uint64_t{s.graph.hosts})
       .set("limit_ps", s.limit.ps)
-      .set("check", s.check);
+      .set("check", s.check)
+      .set("bytes", s.bytes);
   const impair::ImpairConfig& i = s.network.impair;
   record::Record topology;
   topology.set("kind", s.topology.kind).set("routing", word_for(kRoutings, s.network.routing));

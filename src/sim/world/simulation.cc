@@ -1,52 +1,23 @@
 #include "sim/world/simulation.h"
 
 #include <algorithm>
-#include <bit>
+
+#include "sim/world/audit.h"
+#include "sim/world/device_config.h"
 
 namespace weft::sim {
 namespace {
-
-DeviceConfig device_config(const Scenario& s, std::uint32_t host) {
-  const TransportSpec& t = s.transport;
-  std::uint32_t queue_pairs = 0;
-  std::uint32_t deepest = 1;
-  for (const FlowSpec& f : s.flows) {
-    if (f.from != host && f.to != host) continue;
-    queue_pairs += f.qps;
-    deepest = std::max(deepest, f.depth);
-  }
-  DeviceConfig c;
-  queue_pairs += s.derived.flows_of_host[host];
-  c.control_ring = 64;                       // drained after every packet
-  c.burst_packets = 4;                       // one is sent at a time
-  c.max_qp = std::max(queue_pairs + 2, 4U);  // numbers 0 and 1 are never given
-  c.qpn_bits = static_cast<std::uint32_t>(std::bit_width(c.max_qp));
-  c.max_cq = c.max_pd = c.max_srq = 4;
-  c.max_mr = 16;
-  c.max_path = s.graph.hosts;
-  c.max_ring = std::min(2 * std::bit_ceil(deepest), 32768U);
-  c.seed = s.seed * 0x9E3779B97F4A7C15ULL + host;
-  c.loss_blocks = t.loss_blocks;
-  c.bdp_cap = t.bdp_cap;
-  c.window_packets = std::bit_ceil(std::max(t.bdp_cap, 64U));
-  c.rto_low = t.timeouts ? t.rto_low : kForever;
-  c.rto_high = t.timeouts ? t.rto_high : kForever;
-  if (t.timeouts) c.roce_timeout = t.roce_timeout;
-  c.rto_low_packets = t.rto_low_packets;
-  c.roce_window = t.roce_window;
-  c.irn_recovery = t.recovery;
-  c.nack_threshold = t.nack_threshold;
-  c.controller = t.controller;
-  if (s.derived.reach.rate.bps != 0) c.line_rate = s.derived.reach.rate;
-  return c;
-}
 
 // How long anything may be under way: for the bound after which waiting means that no progress is made.
 Duration transit(const Scenario& s) {
   const impair::ImpairConfig& n = s.network.impair;
   std::uint64_t bytes = 0;
   for (const FlowSpec& f : s.flows) bytes += (f.size.n + 4096) * f.depth * f.qps * 2U;
-  return (s.derived.base_rtt + n.jitter + n.reorder_by + s.derived.reach.rate.time_for({bytes})) * 2;
+  for (std::uint32_t h = 0; h < s.graph.hosts; ++h)
+    bytes += s.derived.bytes_of_host[h] + 4096ULL * s.derived.flows_of_host[h];
+  Rate slowest = s.derived.reach.rate;
+  for (const Link& l : s.graph.links) slowest = std::min(slowest, l.rate);
+  return (s.derived.base_rtt + n.jitter + n.reorder_by + slowest.time_for({bytes})) * 2;
 }
 
 }  // namespace
@@ -89,9 +60,10 @@ void Simulation::arrived(HostId at, const wire::RxPacket& p, Time now) {
   if (referee_ != nullptr) referee_->arrived({at.v}, p.header, now, (p.tos & wire::kEcnMask) == wire::kEcnCe);
 }
 
-void Simulation::placed(HostId at, const Placement& p, const wire::Header& h, Time now) {
+void Simulation::placed(HostId at, const Placement& p, const wire::Header& h,
+                        std::span<const std::uint8_t> bytes, Time now) {
   if (referee_ != nullptr)
-    referee_->placed({{at.v}, p.qpn, p.region, p.offset, p.payload_offset, p.length}, h, {}, now);
+    referee_->placed({{at.v}, p.qpn, p.region, p.offset, p.payload_offset, p.length}, h, bytes, now);
 }
 
 void Simulation::executed(HostId at, const AtomicRequest& a, std::uint64_t old_value, Time now) {
@@ -110,10 +82,44 @@ bool Simulation::run(std::uint64_t events) {
   const Time end = Time{} + scenario_.limit;
   const std::uint64_t before = fabric_.timeline.events();
   // When the flows are done the rest of the traffic (ACKs on the way) still runs out.
-  fabric_.timeline.run(end, events);
+  if (referee_ == nullptr) {
+    fabric_.timeline.run(end, events);
+  } else {
+    run_watched(end, events);
+  }
   over_ = fabric_.timeline.events() - before < events;
-  if (over_ && referee_ != nullptr && complete()) referee_->finish(now());
+  if (over_ && referee_ != nullptr) finish();
   return !over_;
+}
+
+void Simulation::run_watched(Time end, std::uint64_t events) {
+  constexpr std::uint64_t kBetweenAudits = 1U << 14U;
+  for (std::uint64_t n = 0; n != events && fabric_.timeline.step(end); ++n) {
+    if (!complete()) referee_->waiting(now());
+    if (fabric_.timeline.events() % kBetweenAudits == 0) audit_now(false);
+  }
+}
+
+void Simulation::finish() {
+  const bool at_rest = fabric_.timeline.idle();
+  audit_now(at_rest);
+  if (!at_rest) return;
+  if (complete()) {
+    referee_->finish(now());
+  } else {
+    referee_->report().add(now(), "progress", "somebody waits, but nothing is under way");
+  }
+}
+
+void Simulation::audit_now(bool at_rest) {
+  EndpointCounters all;
+  for (const auto& nic : nics_) {
+    const EndpointCounters& c = nic->endpoint().counters();
+    all.packets_sent += c.packets_sent;
+    all.packets_received += c.packets_received;
+    all.corrupt_dropped += c.corrupt_dropped;
+  }
+  audit({fabric_, *network_, scenario_.network.switches, all}, at_rest, referee_->report());
 }
 
 std::uint64_t Simulation::messages_done() const {

@@ -67,9 +67,13 @@ class Simulation final : public NicObserver {
  private:
   void sent(HostId from, HostId to, const wire::TxPacket& p, Time now) override;
   void arrived(HostId at, const wire::RxPacket& p, Time now) override;
-  void placed(HostId at, const Placement& p, const wire::Header& h, Time now) override;
+  void placed(HostId at, const Placement& p, const wire::Header& h, std::span<const std::uint8_t> bytes,
+              Time now) override;
   void executed(HostId at, const AtomicRequest& a, std::uint64_t old_value, Time now) override;
   void progressed(HostId host, Time now) override;
+  void run_watched(Time end, std::uint64_t events);
+  void finish();
+  void audit_now(bool at_rest);
 
   Scenario scenario_;
   trace::PcapngWriter* trace_;

@@ -193,6 +193,11 @@ TEST(Scenario, MistakesAreNamed) {
   EXPECT_THAT(mistake({"switch.alpha=1/0"}), HasSubstr("switch.alpha: '1/0'"));
   EXPECT_THAT(mistake({"network.delay=1"}), HasSubstr("network.delay"));
   EXPECT_THAT(mistake({"network.control_class=8"}), HasSubstr("network.control_class"));
+  EXPECT_THAT(mistake({"transport.nack_threshold=5", "transport.bdp_cap=4"}),
+              HasSubstr("transport: nack_threshold must be between 1 and bdp_cap"));
+  EXPECT_THAT(mistake({"network.rate=1kbps"}), HasSubstr("transport: line_rate"));
+  EXPECT_THAT(mistake({"bytes=true", "check=false"}), HasSubstr("bytes: real bytes are for the observers"));
+  EXPECT_THAT(mistake({"bytes=true", "check=true", "flow.size=1GiB"}), HasSubstr("bytes of real memory"));
   EXPECT_THAT(mistake({"transport.recovery=irn-go-back-n", "transport.mode=roce"}),
               HasSubstr("only mode irn"));
   EXPECT_THAT(mistake({"traffic.load=70%"}, "[[traffic]]\nflows = 3\nlaod = \"3%\""),

@@ -45,15 +45,18 @@ void TrafficRun::open_host(std::uint32_t index) {
   Device& d = nics_[index]->device();
   h.pd = *d.alloc_pd();
   h.cq = *d.create_cq(std::min(4U * d.config().max_qp, 4096U));
-  h.memory = *d.register_mr(h.pd, kMemoryAt, kMemoryBytes, kFullAccess);
+  const std::uint64_t length = scenario_.bytes ? scenario_.derived.bytes_of_host[index] + 8 : kMemoryBytes;
+  h.memory = *d.register_mr(h.pd, kMemoryAt, length, kFullAccess);
   h.connection_of.assign(std::size_t{1} << d.config().qpn_bits, kNobody);
   if (referee_ == nullptr) return;
   check::Region r;
   r.key = h.memory.rkey;
   r.pd = h.pd;
   r.address = kMemoryAt;
-  r.length = kMemoryBytes;
+  r.length = length;
   r.access = kFullAccess;
+  if (scenario_.bytes)
+    r.memory = nics_[index]->memory().add(h.memory.region, length, Prng(~scenario_.seed - index));
   referee_->region({index}, h.memory.region, r);
 }
 

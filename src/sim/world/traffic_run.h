@@ -2,7 +2,7 @@
 // own: one that an earlier flow of the same two hosts has finished with, or a new one. Flows begin when their
 // pattern says so, whatever became of earlier ones.
 //
-// Memory is made up, as in workload.h; every flow has a stretch of it that no other flow ever has.
+// Memory is as in workload.h; every flow has a stretch of it that no other flow ever has.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -11,11 +11,6 @@ namespace {
 constexpr std::uint64_t kMemoryAt = 0x1000'0000;
 constexpr std::uint32_t kNobody = UINT32_MAX;
 
-// Slots of a queue pair's stretch. A receiver has 2 x depth receives posted; twice as many slots keep a new
-// one clear of a message whose ACK is still on its way.
-std::uint64_t slots(const FlowSpec& f) { return std::uint64_t{f.depth} * 4U; }
-std::uint64_t stretch(const FlowSpec& f) { return slots(f) * f.size.n; }
-
 bool consumes_receive(WrOpcode op) {
   return op == WrOpcode::kSend || op == WrOpcode::kSendImm || op == WrOpcode::kWriteImm;
 }
@@ -47,7 +42,7 @@ void Workload::open_host(std::uint32_t index) {
   std::uint64_t entries = 16;
   for (const FlowSpec& f : scenario_.flows) {
     if (f.from != index && f.to != index) continue;
-    length += stretch(f) * f.qps;
+    length += f.stretch() * f.qps;
     entries += std::uint64_t{f.depth} * f.qps * 2U;
   }
   h.pd = *d.alloc_pd();
@@ -63,6 +58,8 @@ void Workload::open_host(std::uint32_t index) {
   r.address = kMemoryAt;
   r.length = length;
   r.access = kFullAccess;
+  if (scenario_.bytes)
+    r.memory = nics_[index]->memory().add(h.memory.region, length, Prng(scenario_.seed + index));
   referee_->region({index}, h.memory.region, r);
 }
 
@@ -97,8 +94,8 @@ void Workload::connect(const FlowSpec& f, std::uint32_t flow) {
   s.remote = to.memory.rkey;
   s.here = kMemoryAt + from.taken;
   s.there = kMemoryAt + to.taken;
-  from.taken += stretch(f);
-  to.taken += stretch(f);
+  from.taken += f.stretch();
+  to.taken += f.stretch();
   from.sender_of[index_of(f.from, qpn[0])] = static_cast<std::uint32_t>(from.senders.size());
   from.senders.push_back(std::move(s));
   to.receiver_of[index_of(f.to, qpn[1])] = static_cast<std::uint32_t>(to.receivers.size());
@@ -125,15 +122,20 @@ void Workload::on_start(Time now) {
 void Workload::post(Sender& s, Time now) {
   const FlowSpec& f = scenario_.flows[s.flow];
   while (!s.failed && s.posted < f.count && s.posted - s.completed < f.depth) {
-    const std::uint64_t at = s.posted % f.depth * f.size.n;
-    const Sge piece{s.here + at, static_cast<std::uint32_t>(f.size.n), hosts_[s.host].memory.lkey};
+    const std::uint64_t into = s.posted % f.depth * f.size.n;
+    // A slot that is filled again is filled from elsewhere: old bytes in the place of new ones would show.
+    const std::uint64_t out_of = (s.posted + s.posted / f.slots()) % f.slots() * f.size.n;
+    const bool reads = f.op == WrOpcode::kRead;
+    const bool atomic = f.op == WrOpcode::kCompareSwap || f.op == WrOpcode::kFetchAdd;
+    const Sge piece{s.here + (reads || atomic ? into : out_of), static_cast<std::uint32_t>(f.size.n),
+                    hosts_[s.host].memory.lkey};
     SendWr wr;
     wr.wr_id = s.posted;
     wr.sges = {&piece, f.size.n == 0 ? 0U : 1U};
     wr.opcode = f.op;
     wr.flags = kSendSignaled;
     wr.imm = static_cast<std::uint32_t>(s.posted);
-    wr.remote_address = s.there + at;
+    wr.remote_address = s.there + (reads ? out_of : into);
     wr.rkey = s.remote;
     wr.compare_or_add = 1;
     if (referee_ != nullptr) referee_->posted_send({{s.host}, s.qpn}, wr, {}, now);
@@ -148,7 +150,7 @@ void Workload::post_receive(std::uint32_t host, Receiver& r, Time now) {
   const FlowSpec& f = scenario_.flows[r.flow];
   // A WRITE with immediate takes a receive and none of its memory.
   const bool fills = f.op != WrOpcode::kWriteImm && f.size.n != 0;
-  const Sge piece{r.here + r.posted % slots(f) * f.size.n, static_cast<std::uint32_t>(f.size.n),
+  const Sge piece{r.here + r.posted % f.slots() * f.size.n, static_cast<std::uint32_t>(f.size.n),
                   hosts_[host].memory.lkey};
   const RecvWr wr{r.posted++, {&piece, fills ? 1U : 0U}};
   // A queue pair that has failed takes no more.

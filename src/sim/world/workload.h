@@ -1,8 +1,9 @@
 // The program that runs on simulated hosts: each flow's queue pairs keep `depth` messages outstanding until
 // `count` are done. Receivers of SENDs post their receives again as they complete.
 //
-// Its memory is made up: one region per host, whose bytes nobody stores. Each queue pair has a stretch of it
-// at both ends, with room for every message that can be under way, so that no two of them overlap.
+// Its memory is one region per host, made up unless the scenario asks for real bytes. Each queue pair has a
+// stretch of it at both ends, with room for every message that can be under way, so that no two of them
+// overlap.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,0 +1,25 @@
+// What holds of every network, whatever runs over it. Where independent observers are asked for, a run is
+// audited now and then and at its end, and what does not add up is a finding like theirs:
+//
+//   always    sent + duplicated = delivered + dropped, cause by cause, + under way; what a switch says it
+//             buffers is what its queues hold; no buffer or queue above its bound; nothing dropped for want of
+//             room where PFC keeps it
+//   at rest   no packet, no payload, no byte in a buffer and no port that is stopped is left
+#pragma once
+#include "check/report.h"
+#include "sim/fabric/network.h"
+#include "sim/nic/endpoint.h"
+
+namespace weft::sim {
+
+struct AuditSubject {
+  const Fabric& fabric;
+  const Network& network;
+  const SwitchConfig& switches;
+  EndpointCounters hosts;  // of all
+};
+
+// `at_rest`: no event is to come.
+void audit(const AuditSubject& subject, bool at_rest, check::Report& report);
+
+}  // namespace weft::sim

@@ -1,0 +1,43 @@
+#include "sim/world/device_config.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace weft::sim {
+
+DeviceConfig device_config(const Scenario& s, std::uint32_t host) {
+  const TransportSpec& t = s.transport;
+  std::uint32_t queue_pairs = 0;
+  std::uint32_t deepest = 1;
+  for (const FlowSpec& f : s.flows) {
+    if (f.from != host && f.to != host) continue;
+    queue_pairs += f.qps;
+    deepest = std::max(deepest, f.depth);
+  }
+  DeviceConfig c;
+  queue_pairs += s.derived.flows_of_host[host];
+  c.control_ring = 64;                       // drained after every packet
+  c.burst_packets = 4;                       // one is sent at a time
+  c.max_qp = std::max(queue_pairs + 2, 4U);  // numbers 0 and 1 are never given
+  c.qpn_bits = static_cast<std::uint32_t>(std::bit_width(c.max_qp));
+  c.max_cq = c.max_pd = c.max_srq = 4;
+  c.max_mr = 16;
+  c.max_path = s.graph.hosts;
+  c.max_ring = std::min(2 * std::bit_ceil(deepest), 32768U);
+  c.seed = s.seed * 0x9E3779B97F4A7C15ULL + host;
+  c.loss_blocks = t.loss_blocks;
+  c.bdp_cap = t.bdp_cap;
+  c.window_packets = std::bit_ceil(std::max(t.bdp_cap, 64U));
+  c.rto_low = t.timeouts ? t.rto_low : kForever;
+  c.rto_high = t.timeouts ? t.rto_high : kForever;
+  if (t.timeouts) c.roce_timeout = t.roce_timeout;
+  c.rto_low_packets = t.rto_low_packets;
+  c.roce_window = t.roce_window;
+  c.irn_recovery = t.recovery;
+  c.nack_threshold = t.nack_threshold;
+  c.controller = t.controller;
+  if (s.derived.reach.rate.bps != 0) c.line_rate = s.derived.reach.rate;
+  return c;
+}
+
+}  // namespace weft::sim
