@@ -71,12 +71,25 @@ MUTANTS = [
      "  if (h.qkey() != c.attr.qkey) return", "  if (false) return"),
     ("the_grh_takes_no_room", "src/core/transport/ud/responder.cc",
      "  if (room < wire::kGrhBytes + p.payload)", "  if (room < p.payload)"),
+    ("a_packet_carries_other_bytes", "src/sim/nic/endpoint.cc",
+     "memory.at(s.region, s.offset, s.length)", "memory.at(s.region, s.offset / 2, s.length)"),
+    ("a_drop_is_not_counted", "src/sim/fabric/switch.cc",
+     "    out.count_drop();\n    fabric_.release(t.packet);\n    return;\n  }\n  Transit", "    fabric_.release(t.packet);\n    return;\n  }\n  Transit"),
+    ("a_stopped_port_goes_on", "src/sim/fabric/port.cc",
+     "  paused_ = on ? before | bit : before & ~bit;", "  paused_ = before & ~bit;"),
+    ("a_buffer_forgets_a_class", "src/sim/fabric/switch.cc",
+     "  in.class_bytes[k] += t.bytes;", "  in.class_bytes[0] += t.bytes;"),
 ]
 
 KILLERS = [
     ["src/core/transport/weft_transport_test", "--gtest_brief=1"],
     ["tests/unreliable/weft_unreliable_test", "--gtest_brief=1"],
     ["weft-swarm", "--seeds", "200", "--jobs", "2"],
+]
+# What the simulator alone does, its own tests must notice.
+SIM_KILLERS = [
+    ["src/sim/fabric/weft_sim_fabric_test", "--gtest_brief=1"],
+    ["weft-fabric-swarm", "--seeds", "100", "--jobs", "2"],
 ]
 
 
@@ -97,17 +110,20 @@ def copy_tree():
             file.unlink()
 
 
-def build():
+def targets(killers):
+    return [pathlib.Path(command[0]).name for command in killers]
+
+
+def build(killers):
     if not (BUILD / "build.ninja").exists():
         subprocess.run(["cmake", "-S", str(TREE), "-B", str(BUILD), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                         "-DCMAKE_CXX_COMPILER=g++", "-DWEFT_BENCH=OFF"], check=True, capture_output=True)
-    return subprocess.run(["ninja", "-C", str(BUILD), "weft_transport_test", "weft_unreliable_test", "weft-swarm"], capture_output=True,
-                          text=True)
+    return subprocess.run(["ninja", "-C", str(BUILD), *targets(killers)], capture_output=True, text=True)
 
 
-def killer():
+def killer(killers):
     """Which test fails first; None when all pass."""
-    for command in KILLERS:
+    for command in killers:
         try:
             code = subprocess.run([str(BUILD / command[0]), *command[1:]], capture_output=True, timeout=60).returncode
         except subprocess.TimeoutExpired:
@@ -125,12 +141,13 @@ def main():
         return 2
     TREE.mkdir(parents=True, exist_ok=True)
     copy_tree()
-    result = build()
+    everything = KILLERS + SIM_KILLERS
+    result = build(everything)
     if result.returncode != 0:
         print(result.stdout[-4000:])
         print("mutants: the tree does not build")
         return 1
-    if (failing := killer()) is not None:
+    if (failing := killer(everything)) is not None:
         print(f"mutants: {failing} fails already without a mutant")
         return 1
     survived = 0
@@ -143,8 +160,9 @@ def main():
             survived += 1
             continue
         path.write_text(text.replace(there, instead), encoding="utf-8")
-        result = build()
-        by = killer() if result.returncode == 0 else "the compiler"
+        killers = SIM_KILLERS if file.startswith("src/sim/") else KILLERS
+        result = build(killers)
+        by = killer(killers) if result.returncode == 0 else "the compiler"
         path.write_text(text, encoding="utf-8")
         print(f"{name:45} {'killed by ' + by if by else 'SURVIVED':35} {time.monotonic() - began:5.1f} s", flush=True)
         survived += by is None or by == "the compiler"

@@ -1,30 +1,22 @@
 // weft-swarm --seeds N [--start S] [--jobs J]: N random worlds, each a pure function of its seed, under the
 // observers of src/check (DESIGN §8.2).
 //
-// A world that breaks a rule prints its seed, the findings and the command that replays it. A world that
-// trips a CHECK or crashes takes its process with it: worlds therefore run in child processes, which note
-// the seed they are at in shared memory, and the parent prints it.
+// A world that breaks a rule prints its seed, the findings and the command that replays it.
 //
 // At the end: worlds per second, packets and recoveries per world, and how often each of the Device's
 // counters and each mark of pair/marks.h was reached. From kEnough worlds on, one that was never reached is a
 // failure: something that the transport does is not being tested.
 //
 // Exit code 0 all clean; 1 a finding; 2 a bad option.
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
+#include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "core/base/parse.h"
 #include "pair/swarm.h"
+#include "tests/swarm/jobs.h"
 
 namespace weft::pair {
 namespace {
@@ -32,11 +24,7 @@ namespace {
 constexpr std::uint64_t kEnough = 1000;       // the rarest come a few times in so many worlds
 constexpr std::uint64_t kFindingsShown = 50;  // per job
 
-struct Options {
-  std::uint64_t seeds = 200;
-  std::uint64_t start = 1;
-  std::uint64_t jobs = 1;
-};
+using swarm::Options;
 
 // One per job, in memory shared with the parent.
 struct Tally {
@@ -48,41 +36,19 @@ struct Tally {
   std::array<std::uint64_t, kMarkCount> marks;
 };
 
-Result<Options> parse(std::span<char*> args) {
-  Options o;
-  for (std::size_t i = 0; i < args.size(); i += 2) {
-    const std::string_view name = args[i];
-    const bool known = name == "--seeds" || name == "--start" || name == "--jobs";
-    if (!known) return fail(std::string(name).append(" is not --seeds, --start or --jobs"));
-    if (i + 1 == args.size()) return fail(std::string(name).append(": a number is missing"));
-    const auto value = parse_integer(name, args[i + 1], name == "--start" ? 0 : 1,
-                                     name == "--jobs"    ? 256
-                                     : name == "--seeds" ? 1'000'000'000
-                                                         : UINT64_MAX / 2);
-    if (!value) return tl::unexpected(value.error());
-    (name == "--seeds" ? o.seeds : name == "--start" ? o.start : o.jobs) = *value;
-  }
-  o.jobs = std::min(o.jobs, o.seeds);
-  return o;
-}
-
-void run_job(const Options& o, std::uint64_t job, Tally& t) {
-  for (std::uint64_t i = job; i < o.seeds; i += o.jobs) {
-    t.seed = o.start + i;
-    const SeedResult r = run_seed(t.seed);
-    ++t.worlds;
-    t.packets += r.packets;
-    for (std::size_t c = 0; c < kCounterCount; ++c) t.counters[c] += r.counters[c];
-    for (std::size_t m = 0; m < kMarkCount; ++m) t.marks[m] += r.marks[m];
-    if (r.clean) continue;
-    if (++t.findings > kFindingsShown) continue;
-    const std::string number = std::to_string(t.seed);
-    std::string text = "seed ";
-    text.append(number).append(" breaks a rule:\n").append(r.findings);
-    text.append("  replay: weft replay ").append(number).append(" --trace seed.pcapng\n");
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
-  }
+void run_world(Tally& t) {
+  const SeedResult r = run_seed(t.seed);
+  ++t.worlds;
+  t.packets += r.packets;
+  for (std::size_t c = 0; c < kCounterCount; ++c) t.counters[c] += r.counters[c];
+  for (std::size_t m = 0; m < kMarkCount; ++m) t.marks[m] += r.marks[m];
+  if (r.clean || ++t.findings > kFindingsShown) return;
+  const std::string number = std::to_string(t.seed);
+  std::string text = "seed ";
+  text.append(number).append(" breaks a rule:\n").append(r.findings);
+  text.append("  replay: weft replay ").append(number).append(" --trace seed.pcapng\n");
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
 }
 
 bool reachable(std::size_t counter) {
@@ -132,50 +98,22 @@ int summarise(const Options& o, std::span<const Tally> tallies, double seconds, 
   return sum.findings != 0 || crashed || fails_coverage ? 1 : 0;
 }
 
-int swarm(const Options& o) {
-  const std::size_t bytes = sizeof(Tally) * o.jobs;
-  void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) {
-    std::perror("weft-swarm: mmap");
-    return 2;
-  }
-  const std::span<Tally> tallies(static_cast<Tally*>(shared), o.jobs);  // zeroed by the kernel
+int run(const Options& o) {
   const auto begin = std::chrono::steady_clock::now();
-  std::vector<pid_t> children;
-  for (std::uint64_t job = 0; job < o.jobs; ++job) {
-    const pid_t child = fork();
-    if (child < 0) {
-      std::perror("weft-swarm: fork");
-      return 2;
-    }
-    if (child == 0) {
-      run_job(o, job, tallies[job]);
-      std::_Exit(0);
-    }
-    children.push_back(child);
-  }
-  bool crashed = false;
-  for (std::uint64_t job = 0; job < o.jobs; ++job) {
-    int status = 0;
-    waitpid(children[job], &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
-    crashed = true;
-    std::printf("seed %llu ended its process (status 0x%x)\n  replay: weft replay %llu --trace seed.pcapng\n",
-                static_cast<unsigned long long>(tallies[job].seed), static_cast<unsigned>(status),
-                static_cast<unsigned long long>(tallies[job].seed));
-  }
+  const auto done = swarm::run_in_children<Tally>(o, "weft replay % --trace seed.pcapng", run_world);
+  if (!done) return 2;
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  return summarise(o, tallies, elapsed.count(), crashed);
+  return summarise(o, done->tallies, elapsed.count(), done->crashed);
 }
 
 }  // namespace
 }  // namespace weft::pair
 
 int main(int argc, char** argv) {
-  const auto options = weft::pair::parse(std::span(argv + 1, static_cast<std::size_t>(argc - 1)));
+  const auto options = weft::swarm::parse_options(std::span(argv + 1, static_cast<std::size_t>(argc - 1)));
   if (!options) {
     std::fprintf(stderr, "weft-swarm: %s.\n", options.error().message.c_str());
     return 2;
   }
-  return weft::pair::swarm(*options);
+  return weft::pair::run(*options);
 }

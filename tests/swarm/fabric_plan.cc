@@ -1,0 +1,193 @@
+#include "tests/swarm/fabric_plan.h"
+
+#include <array>
+#include <initializer_list>
+#include <span>
+
+#include "core/base/prng.h"
+#include "sim/world/words.h"
+
+namespace weft::swarm {
+namespace {
+
+constexpr std::uint64_t kPackets = 3000;  // about so many full ones in a world
+
+class Plan {
+ public:
+  explicit Plan(std::uint64_t seed) : random_(seed), seed_(seed) {}
+
+  std::string text() {
+    // Drawn in the order in which they depend on each other, whatever the order in the file.
+    const std::string topology = draw_topology();
+    const std::string network = draw_network();
+    const std::string switches = draw_switch();
+    const std::string transport = draw_transport();
+    const std::string work = draw_work();
+    return "seed = " + std::to_string(seed_) + "\nhosts = " + std::to_string(hosts_) +
+           "\nlimit = \"60s\"\ncheck = true\nbytes = true\n" + topology + network + switches + transport +
+           work;
+  }
+
+ private:
+  static std::string line(const char* name, const std::string& value) {
+    return std::string(name) + " = \"" + value + "\"\n";
+  }
+  static std::string line(const char* name, std::uint64_t value) { return line(name, std::to_string(value)); }
+  static std::string ppm(std::uint64_t millionths) {
+    const std::string digits = std::to_string(1'000'000 + millionths % 1'000'000).substr(1);
+    return digits.substr(0, 2) + "." + digits.substr(2) + "%";
+  }
+  std::string pick(std::initializer_list<const char*> words) {
+    return *(words.begin() + random_.below(words.size()));
+  }
+  std::uint64_t pick(std::initializer_list<std::uint64_t> numbers) {
+    return *(numbers.begin() + random_.below(numbers.size()));
+  }
+  bool one_in(std::uint64_t n) { return random_.below(n) == 0; }
+  template <class Table>
+  std::string word_of(const Table& table) {
+    return table[random_.below(table.size())].word;
+  }
+
+  std::string draw_topology() {
+    std::string t = "[topology]\n";
+    const std::string kind = pick({"single", "single", "dumbbell", "fat-tree", "fat-tree", "srnic"});
+    hosts_ = kind == "single" || kind == "dumbbell" ? random_.between(2, 12) : 16;
+    gigabits_ = pick({10, 25, 40, 100});
+    t += line("kind", kind) + line("routing", word_of(sim::kRoutings));
+    if (kind != "single" && one_in(3))
+      t += line("core_rate", std::to_string(gigabits_ * pick({1, 2, 4}) / 2) + "Gbps");
+    return t;
+  }
+
+  std::string draw_network() {
+    std::string t = "[network]\n";
+    t += line("rate", std::to_string(gigabits_) + "Gbps") +
+         line("delay", pick({"100ns", "500ns", "1us", "3us"}));
+    if (one_in(3)) t += line("data_class", random_.below(8)) + line("control_class", random_.below(8));
+    if (!one_in(2)) return t;
+    t += line("loss", ppm(random_.below(20'000)));
+    if (one_in(2)) t += line("duplicate", ppm(random_.below(10'000)));
+    if (one_in(2)) t += line("corrupt", ppm(random_.below(10'000)));
+    if (one_in(2))
+      t += line("reorder", ppm(random_.below(30'000))) + line("reorder_by", pick({"300ns", "3us", "40us"}));
+    if (one_in(4)) t += line("jitter", pick({"100ns", "2us"}));
+    if (one_in(4)) t += line("mark", ppm(random_.below(50'000)));
+    return t;
+  }
+
+  std::string draw_switch() {
+    std::string t = "[switch]\n" + line("kind", word_of(sim::kSwitchKinds));
+    switch (random_.below(5)) {
+      case 0:
+      case 1:  // nothing may be dropped
+        t += "pfc = true\n";
+        if (one_in(2)) t += line("xoff", random_.between(1, 30) * 1000);
+        break;
+      case 2:
+        t += line("queue", random_.between(6, 60) * 1000);
+        break;
+      case 3:
+        t += line("buffer", random_.between(12, 200) * 1000) + line("alpha", pick({"1/8", "1/2", "1", "4"}));
+        break;
+      default:  // no bound
+        break;
+    }
+    const std::uint64_t low = random_.between(2, 50) * 1000;
+    if (one_in(2))
+      t += line("ecn", "step") + line("ecn_low", low);
+    else if (one_in(2))
+      t += line("ecn", "red") + line("ecn_low", low) + line("ecn_high", low * random_.between(2, 4)) +
+           line("ecn_probability", ppm(random_.between(1'000, 999'999)));
+    return t;
+  }
+
+  std::string draw_transport() {
+    std::string t = "[transport]\n";
+    const std::string mode = word_of(sim::modes());
+    mtu_ = pick({256, 512, 1000, 1024, 2048, 4096});
+    t += line("mode", mode) + line("mtu", mtu_);
+    if (one_in(2)) t += line("controller", word_of(sim::controller_words()));
+    if (mode == "irn" && one_in(2)) t += line("recovery", word_of(sim::variants()));
+    const std::uint64_t cap = one_in(3) ? pick({1, 2, 8, 40}) : 0;
+    if (cap != 0) t += line("bdp_cap", cap);
+    if (one_in(4)) t += line("nack_threshold", random_.between(1, cap == 0 ? 4 : cap));
+    if (one_in(3)) t += line("roce_window", pick({1, 4, 32, 200}));
+    if (one_in(4)) t += line("loss_blocks", pick({0, 1, 4}));
+    if (one_in(3))
+      t += line("rto_low", pick({"20us", "50us", "300us"})) + line("rto_high", pick({"300us", "1ms"}));
+    t += line("timeout", random_.between(8, 11));
+    return t;
+  }
+
+  std::string draw_size() {
+    switch (random_.below(4)) {
+      case 0:
+        return std::to_string(random_.between(1, 64));
+      case 1:  // about a multiple of the MTU
+        return std::to_string(mtu_ * random_.between(1, 8) + random_.between(0, 2) - 1);
+      default:
+        return std::to_string(random_.between(1, 30 * mtu_));
+    }
+  }
+
+  std::string draw_work() {
+    std::string t;
+    if (!one_in(3)) t += draw_flows();
+    if (t.empty() || one_in(3)) t += draw_traffic();
+    return t;
+  }
+
+  std::string draw_flows() {
+    std::string t;
+    const bool to_one = one_in(2);
+    const std::uint64_t flows = random_.between(1, 5);
+    for (std::uint64_t i = 0; i < flows; ++i) {
+      const std::uint64_t to = to_one ? 0 : random_.below(hosts_);
+      const std::uint64_t from = (to + random_.between(1, hosts_ - 1)) % hosts_;
+      const std::string op = word_of(sim::kOps);
+      const bool atomic = op == "compare_swap" || op == "fetch_add";
+      const std::string size = atomic ? "8" : one_in(20) ? "0" : draw_size();
+      const std::uint64_t packets = std::stoull(size) / mtu_ + 1;
+      const std::uint64_t qps = random_.between(1, 3);
+      const std::uint64_t most = kPackets / (flows * qps * packets) + 1;
+      t += "[[flow]]\n" + line("from", from) + line("to", to) + line("op", op) + line("size", size);
+      t +=
+          line("qps", qps) + line("count", random_.between(1, most)) + line("depth", pick({1, 2, 5, 16, 40}));
+      if (one_in(3)) t += line("start", std::to_string(random_.below(100)) + "us");
+    }
+    return t;
+  }
+
+  std::string draw_traffic() {
+    std::string t = "[[traffic]]\n";
+    const std::string pattern = pick({"poisson", "incast", "incast", "permutation", "all-to-all"});
+    t += line("pattern", pattern) + line("verb", word_of(sim::kVerbs));
+    const std::uint64_t each = std::max<std::uint64_t>(kPackets / (hosts_ * hosts_), 1) * mtu_;
+    if (pattern == "incast") {
+      t += line("total", random_.between(hosts_, kPackets * mtu_ / 3)) +
+           line("requests", random_.between(1, 3));
+      t += line("every", pick({"1us", "20us", "1ms"}));
+    } else if (pattern == "poisson") {
+      t += line("flows", random_.between(1, 60)) + line("load", pick({"20%", "70%", "95%"}));
+      t += line("sizes", draw_size());
+    } else if (pattern == "permutation") {
+      t += line("sizes", random_.between(1, kPackets / hosts_ * mtu_));
+    } else {
+      t += line("sizes", random_.between(1, each));
+    }
+    return t;
+  }
+
+  Prng random_;
+  std::uint64_t seed_;
+  std::uint64_t hosts_ = 2;
+  std::uint64_t gigabits_ = 100;
+  std::uint64_t mtu_ = 1024;
+};
+
+}  // namespace
+
+std::string plan_fabric(std::uint64_t seed) { return Plan(seed).text(); }
+
+}  // namespace weft::swarm
