@@ -123,6 +123,29 @@ TEST(Simulation, VariantsOfIrnResendMoreOrWaitLonger) {
   EXPECT_LT(goodput("transport.recovery=irn-no-sack"), whole);
 }
 
+// IRN §4.3: with go-back-N a Timely that backs off on losses wastes less. Eight hosts, one receiver, short
+// queues: without back-off only time-outs slow anybody down.
+TEST(Simulation, BackingOffOnLossSparesGoBackNRetransmissions) {
+  std::string text = R"(
+hosts = 9
+[network]
+rate = "40Gbps"
+delay = "2us"
+queue = "60KiB"
+[transport]
+mode = "irn"
+recovery = "irn-go-back-n"
+)";
+  for (int from = 1; from <= 8; ++from)
+    text += "[[flow]]\nfrom = " + std::to_string(from) + "\nto = 0\nsize = \"1MiB\"\ncount = 5\ndepth = 4\n";
+  const auto resent = [&](const char* controller) {
+    const auto run = finished(scenario({std::string("transport.controller=") + controller}, text.c_str()));
+    EXPECT_TRUE(run->complete());
+    return run->totals().retransmitted;
+  };
+  EXPECT_LT(resent("timely-40g-backoff"), resent("timely-40g") * 7 / 10);
+}
+
 TEST(Simulation, TheSameSeedGivesTheSameRecord) {
   const std::vector<std::string> lossy = {"network.loss=1%", "network.jitter=2us"};
   const std::string once = finished(scenario(lossy))->to_record().json();

@@ -88,7 +88,10 @@ extern const Controller kDcqcnSigcomm15;
 extern const Controller kDcqcnHpcc;
 extern const Controller kDcqcnConweave;
 extern const Controller kDcqcnAuthors;
+extern const Controller kDcqcnBackOff;
 extern const Controller kTimely40;
+extern const Controller kTimely100BackOff;
+extern const Controller kTimely40BackOff;
 extern const Controller kTimely100;
 
 // --- for the files of the controllers ---
@@ -120,5 +123,10 @@ inline constexpr Fraction kOne = 65536;
 constexpr std::uint32_t reduced(std::uint32_t v, Fraction f) {
   return v - static_cast<std::uint32_t>((std::uint64_t{v} * f) >> 16U);
 }
+
+// What a rate does about losses. Timely and DCQCN as published do nothing; IRN §4.3 also tried them
+// "explicitly backing off on losses", to make go-back-N bearable, and does not say by how much. Here by half,
+// once per recovery, as TCP's window.
+enum class OnLoss : std::uint8_t { kNothing, kHalve };
 
 }  // namespace weft

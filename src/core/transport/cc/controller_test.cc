@@ -64,6 +64,9 @@ constexpr Promise kPromises[] = {
     {"dcqcn-ns3", kRed, 90, 30, milliseconds(500)},
     {"timely", kDeep, 90, 10, milliseconds(100)},
     {"timely-40g", kDeep, 90, 10, milliseconds(100)},
+    {"timely-backoff", kRandomDrops, 90, 30, milliseconds(100)},
+    {"timely-40g-backoff", kRandomDrops, 90, 30, milliseconds(100)},
+    {"dcqcn-backoff", kRed, 90, 30, milliseconds(500)},
 };
 
 const Promise* promise_of(const Controller& row) {
@@ -406,78 +409,6 @@ TEST(Controllers, HaveDifferentNames) {
   for (const Controller* c : controllers()) EXPECT_TRUE(names.insert(c->name).second) << c->name;
   EXPECT_EQ(controllers()[0], &kNoController);
   EXPECT_FALSE(find_controller("swift").has_value());
-}
-
-// SIGCOMM 2015's arithmetic: the first CNP halves, alpha being one; five steps halve the distance back.
-TEST(Dcqcn, HalvesAtTheFirstNotificationAndRecoversInFiveSteps) {
-  ControllerState s;
-  kDcqcnSigcomm15.start(s, {gigabits(40), kBdp, Time{}});
-  kDcqcnSigcomm15.on_cnp(s, Time{});
-  EXPECT_EQ(kDcqcnSigcomm15.permit(s, Time{}).rate, gigabits(20));
-  Kbps expected = 20'000'000;
-  for (int step = 1; step <= 5; ++step) {
-    expected += (40'000'000 - expected + 1) / 2;
-    EXPECT_EQ(kDcqcnSigcomm15.permit(s, Time{} + microseconds(55 * step)).rate.bps,
-              std::uint64_t{expected} * 1000);
-  }
-}
-
-TEST(Dcqcn, DecreasesLessWhenNotificationsAreRare) {
-  ControllerState s;
-  kDcqcnSigcomm15.start(s, {gigabits(40), kBdp, Time{}});
-  kDcqcnSigcomm15.on_cnp(s, Time{});
-  const Time later = Time{} + milliseconds(30);  // alpha has faded to an eighth, the rate is back
-  EXPECT_EQ(kDcqcnSigcomm15.permit(s, later).rate.bps, 0U);
-  kDcqcnSigcomm15.on_cnp(s, later);
-  EXPECT_GT(kDcqcnSigcomm15.permit(s, later).rate, gigabits(36));
-  EXPECT_LT(kDcqcnSigcomm15.permit(s, later).rate, gigabits(39));
-}
-
-// RFC 8257: with every packet marked alpha stays one and each window halves; with one in sixteen, alpha
-// comes to a sixteenth and a window loses a thirty-second.
-TEST(Dctcp, ReducesByTheFractionMarked) {
-  ControllerState all, few;
-  kDctcp.start(all, {kLine, 1000, Time{}});
-  kDctcp.start(few, {kLine, 1000, Time{}});
-  const auto ack = [](ControllerState& s, bool mark) {
-    AckSample a;
-    a.packets = 1;
-    a.congestion_echo = mark;
-    kDctcp.on_ack(s, a);
-  };
-  for (int i = 0; i < 1000; ++i) ack(all, true);
-  EXPECT_EQ(kDctcp.permit(all, Time{}).window_packets, 500U);
-  for (int i = 0; i < 400'000; ++i) ack(few, i % 16 == 0);
-  // At rest a window gains one packet and loses a thirty-second: about 32 and what it gained, but for the
-  // windows too short to hold a mark each time.
-  EXPECT_GE(kDctcp.permit(few, Time{}).window_packets, 16U);
-  EXPECT_LE(kDctcp.permit(few, Time{}).window_packets, 64U);
-}
-
-TEST(Timely, FollowsTheGradientBetweenItsThresholds) {
-  ControllerState s;
-  kTimely100.start(s, {kLine, kBdp, Time{}});
-  const auto rtt = [&](std::int64_t us) {
-    AckSample a;
-    a.packets = 1;
-    a.rtt = microseconds(us);
-    kTimely100.on_ack(s, a);
-    const Rate r = kTimely100.permit(s, Time{}).rate;
-    return r.bps == 0 ? kLine : r;
-  };
-  rtt(100);
-  EXPECT_EQ(rtt(100), kLine);
-  // It grows by 10 us: diff 8.75 us, gradient 0.4375, a cut of 0.8 x 0.4375 = 35 percent.
-  const Rate cut = rtt(110);
-  EXPECT_GT(cut, gigabits(64));
-  EXPECT_LT(cut, gigabits(66));
-  // It stays: the gradient fades, then the rate rises, from the fifth time on by five times as much.
-  while (rtt(90) < cut) {
-  }
-  Rate last = rtt(90);
-  for (int i = 0; i < 6; ++i) last = rtt(90);
-  const Rate next = rtt(90);
-  EXPECT_EQ(next.bps - last.bps, 500'000'000U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, EveryController,

@@ -11,7 +11,8 @@
 // Without a byte counter (HPCC's model of a ConnectX) the timer alone decides: fast recovery below F,
 // one additive step at F, hyper beyond.
 //
-// Losses say nothing to it: recovery is the loss scheme's, congestion is told by marks (IRN §3.2).
+// Losses say nothing to it: recovery is the loss scheme's, congestion is told by marks (IRN §3.2). The row
+// that backs off takes a loss for a CNP of alpha one, from which alpha learns nothing.
 #include "core/transport/cc/controller.h"
 
 namespace weft {
@@ -41,7 +42,7 @@ struct State {
 };
 static_assert(sizeof(State) == 40);
 
-template <const Parameters& P>
+template <const Parameters& P, OnLoss L>
 struct Dcqcn {
   static void start(ControllerState& state, const ControllerStart& w) {
     State& s = state_new<State>(state);
@@ -73,20 +74,29 @@ struct Dcqcn {
     }
   }
 
+  static void decrease(State& s, Fraction by, Time now) {
+    s.target = s.current;
+    s.current = std::max(reduced(s.current, by), std::min(P.least, s.line));
+    s.increase_at = now.after(P.increase_timer);
+    s.timer_stage = s.byte_stage = 0;
+    s.bytes = 0;
+  }
+
   static void on_ack(ControllerState&, const AckSample&) {}
-  static void on_loss(ControllerState&, const LossSample&) {}
+  static void on_loss(ControllerState& state, const LossSample& l) {
+    if (L == OnLoss::kNothing) return;
+    State& s = state_as<State>(state);
+    catch_up(s, l.now);
+    decrease(s, kOne / 2, l.now);
+  }
 
   static void on_cnp(ControllerState& state, Time now) {
     State& s = state_as<State>(state);
     catch_up(s, now);
-    s.target = s.current;
-    s.current = std::max(reduced(s.current, s.alpha / 2), std::min(P.least, s.line));
+    decrease(s, s.alpha / 2, now);
     s.alpha = s.alpha - (s.alpha >> P.gain_shift) + (kOne >> P.gain_shift);
     s.alpha = std::min(s.alpha, kOne);
     s.alpha_at = now.after(P.alpha_timer);
-    s.increase_at = now.after(P.increase_timer);
-    s.timer_stage = s.byte_stage = 0;
-    s.bytes = 0;
   }
 
   static void on_sent(ControllerState& state, const SendSample& sent) {
@@ -108,14 +118,20 @@ struct Dcqcn {
   }
 };
 
-template <const Parameters& P>
+template <const Parameters& P, OnLoss L = OnLoss::kNothing>
 constexpr Controller row(const char* name, const char* source, Duration cnp_interval) {
-  using D = Dcqcn<P>;
-  return {name,         "a rate: reduced by congestion notification packets, recovered in stages",
-          source,       true,
-          cnp_interval, D::start,
-          D::on_ack,    D::on_loss,
-          D::on_cnp,    D::on_sent,
+  using D = Dcqcn<P, L>;
+  return {name,
+          L == OnLoss::kNothing ? "a rate: reduced by congestion notification packets, recovered in stages"
+                                : "dcqcn's rate, halved by every loss (IRN §4.3)",
+          source,
+          true,
+          cnp_interval,
+          D::start,
+          D::on_ack,
+          D::on_loss,
+          D::on_cnp,
+          D::on_sent,
           D::permit};
 }
 
@@ -139,5 +155,7 @@ constinit const Controller kDcqcnConweave =
     row<kConweave>("dcqcn-conweave", "ConWeave's ns-3 configuration at 100G", microseconds(4));
 constinit const Controller kDcqcnAuthors =
     row<kAuthors>("dcqcn-ns3", "the authors' ns-3 sample at 40G", microseconds(50));
+constinit const Controller kDcqcnBackOff = row<kSigcomm15, OnLoss::kHalve>(
+    "dcqcn-backoff", "IRN §4.3 over dcqcn's row; by half is our choice", microseconds(50));
 
 }  // namespace weft

@@ -5,8 +5,8 @@ namespace weft {
 namespace {
 
 constexpr const Controller* kTable[] = {
-    &kNoController,  &kAimd,         &kDctcp,     &kDcqcnSigcomm15, &kDcqcnHpcc,
-    &kDcqcnConweave, &kDcqcnAuthors, &kTimely100, &kTimely40,
+    &kNoController, &kAimd,      &kDctcp,    &kDcqcnSigcomm15,   &kDcqcnHpcc,       &kDcqcnConweave,
+    &kDcqcnAuthors, &kTimely100, &kTimely40, &kTimely100BackOff, &kTimely40BackOff, &kDcqcnBackOff,
 };
 static_assert(std::size(kTable) < 0xFF);
 

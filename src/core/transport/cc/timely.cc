@@ -35,7 +35,7 @@ struct State {
 
 constexpr std::int64_t kLongest = seconds(1).ps;  // RTTs beyond count as this
 
-template <const Parameters& P>
+template <const Parameters& P, OnLoss L>
 struct Timely {
   static void start(ControllerState& state, const ControllerStart& w) {
     State& s = state_new<State>(state);
@@ -65,7 +65,12 @@ struct Timely {
     }
   }
 
-  static void on_loss(ControllerState&, const LossSample&) {}
+  static void on_loss(ControllerState& state, const LossSample&) {
+    if (L == OnLoss::kNothing) return;
+    State& s = state_as<State>(state);
+    s.rate = std::max(s.rate / 2, std::min(P.least, s.line));
+    s.falling = 0;
+  }
   static void on_cnp(ControllerState&, Time) {}
   static void on_sent(ControllerState&, const SendSample&) {}
   static Permit permit(ControllerState& state, Time) {
@@ -82,14 +87,20 @@ struct Timely {
   }
 };
 
-template <const Parameters& P>
+template <const Parameters& P, OnLoss L = OnLoss::kNothing>
 constexpr Controller row(const char* name, const char* source) {
-  using T = Timely<P>;
-  return {name,         "a rate: follows the round-trip time and its gradient",
-          source,       false,
-          kCnpInterval, T::start,
-          T::on_ack,    T::on_loss,
-          T::on_cnp,    T::on_sent,
+  using T = Timely<P, L>;
+  return {name,
+          L == OnLoss::kNothing ? "a rate: follows the round-trip time and its gradient"
+                                : "timely's rate, halved by every loss (IRN §4.3)",
+          source,
+          false,
+          kCnpInterval,
+          T::start,
+          T::on_ack,
+          T::on_loss,
+          T::on_cnp,
+          T::on_sent,
           T::permit};
 }
 
@@ -107,5 +118,9 @@ constinit const Controller kTimely100 =
     row<kAt100>("timely", "HPCC's and ConWeave's ns-3 configurations at 100G");
 constinit const Controller kTimely40 =
     row<kAt40>("timely-40g", "HPCC's and ConWeave's ns-3 configurations at 40G");
+constinit const Controller kTimely100BackOff =
+    row<kAt100, OnLoss::kHalve>("timely-backoff", "IRN §4.3 over timely's row; by half is our choice");
+constinit const Controller kTimely40BackOff =
+    row<kAt40, OnLoss::kHalve>("timely-40g-backoff", "IRN §4.3 over timely-40g's row; by half is our choice");
 
 }  // namespace weft
