@@ -26,6 +26,8 @@ struct Options {
   std::string reorder = "0";
   std::string mtu = "4096";
   std::string controller = "none";
+  std::string rto = "static";
+  std::vector<std::string> changes;
   std::string seed = "1";
   bool json = false;
 };
@@ -45,6 +47,7 @@ std::vector<std::string> transport_of(const std::string& column) {
 
 Result<sim::Scenario> scenario_of(const Options& o, const std::string& column, const std::string& loss) {
   std::vector<std::string> changes = transport_of(column);
+  if (column != "roce") changes.push_back("transport.rto=" + o.rto);
   for (const auto& [name, value] : {std::pair<const char*, const std::string&>{"network.loss", loss},
                                     {"network.rate", o.rate},
                                     {"network.delay", o.delay},
@@ -58,6 +61,7 @@ Result<sim::Scenario> scenario_of(const Options& o, const std::string& column, c
                                     {"seed", o.seed}}) {
     changes.push_back(std::string(name) + "=" + value);
   }
+  changes.insert(changes.end(), o.changes.begin(), o.changes.end());
   return sim::parse_scenario("hosts = 2\ncheck = true\n[[flow]]\nfrom = 0\nto = 1\n", "weft pair", changes);
 }
 
@@ -143,13 +147,19 @@ void add_pair(CLI::App& app, int& exit_code) {
   command->add_option("--reorder", options->reorder, "probability that a packet is late by 10us");
   command->add_option("--mtu", options->mtu, "path MTU");
   command->add_option("--controller", options->controller, "congestion control; weft sim --list names them");
+  command->add_option("--rto", options->rto,
+                      "retransmission time-outs of all modes but roce: static, dynamic");
+  command->add_option("--set", options->changes, "change any setting, as in weft sim; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
   command->add_option("--seed", options->seed, "of the losses");
   command->add_flag("--json", options->json, "print the cells as JSON");
   command->footer(
       "Examples:\n"
       "  weft pair\n"
       "  weft pair --modes roce,irn --loss 0,1%,10% --delay 50us --depth 64\n"
-      "  weft pair --op read --controller dcqcn --json");
+      "  weft pair --op read --controller dcqcn --json\n"
+      "  weft pair --rto dynamic --set transport.rto_low=5us --size 1KiB --depth 1");
   command->callback([options, &exit_code] { exit_code = compare(*options); });
 }
 

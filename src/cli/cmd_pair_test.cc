@@ -39,11 +39,23 @@ TEST(PairCommand, EveryModeAndVariantSurvivesEveryOperation) {
   }
 }
 
+// A time-out of 10 us in a network of 40 us, or what is measured there.
+TEST(PairCommand, TimeOutsMayBeDynamic) {
+  const auto cells = [](const char* rto) {
+    const Answer a = pair({"--rto", rto, "--loss", "2%", "--size", "1KiB", "--depth", "1", "--delay", "10us",
+                           "--set", "transport.rto_low=10us"});
+    EXPECT_EQ(a.code, 0) << a.err;
+    return a.err;
+  };
+  EXPECT_NE(cells("static"), cells("dynamic"));
+}
+
 TEST(PairCommand, MistakesAreOneSentence) {
   EXPECT_THAT(pair({"--modes", "tcp"}).err, HasSubstr("'tcp' is not one of roce, irn, srnic"));
   EXPECT_THAT(pair({"--loss", "0,200%"}).err, HasSubstr("'200%' is not a probability"));
   EXPECT_THAT(pair({"--controller", "guess"}).err, HasSubstr("'guess'"));
   EXPECT_EQ(pair({"--mtu", "17"}).code, 2);
+  EXPECT_THAT(pair({"--rto", "guess"}).err, HasSubstr("'guess' is not one of static, dynamic"));
 }
 
 }  // namespace

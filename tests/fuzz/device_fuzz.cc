@@ -49,8 +49,8 @@ DeviceConfig config_of(Input& in) {
   c.loss_blocks = in.below(4);
   c.ack_coalesce = in.flag();
   c.burst_packets = 1U + in.below(8);
-  c.adaptive_rto = in.flag();
-  if (c.adaptive_rto) c.rto_floor = milliseconds(1);
+  c.rto = static_cast<Rto>(in.below(3));
+  if (c.rto == Rto::kFloored) c.rto_floor = milliseconds(1);
   if (in.flag()) c.read_chunk = 512;
   if (in.flag()) c.path_credit = {4096};
   c.controller = static_cast<std::uint8_t>(in.below(static_cast<std::uint32_t>(controllers().size())));

@@ -12,6 +12,13 @@ namespace weft {
 
 struct LossScheme;
 
+// How long irn's and srnic's retransmission timers run before they double.
+enum class Rto : std::uint8_t {
+  kStatic,   // rto_low or rto_high (IRN §3.1)
+  kFloored,  // the same, but no less than what was measured (live, DESIGN §4.3)
+  kDynamic,  // what was measured, as TCP does: rto_high before that, and never below rto_low (IRN §4.3)
+};
+
 struct DeviceConfig {
   // --- size: bounds of every table, fixed at creation ---
   std::uint32_t max_qp = 1024;
@@ -39,9 +46,9 @@ struct DeviceConfig {
   Duration rto_low = microseconds(100);   // IRN §4.1
   Duration rto_high = microseconds(320);  // IRN §4.1; kForever, and rto_low too: no time-outs
   std::uint32_t rto_low_packets = 3;      // N of IRN §3.1
-  bool adaptive_rto = false;              // floor both by srtt + 4 x variance (live, DESIGN §4.3)
-  Duration rto_floor{};                   // smallest retransmission time-out when adaptive
-  std::uint32_t nack_threshold = 1;       // NACKs without progress before recovery begins (IRN §7)
+  Rto rto = Rto::kStatic;
+  Duration rto_floor{};              // smallest time-out of the other two
+  std::uint32_t nack_threshold = 1;  // NACKs without progress before recovery begins (IRN §7)
   // Bytes of WRITEs reach memory in order in every mode: for programs that watch the last byte (IRN §5.3.4).
   bool strict_write_order = false;
   const LossScheme* irn_recovery = nullptr;  // what mode irn recovers losses with; nullptr is its own scheme

@@ -154,10 +154,10 @@ Duration Engine::verbs_timeout(const QueuePair& q) const {
 
 Duration Engine::retransmission_timeout(const QueuePair& q, const SendStream& s) const {
   Duration d = s.in_flight() <= config.rto_low_packets ? config.rto_low : config.rto_high;
-  if (config.adaptive_rto) {
-    const ColdQueuePair& c = cold(q);
-    const Duration measured{c.srtt_ps + 4 * c.rttvar_ps};
-    d = std::max({d, measured, config.rto_floor});
+  if (config.rto != Rto::kStatic) {
+    const RoundTrip& r = cold(q).round_trip;
+    if (config.rto == Rto::kDynamic) d = r.measured() ? config.rto_low : config.rto_high;
+    d = std::max({d, r.timeout(), config.rto_floor});
   }
   if (d == kForever) return d;
   return d * (std::int64_t{1} << std::min<unsigned>(s.backoff, 10));

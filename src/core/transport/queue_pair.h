@@ -18,6 +18,7 @@
 #include "core/base/seq.h"
 #include "core/base/units.h"
 #include "core/transport/cc/controller.h"
+#include "core/transport/round_trip.h"
 #include "core/transport/stream.h"
 #include "core/verbs/types.h"
 
@@ -169,8 +170,7 @@ struct ColdQueuePair {
   Time rnr_until = kNever;
   Time read_base{};  // last READ response, or the oldest READ's request
   Time rtt_start{};
-  std::int64_t srtt_ps = 0;
-  std::int64_t rttvar_ps = 0;
+  RoundTrip round_trip;  // of requests and their ACKs, and of READ responses and theirs
   std::uint8_t read_backoff = 0;
   WcStatus stop_status = WcStatus::kSuccess;  // with kSendStopped
   std::uint16_t stop_slot = 0;

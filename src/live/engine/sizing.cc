@@ -45,7 +45,7 @@ DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed) {
   c.window_packets = 512;
   c.bdp_cap = c.window_packets;  // the path's credit is the tighter bound for anything but small packets
   c.loss_blocks = 256;
-  c.adaptive_rto = true;
+  c.rto = Rto::kFloored;
   c.rto_floor = milliseconds(1);
   c.ack_coalesce = true;
   c.pacing_quantum = kPacingQuantum;

@@ -32,6 +32,7 @@ DeviceConfig device_config(const Scenario& s, std::uint32_t host) {
   c.rto_high = t.timeouts ? t.rto_high : kForever;
   if (t.timeouts) c.roce_timeout = t.roce_timeout;
   c.rto_low_packets = t.rto_low_packets;
+  c.rto = t.rto;
   c.roce_window = t.roce_window;
   c.irn_recovery = t.recovery;
   c.nack_threshold = t.nack_threshold;

@@ -31,6 +31,8 @@ std::string contradiction(const Scenario& s) {
     return "transport.roce_timeout: only mode roce has it";
   if (s.transport.recovery != nullptr && s.transport.mode != wire::Mode::kIrn)
     return "transport.recovery: only mode irn has variants";
+  if (s.transport.rto != Rto::kStatic && s.transport.mode == wire::Mode::kRoce)
+    return "transport.rto: mode roce has the verbs timeout only, which is static";
   if (s.limit.ps <= 0) return "limit must be positive";
   if (s.flows.empty() && s.traffic.empty()) return "a scenario needs at least one [[flow]] or [[traffic]]";
   std::uint64_t queue_pairs = 0;

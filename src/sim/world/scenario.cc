@@ -182,6 +182,7 @@ void read_transport(Fields f, TransportSpec& t) {
   f.duration("rto_low", t.rto_low);
   f.duration("rto_high", t.rto_high);
   f.integer("rto_low_packets", t.rto_low_packets, 0, 8192);
+  f.choice("rto", t.rto, kRtos);
   f.integer("loss_blocks", t.loss_blocks, 0, 65534);
   f.integer("timeout", t.timeout, 0, 31);
   f.duration("roce_timeout", t.roce_timeout);

@@ -29,9 +29,9 @@
 //   [transport]
 //   mode = "irn"          # or "roce", "srnic"
 //   controller = "dcqcn"  # congestion control: a row of the table in core/transport/cc; "none"
-//   mtu = 4096            # … bdp_cap, rto_low, rto_high, rto_low_packets, roce_window, loss_blocks,
+//   mtu = 4096            # … bdp_cap, rto_low, rto_high, rto_low_packets, rto, roce_window, loss_blocks,
 //                         # timeout (verbs code), roce_timeout, timeouts, retry_count, rnr_retry; bdp_cap,
-//                         rto_high: 0 computes
+//                         # rto_high: 0 computes
 //   [[flow]]              # one table each
 //   from = 0
 //   to = 1
@@ -58,14 +58,11 @@
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/impair/impair.h"
+#include "core/transport/config.h"
 #include "core/verbs/types.h"
 #include "record/record.h"
 #include "sim/fabric/network.h"
 #include "sim/traffic/pattern.h"
-
-namespace weft {
-struct LossScheme;
-}
 
 namespace weft::sim {
 
@@ -88,6 +85,7 @@ struct TransportSpec {
   Duration rto_low = microseconds(100);
   Duration rto_high{};  // 0: base round trip and the fullest switch
   std::uint32_t rto_low_packets = 3;
+  Rto rto = Rto::kStatic;
   std::uint32_t loss_blocks = 64;
   std::uint8_t timeout = 8;
   Duration roce_timeout{};  // 0: as the code says

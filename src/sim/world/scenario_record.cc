@@ -14,6 +14,7 @@ std::vector<Choice> choices() {
   add("switch.ecn", kEcnKinds);
   add("transport.mode", modes());
   add("transport.recovery (of mode irn)", variants());
+  add("transport.rto (of irn and srnic)", kRtos);
   add("transport.controller", controller_words());
   add("flow.op", kOps);
   add("traffic.verb", kVerbs);
@@ -63,6 +64,7 @@ record::Record to_record(const Scenario& s) {
   tr.set("recovery", word_for(variants(), t.recovery)).set("nack_threshold", std::uint64_t{t.nack_threshold});
   tr.set("controller", word_for(controller_words(), t.controller));
   tr.set("bdp_cap", std::uint64_t{t.bdp_cap}).set("roce_window", std::uint64_t{t.roce_window});
+  tr.set("rto", word_for(kRtos, t.rto));
   tr.set("rto_low_ps", t.rto_low.ps).set("rto_high_ps", t.rto_high.ps);
   tr.set("rto_low_packets", std::uint64_t{t.rto_low_packets})
       .set("loss_blocks", std::uint64_t{t.loss_blocks});

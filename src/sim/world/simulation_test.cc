@@ -146,6 +146,20 @@ recovery = "irn-go-back-n"
   EXPECT_LT(resent("timely-40g-backoff"), resent("timely-40g") * 7 / 10);
 }
 
+// IRN §4.3, "dynamically computed timeout values": who asks for time-outs below the round trip sends
+// everything twice; measured ones wait for it, and still find what is lost.
+TEST(Simulation, ADynamicTimeOutFollowsTheRoundTrip) {
+  const auto resent = [](const char* rto) {
+    const auto run = finished(scenario({"network.loss=1%", "network.delay=10us", "flow.size=1KiB",
+                                        "flow.depth=1", "flow.count=1000", "transport.rto_low=10us", rto}));
+    expect_clean(*run);
+    return run->totals().retransmitted;
+  };
+  EXPECT_GT(resent("transport.rto=static"), 1000U);
+  EXPECT_GT(resent("transport.rto=dynamic"), 5U);
+  EXPECT_LT(resent("transport.rto=dynamic"), 60U);
+}
+
 TEST(Simulation, TheSameSeedGivesTheSameRecord) {
   const std::vector<std::string> lossy = {"network.loss=1%", "network.jitter=2us"};
   const std::string once = finished(scenario(lossy))->to_record().json();
@@ -223,6 +237,8 @@ TEST(Scenario, MistakesAreNamed) {
   EXPECT_THAT(mistake({"bytes=true", "check=true", "flow.size=1GiB"}), HasSubstr("bytes of real memory"));
   EXPECT_THAT(mistake({"transport.recovery=irn-go-back-n", "transport.mode=roce"}),
               HasSubstr("only mode irn"));
+  EXPECT_THAT(mistake({"transport.rto=dynamic", "transport.mode=roce"}),
+              HasSubstr("transport.rto: mode roce"));
   EXPECT_THAT(mistake({"traffic.load=70%"}, "[[traffic]]\nflows = 3\nlaod = \"3%\""),
               HasSubstr("traffic.laod"));
   EXPECT_THAT(mistake({}, "[[traffic]]\npattern = \"poisson\""), HasSubstr("traffic.flows: give either"));

@@ -1,4 +1,5 @@
-// What is special about each algorithm: the arithmetic of its paper. What they share is in controller_test.cc.
+// What is special about each algorithm: the arithmetic of its paper. What they share is in
+// controller_test.cc.
 #include <gtest/gtest.h>
 
 #include "core/transport/cc/controller.h"

@@ -26,15 +26,9 @@ Duration sample_rtt(Engine& e, QueuePair& q, Seq to, Time now) {
   if ((q.rx_flags & kRttPending) == 0 || to <= q.requests_out.widen(q.rtt_low)) return {};
   q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
   ColdQueuePair& c = e.cold(q);
-  const std::int64_t rtt = (now - c.rtt_start).ps;
-  if (c.srtt_ps == 0) {
-    c.srtt_ps = rtt;
-    c.rttvar_ps = rtt / 2;
-  } else {  // RFC 6298's weights
-    c.rttvar_ps += (std::abs(c.srtt_ps - rtt) - c.rttvar_ps) / 4;
-    c.srtt_ps += (rtt - c.srtt_ps) / 8;
-  }
-  return {rtt};
+  const Duration rtt = now - c.rtt_start;
+  c.round_trip.sample(rtt);
+  return rtt;
 }
 
 bool is_read(const SendWqe& w) { return has_response(w.opcode); }
@@ -329,15 +323,14 @@ void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time
     q.served_progress = now;
     scheme.on_ack(loss, s, acked);
     rc_release_served(e, q);
-    if (controlled(q)) {
-      ColdQueuePair& c = e.cold(q);
-      Duration rtt{};
-      if (c.response_timed_at != kNever && to > c.response_timed) {
-        rtt = now - c.response_timed_at;
-        c.response_timed_at = kNever;
-      }
-      congestion_acked(e, q, acked, rtt, now);
+    ColdQueuePair& c = e.cold(q);
+    Duration rtt{};
+    if (c.response_timed_at != kNever && to > c.response_timed) {
+      rtt = now - c.response_timed_at;
+      c.response_timed_at = kNever;
+      c.round_trip.sample(rtt);
     }
+    if (controlled(q)) congestion_acked(e, q, acked, rtt, now);
   }
   if (h.syndrome == wire::kSyndromeNakSequence && s.outstanding()) {
     e.counters.add(Counter::nak_sequence);

@@ -184,7 +184,7 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
         s.max = s.nxt;
         e.path_of(q).in_flight += cost;
         c.response_charged_sent += cost;
-        if (controlled(q) && c.response_timed_at == kNever && (s.flags & (kInRecovery | kRewound)) == 0) {
+        if (c.response_timed_at == kNever && (s.flags & (kInRecovery | kRewound)) == 0) {
           c.response_timed_at = now;
           c.response_timed = seq;
         }

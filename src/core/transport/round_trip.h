@@ -1,0 +1,31 @@
+// The round-trip time as a queue pair measures it, and the time-out that follows from it (RFC 6298, Jacobson
+// and Karels): smoothed by an eighth, its variation by a quarter. Whoever samples keeps Karn's rule: what was
+// sent twice is not timed, for nobody knows which copy was answered.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+#include "core/base/units.h"
+
+namespace weft {
+
+struct RoundTrip {
+  std::int64_t smoothed_ps = 0;  // zero: nothing was timed yet
+  std::int64_t variation_ps = 0;
+
+  void sample(Duration rtt) {
+    const std::int64_t ps = std::max<std::int64_t>(rtt.ps, 1);
+    if (smoothed_ps == 0) {
+      smoothed_ps = ps;
+      variation_ps = ps / 2;
+    } else {
+      variation_ps += (std::abs(smoothed_ps - ps) - variation_ps) / 4;
+      smoothed_ps += (ps - smoothed_ps) / 8;
+    }
+  }
+  bool measured() const { return smoothed_ps != 0; }
+  Duration timeout() const { return {smoothed_ps + 4 * variation_ps}; }
+};
+
+}  // namespace weft
