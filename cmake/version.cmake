@@ -1,5 +1,5 @@
-# Writes OUT from version.h.in with the commit of SOURCE, touching the file only when that changes.
-# Run at every build of `weft`: cmake -DSOURCE=. -DOUT=f -DPROJECT_VERSION=x -P cmake/version.cmake
+# Writes OUT from version.h.in with the commit of SOURCE and the digest of what the simulator is made of, touching the
+# file only when that changes. Run at every build of `weft`: cmake -DSOURCE=. -DOUT=f -DPROJECT_VERSION=x -P cmake/version.cmake
 set(WEFT_COMMIT unknown)
 find_package(Git QUIET)
 if(GIT_FOUND)
@@ -9,4 +9,17 @@ if(GIT_FOUND)
     set(WEFT_COMMIT ${described})
   endif()
 endif()
+# Two programs with equal sources of these folders give equal runs, whatever else was changed.
+set(all "")
+foreach(folder core check sim)
+  file(GLOB_RECURSE sources ${SOURCE}/src/${folder}/*.cc ${SOURCE}/src/${folder}/*.h)
+  list(FILTER sources EXCLUDE REGEX "_(test|bench|main)\\.cc$")
+  list(SORT sources)
+  foreach(source ${sources})
+    file(SHA256 ${source} digest)
+    string(APPEND all "${digest}")
+  endforeach()
+endforeach()
+string(SHA256 WEFT_SIMULATOR "${all}")
+string(SUBSTRING ${WEFT_SIMULATOR} 0 12 WEFT_SIMULATOR)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/version.h.in ${OUT} @ONLY)

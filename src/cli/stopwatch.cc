@@ -19,6 +19,8 @@ Stopwatch::Stopwatch() : start_ns_(now_ns()) {}
 
 double Stopwatch::seconds() const { return static_cast<double>(now_ns() - start_ns_) / 1e9; }
 
+double wall_seconds() { return static_cast<double>(now_ns()) / 1e9; }
+
 double processor_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

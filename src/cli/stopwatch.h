@@ -14,6 +14,9 @@ class Stopwatch {
   std::int64_t start_ns_;
 };
 
+// Wall time from some moment on.
+double wall_seconds();
+
 // Processor time this process has used: what wall time would be on a machine of one's own.
 double processor_seconds();
 

@@ -2,9 +2,12 @@
 #include "version.h"
 
 #include "cli/commands.h"
+#include "cli/program.h"
 
 namespace weft::cli {
 
 std::string version_line() { return "weft " WEFT_VERSION " (commit " WEFT_COMMIT ")"; }
+
+std::string simulator_id() { return WEFT_SIMULATOR; }
 
 }  // namespace weft::cli

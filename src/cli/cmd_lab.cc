@@ -1,0 +1,278 @@
+// weft lab: experiments. `run` fills the record and says what came of each claim, `show` says it again from
+// the record, `list` names what there is, `compare` sets two records beside each other.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/program.h"
+#include "cli/stopwatch.h"
+#include "core/base/parse.h"
+#include "lab/account.h"
+#include "lab/report.h"
+#include "lab/session.h"
+
+namespace weft::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kExitClaimMissed = 3;
+
+struct Options {
+  std::vector<std::string> names;
+  std::string folder;  // of experiments
+  bool quick = false;
+  bool full = false;
+  std::string seeds;
+  std::string out = "lab-out";
+  std::string db;
+  unsigned jobs = 0;
+  bool fresh = false;
+  bool json = false;
+  bool markdown = false;
+  std::string require;
+
+  std::string size() const { return quick ? "quick" : full ? "full" : "default"; }
+  std::string record() const { return db.empty() ? (fs::path(out) / "lab.db").string() : db; }
+};
+
+Result<std::vector<lab::Experiment>> experiments(const Options& o) {
+  if (!o.folder.empty()) return lab::read_experiments(o.folder);
+  std::error_code wrong;
+  const std::string folder = lab::find_experiments(fs::read_symlink("/proc/self/exe", wrong));
+  if (folder.empty()) return fail("there is no folder of experiments near this program; name one with --dir");
+  return lab::read_experiments(folder);
+}
+
+Result<std::uint32_t> seeds_of(const Options& o) {
+  if (o.seeds.empty()) return 0;
+  const auto n = parse_integer("--seeds", o.seeds, 1, 1000);
+  if (!n) return tl::unexpected(n.error());
+  return static_cast<std::uint32_t>(*n);
+}
+
+int fault(const Error& error) {
+  refuse(error);
+  return 1;
+}
+
+int list(const Options& o) {
+  const auto all = experiments(o);
+  if (!all) return refuse(all.error());
+  record::Record json;
+  std::vector<std::vector<std::string>> rows{{"experiment", "group", "quick", "default", "full", "title"}};
+  for (const lab::Experiment& e : *all) {
+    std::vector<std::string> row{e.name, ""};
+    for (const std::string& g : e.groups) row[1] += (row[1].empty() ? "" : ",") + g;
+    record::Record one;
+    one.set("experiment", e.name).set("title", e.title).set("groups", row[1]);
+    for (const char* size : lab::kSizes) {
+      const std::uint64_t runs = e.variants.size() * e.points() * e.size(size).seeds;
+      row.push_back(std::to_string(runs));
+      one.set(std::string("runs_") + size, runs);
+    }
+    row.push_back(e.title);
+    rows.push_back(std::move(row));
+    std::string claims;
+    for (const lab::Claim& c : e.claims) {
+      record::Record claim;
+      claim.set("id", c.id).set("statement", c.statement).set("paper", c.paper);
+      one.append("claims", std::move(claim));
+      claims += (claims.empty() ? "" : ", ") + c.id;
+    }
+    rows.push_back({"  claims: " + claims});
+    json.append("experiments", std::move(one));
+  }
+  if (o.json) {
+    std::cout << json.json();
+    return 0;
+  }
+  // The lines of claims are not cells: they would make the first column as wide as themselves.
+  std::vector<std::vector<std::string>> cells;
+  for (std::size_t i = 0; i < rows.size(); i += i == 0 ? 1 : 2) cells.push_back(rows[i]);
+  const std::string table = lab::text_table(cells);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::size_t end = table.find('\n', at) + 1;
+    std::cout << table.substr(at, end - at);
+    if (i > 0) std::cout << rows[2 * i][0] << "\n";
+    at = end;
+  }
+  std::cout << "\nnumbers are of runs at each size; runs that several experiments share are run once\n";
+  return 0;
+}
+
+// A bar on a terminal; elsewhere a line at every tenth.
+class Bar {
+ public:
+  void show(const lab::Progress& p) {
+    if (p.all == 0) return;
+    const double part = static_cast<double>(p.done) / static_cast<double>(p.all);
+    if (!terminal_ && static_cast<int>(part * 10) == told_) return;
+    told_ = static_cast<int>(part * 10);
+    const std::string left =
+        p.done == 0 ? "just begun" : fmt::format("{:.0f} s left", p.seconds / part - p.seconds);
+    const auto full = static_cast<std::size_t>(part * 30);
+    fmt::print(stderr, "{}weft: [{}{}] {} of {} runs, {}{}", terminal_ ? "\r\x1b[K" : "",
+               std::string(full, '#'), std::string(30 - full, '.'), p.done, p.all, left,
+               terminal_ ? "" : "\n");
+  }
+  void clear() const {
+    if (terminal_) fmt::print(stderr, "\r\x1b[K");
+  }
+
+ private:
+  bool terminal_ = isatty(STDERR_FILENO) != 0;
+  int told_ = 0;
+};
+
+Result<std::vector<lab::Judged>> judge_all(const std::vector<lab::Chosen>& chosen, const record::Store& store) {
+  std::vector<lab::Judged> all;
+  for (const lab::Chosen& c : chosen) {
+    auto samples = lab::read_samples(c, store);
+    if (!samples) return tl::unexpected(samples.error());
+    auto judgements = lab::judge(*c.experiment, *samples, lab::account_quantity);
+    all.push_back({&c, std::move(*samples), std::move(judgements)});
+  }
+  return all;
+}
+
+void print(const std::vector<lab::Judged>& all, const Options& o) {
+  if (o.json) {
+    record::Record r;
+    for (const lab::Judged& j : all) r.append("experiments", lab::to_record(j, simulator_id()));
+    std::cout << r.json();
+  } else if (o.markdown) {
+    std::string names;
+    for (const std::string& n : o.names) names += (names.empty() ? "" : " ") + n;
+    std::cout << lab::to_markdown(all, names, o.size(), version_line());
+  } else {
+    for (const lab::Judged& j : all) std::cout << lab::to_text(j, simulator_id()) << "\n";
+    std::cout << lab::count_text(all) << "\n";
+  }
+}
+
+int required(const std::vector<lab::Judged>& all, const Options& o) {
+  if (o.require.empty()) return 0;
+  const auto least = o.require == "trend" ? lab::Verdict::kTrend : lab::Verdict::kReproduced;
+  for (const lab::Judged& j : all) {
+    for (const lab::Judgement& g : j.judgements) {
+      if (g.verdict < least) return kExitClaimMissed;
+    }
+  }
+  return 0;
+}
+
+int run_lab(const Options& o) {
+  const auto all = experiments(o);
+  if (!all) return refuse(all.error());
+  const auto seeds = seeds_of(o);
+  if (!seeds) return refuse(seeds.error());
+  const auto chosen = lab::choose(*all, o.names, o.size(), *seeds, simulator_id());
+  if (!chosen) return refuse(chosen.error());
+  std::error_code wrong;
+  fs::create_directories(o.out, wrong);
+  if (wrong) return refuse({"--out: the folder '" + o.out + "' cannot be written"});
+  auto store = record::Store::open(o.record());
+  if (!store) return refuse(store.error());
+
+  Bar bar;
+  lab::RunOptions options;
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  options.at_once = o.jobs != 0 ? o.jobs : static_cast<unsigned>(std::max(cores, 1L));
+  options.fresh = o.fresh;
+  options.progress = [&](const lab::Progress& p) { bar.show(p); };
+  options.say = [&](const std::string& sentence) {
+    bar.clear();
+    fmt::print(stderr, "weft: {}\n", sentence);
+  };
+  const Stopwatch watch;
+  const auto ran = lab::run(*chosen, *store, this_program(), options);
+  bar.clear();
+  if (!ran) return fault(ran.error());
+  fmt::print(stderr, "weft: {} runs executed in {:.1f} s, {} were in {}\n", ran->executed, watch.seconds(),
+             ran->present, o.record());
+  if (ran->interrupted) {
+    fmt::print(stderr, "weft: interrupted; what was done is in the record, and the same command continues.\n");
+    return 1;
+  }
+  const auto judged = judge_all(*chosen, *store);
+  if (!judged) return fault(judged.error());
+  print(*judged, o);
+  if (ran->died != 0 || ran->faulty != 0) return 1;
+  return required(*judged, o);
+}
+
+int show(const Options& o) {
+  const auto all = experiments(o);
+  if (!all) return refuse(all.error());
+  const auto seeds = seeds_of(o);
+  if (!seeds) return refuse(seeds.error());
+  const auto chosen = lab::choose(*all, o.names, o.size(), *seeds, simulator_id());
+  if (!chosen) return refuse(chosen.error());
+  const auto store = record::Store::open_existing(o.record());
+  if (!store) return refuse(store.error());
+  const auto judged = judge_all(*chosen, *store);
+  if (!judged) return fault(judged.error());
+  print(*judged, o);
+  return required(*judged, o);
+}
+
+void add_folder(CLI::App* command, const std::shared_ptr<Options>& o) {
+  command->add_option("--dir", o->folder, "where the experiments are, if not those of this program")
+      ->type_name("DIR");
+  command->add_flag("--json", o->json, "print JSON instead of tables");
+}
+
+void add_selection(CLI::App* command, const std::shared_ptr<Options>& o) {
+  command->add_option("NAME", o->names, "experiments or groups of them; weft lab list names them")->required();
+  auto* quick = command->add_flag("--quick", o->quick, "minutes, wide intervals");
+  command->add_flag("--full", o->full, "as large as the paper")->excludes(quick);
+  command->add_option("--seeds", o->seeds, "instead of what the experiment says")->type_name("N");
+  command->add_option("--out", o->out, "the folder of record and figures")->type_name("DIR");
+  command->add_option("--db", o->db, "the record, if not lab.db in that folder")->type_name("FILE");
+  command->add_option("--require", o->require, "exit with 3 unless every claim is at least this")
+      ->check(CLI::IsMember({"reproduced", "trend"}));
+}
+
+}  // namespace
+
+void add_lab(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<Options>();
+  CLI::App* lab = app.add_subcommand("lab", "Run experiments, and say which claims of the papers they bear out");
+  lab->require_subcommand(1);
+  lab->footer(
+      "Examples:\n"
+      "  weft lab list\n"
+      "  weft lab run irn-fig1 --quick\n"
+      "  weft lab show irn --markdown");
+  CLI::App* l = lab->add_subcommand("list", "every experiment, its claims, and how many runs it takes");
+  add_folder(l, o);
+  l->footer("Examples:\n  weft lab list\n  weft lab list --json");
+  l->callback([o, &exit_code] { exit_code = list(*o); });
+  CLI::App* r = lab->add_subcommand("run", "run what the record lacks, then show every claim's verdict");
+  add_folder(r, o);
+  add_selection(r, o);
+  r->add_option("-j,--jobs", o->jobs, "runs at a time; 0: as many as there are cores")->type_name("N");
+  r->add_flag("--fresh", o->fresh, "run again what the record has");
+  r->footer(
+      "An interrupted run continues where it was. Exit codes: 0 done, 1 a run failed, 2 wrong usage,\n"
+      "3 a claim is below what --require asks for.\n"
+      "Examples:\n  weft lab run irn-fig1 --quick\n  weft lab run irn srnic-fig12 -j 8 --out results");
+  r->callback([o, &exit_code] { exit_code = run_lab(*o); });
+  CLI::App* s = lab->add_subcommand("show", "the verdicts again, from the record alone");
+  add_folder(s, o);
+  add_selection(s, o);
+  s->add_flag("--markdown", o->markdown, "a document, as docs/RESULTS.md");
+  s->footer("Examples:\n  weft lab show irn-fig1 --quick\n  weft lab show irn srnic-fig12 --markdown");
+  s->callback([o, &exit_code] { exit_code = show(*o); });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,14 @@
+// This program as runs are recorded by it.
+#pragma once
+#include <string>
+
+#include "lab/plan.h"
+
+namespace weft::cli {
+
+// Digest of the sources that a simulation depends on: with equal ones equal scenarios give equal results.
+std::string simulator_id();
+
+lab::Program this_program();
+
+}  // namespace weft::cli

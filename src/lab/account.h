@@ -1,0 +1,11 @@
+// Quantities that are computed from parameters instead of run: measures with `account = "NAME"`.
+#pragma once
+#include <string>
+
+#include "lab/verdict.h"
+
+namespace weft::lab {
+
+Result<Computed> account_quantity(const std::string& name);
+
+}  // namespace weft::lab

@@ -1,0 +1,136 @@
+// An experiment: which scenarios are run, what is measured, and by which rule a claim counts as reproduced.
+// docs/guide/experiments.md describes the file; experiment_file.cc reads it.
+//
+// The grid is variants x the points of every axis; each of its cells is run with every seed. A measure is a
+// number per seed: a metric of a variant, or how two variants of one point and seed compare. What is said of
+// it is its mean over seeds with a 95 % confidence interval.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace weft::lab {
+
+struct Metric {
+  std::string name;        // in measures and figures
+  std::string text;        // in tables
+  std::string expression;  // of the run's record: record/reading.h
+  std::string unit;
+};
+
+struct Size {
+  std::string name;  // quick, default, full
+  std::uint32_t seeds = 0;
+  std::vector<std::string> changes;
+};
+
+struct Variant {
+  std::string name;
+  std::string base;  // its own scenario, or empty
+  std::vector<std::string> changes;
+};
+
+struct Point {
+  std::string label;
+  std::vector<std::string> changes;
+};
+
+struct Axis {
+  std::string name;
+  std::vector<Point> points;
+};
+
+// Numbers from low to high, or on one side of a limit.
+struct Band {
+  std::string text;
+  double low = 0;
+  double high = 0;
+  bool low_open = false;  // the end itself is outside
+  bool high_open = false;
+
+  bool contains(double v) const {
+    return (low_open ? v > low : v >= low) && (high_open ? v < high : v <= high);
+  }
+  bool contains_all(double from, double to) const { return contains(from) && contains(to); }
+  bool meets(double from, double to) const {
+    return (low_open ? to > low : to >= low) && (high_open ? from < high : from <= high);
+  }
+};
+
+enum class As : std::uint8_t { kValue, kRatio, kPercentLess, kPercentMore };
+enum class Reduce : std::uint8_t { kEach, kMax, kMin, kMean, kIncreasing, kDecreasing };
+
+struct Measure {
+  std::string account;     // a quantity that is computed, not run; then only the bands below matter
+  std::size_t metric = 0;  // of Experiment::metrics
+  std::size_t of = 0;      // variants
+  std::size_t over = 0;
+  As as = As::kValue;
+  Reduce reduce = Reduce::kEach;
+  std::size_t along = 0;                         // increasing, decreasing: the axis
+  std::vector<std::vector<std::size_t>> points;  // for each axis those that count
+  std::optional<Band> reproduced;
+  std::optional<Band> trend;
+};
+
+struct Claim {
+  std::string id;
+  std::string statement;
+  std::string paper;  // its value, as the paper has it
+  std::string why;
+  std::string caveats;
+  std::vector<Measure> measures;
+};
+
+enum class PlotKind : std::uint8_t { kBars, kLines };
+
+struct Plot {
+  std::string name;
+  std::string title;
+  PlotKind kind = PlotKind::kBars;
+  std::vector<std::size_t> metrics;  // a panel each
+  std::vector<std::size_t> variants;
+  std::size_t along = 0;                         // lines: the axis
+  std::vector<std::vector<std::size_t>> points;  // of the other axes, one each
+  bool logarithmic = false;
+};
+
+struct Experiment {
+  std::string name;  // the file's
+  std::string file;
+  std::string title;
+  std::vector<std::string> groups;
+  std::string base;    // the scenario's path; empty if nothing is run
+  std::string caveats;
+  std::vector<Size> sizes;  // as many as kSizes, or none
+  std::vector<Metric> metrics;
+  std::vector<std::size_t> shown;  // metrics of the table
+  std::vector<Variant> variants;
+  std::vector<Axis> axes;
+  std::vector<Plot> plots;
+  std::vector<Claim> claims;
+
+  const Size& size(std::string_view which) const;
+  std::size_t points() const;  // cells per variant
+};
+
+inline constexpr const char* kSizes[] = {"quick", "default", "full"};
+
+// The folder holds NAME.toml for each experiment, and families/NAME.toml for what several of them share.
+Result<Experiment> read_experiment(const std::string& folder, const std::string& name);
+// Of all files, in the order of their names; the first mistake in any of them is the answer.
+Result<std::vector<Experiment>> read_experiments(const std::string& folder);
+
+// The folder of the experiments that came with this program: the nearest `experiments` or
+// `share/weft/experiments` above `program`, a path.
+std::string find_experiments(const std::string& program);
+
+// Every point is the number of one of each axis, the last axis counting fastest.
+std::vector<std::size_t> point_of(const Experiment& e, std::size_t number);
+std::string point_text(const Experiment& e, std::size_t number);  // "load=30%, cc=none", or empty
+
+}  // namespace weft::lab

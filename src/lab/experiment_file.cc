@@ -1,0 +1,525 @@
+// Reads experiments. Every mistake is one sentence that starts with the file and the place in it.
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <set>
+#include <sstream>
+
+#include "lab/experiment.h"
+#include "record/reading.h"
+
+namespace weft::lab {
+namespace {
+
+constexpr std::uint32_t kMostSeeds = 1000;
+constexpr std::size_t kMostPoints = 10'000;
+
+struct Mistake {
+  std::string sentence;
+};
+
+std::string list_text(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& w : words) all += (all.empty() ? "" : ", ") + w;
+  return all.empty() ? "none" : all;
+}
+
+template <class T>
+std::vector<std::string> names_of(const std::vector<T>& list) {
+  std::vector<std::string> all;
+  for (const T& t : list) all.push_back(t.name);
+  return all;
+}
+
+std::vector<std::string> labels_of(const Axis& axis) {
+  std::vector<std::string> all;
+  for (const Point& p : axis.points) all.push_back(p.label);
+  return all;
+}
+
+// One table: hands out its values by name and knows at the end which names nobody asked for.
+class Table {
+ public:
+  Table(const toml::table& table, std::string place) : table_(table), place_(std::move(place)) {}
+
+  [[noreturn]] void wrong(const std::string& sentence) const { throw Mistake{place_ + ": " + sentence}; }
+  const std::string& place() const { return place_; }
+  bool has(const char* name) {
+    asked_.insert(name);
+    return table_.contains(name);
+  }
+  const toml::node* node(const char* name) {
+    asked_.insert(name);
+    return table_.get(name);
+  }
+  std::string text(const char* name) {
+    const toml::node* n = node(name);
+    if (n == nullptr) return {};
+    if (const auto* s = n->as_string()) return s->get();
+    wrong(std::string("'") + name + "' must be a text in quotes");
+  }
+  std::string needed(const char* name) {
+    std::string t = text(name);
+    if (t.empty()) wrong(std::string("'") + name + "' is missing");
+    return t;
+  }
+  bool flag(const char* name) {
+    const toml::node* n = node(name);
+    if (n == nullptr) return false;
+    if (const auto* b = n->as_boolean()) return b->get();
+    wrong(std::string("'") + name + "' must be true or false");
+  }
+  // One text or a list of them.
+  std::vector<std::string> texts(const char* name) {
+    const toml::node* n = node(name);
+    if (n == nullptr) return {};
+    if (const auto* s = n->as_string()) return {s->get()};
+    const toml::array* a = n->as_array();
+    std::vector<std::string> all;
+    for (std::size_t i = 0; a != nullptr && i < a->size(); ++i) {
+      if (const auto* s = (*a)[i].as_string()) all.push_back(s->get());
+    }
+    if (a == nullptr || all.size() != a->size())
+      wrong(std::string("'") + name + "' must be a text or a list of texts");
+    return all;
+  }
+  std::vector<std::string> changes() {
+    std::vector<std::string> all = texts("set");
+    for (const std::string& c : all) {
+      const std::size_t equals = c.find('=');
+      if (equals == std::string::npos || equals == 0)
+        wrong("set: '" + c + "' is not NAME=VALUE, such as traffic.flows=1500");
+      if (c.substr(0, equals) == "seed") wrong("set: seeds are chosen by 'seeds' of a size");
+    }
+    return all;
+  }
+  // Calls read(Table, number) for each table of [[name]].
+  template <class Read>
+  void tables(const char* name, Read read) {
+    const toml::node* n = node(name);
+    if (n == nullptr) return;
+    const toml::array* list = n->as_array();
+    if (list == nullptr) wrong(std::string("'") + name + "' must be a list of tables");
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      const toml::table* t = (*list)[i].as_table();
+      if (t == nullptr) wrong(std::string("'") + name + "' must be a list of tables");
+      Table each(*t, place_ + ", " + name + " " + std::to_string(i + 1));
+      read(each);
+      each.finish();
+    }
+  }
+  void finish() const {
+    for (const auto& [key, value] : table_) {
+      if (!asked_.contains(std::string(key.str())))
+        wrong("there is no '" + std::string(key.str()) + "' here; there are " +
+              list_text({asked_.begin(), asked_.end()}));
+    }
+  }
+  const toml::table& toml() const { return table_; }
+
+ private:
+  const toml::table& table_;
+  std::string place_;
+  std::set<std::string> asked_;
+};
+
+template <class Names>
+std::size_t index_in(const Table& t, const char* field, const std::string& word, const Names& names) {
+  const auto it = std::find(names.begin(), names.end(), word);
+  if (it == names.end())
+    t.wrong(std::string(field) + ": there is no '" + word + "'; there are " + list_text(names));
+  return static_cast<std::size_t>(it - names.begin());
+}
+
+template <class T>
+std::vector<std::size_t> indices(const Table& t, const char* field, const std::vector<std::string>& words,
+                                 const std::vector<T>& list) {
+  std::vector<std::size_t> all;
+  const auto names = names_of(list);
+  for (const std::string& w : words) all.push_back(index_in(t, field, w, names));
+  return all;
+}
+
+// [low, high], or "> 1", ">= 1", "< 1", "<= 1".
+std::optional<Band> read_band(Table& t, const char* name) {
+  const toml::node* n = t.node(name);
+  if (n == nullptr) return std::nullopt;
+  Band band;
+  constexpr double kFar = std::numeric_limits<double>::infinity();
+  if (const toml::array* a = n->as_array()) {
+    if (a->size() == 2 && (*a)[0].is_number() && (*a)[1].is_number()) {
+      band.low = (*a)[0].value<double>().value_or(0);
+      band.high = (*a)[1].value<double>().value_or(0);
+      std::ostringstream text;
+      text << band.low << " to " << band.high;
+      band.text = text.str();
+      if (band.low <= band.high) return band;
+    }
+  } else if (const auto* s = n->as_string()) {
+    band.text = s->get();
+    const std::string& text = band.text;
+    const bool equal = text.size() > 1 && text[1] == '=';
+    char* end = nullptr;
+    const char* digits = text.c_str() + std::min<std::size_t>(text.size(), equal ? 2 : 1);
+    const double limit = std::strtod(digits, &end);
+    if (end != digits && *end == '\0' && std::isfinite(limit)) {
+      band.low = -kFar;
+      band.high = kFar;
+      if (text[0] == '>') band.low = limit, band.low_open = !equal;
+      if (text[0] == '<') band.high = limit, band.high_open = !equal;
+      if (text[0] == '>' || text[0] == '<') return band;
+    }
+  }
+  t.wrong(std::string(name) + ": neither two rising numbers, such as [2.8, 3.7], nor a side such as \"> 1\"");
+}
+
+template <class T, std::size_t N>
+T choice(Table& t, const char* name, T otherwise, const std::pair<const char*, T> (&words)[N]) {
+  const std::string word = t.text(name);
+  if (word.empty()) return otherwise;
+  std::vector<std::string> all;
+  for (const auto& [text, value] : words) {
+    if (word == text) return value;
+    all.emplace_back(text);
+  }
+  t.wrong(std::string(name) + ": '" + word + "' is not one of " + list_text(all));
+}
+
+class Reader {
+ public:
+  Reader(std::string folder, const std::string& name) : folder_(std::move(folder)) { e_.name = name; }
+
+  Experiment read() {
+    e_.file = folder_ + "/" + e_.name + ".toml";
+    const toml::table root = parse(e_.file);
+    Table t(root, e_.file);
+    e_.title = t.needed("title");
+    e_.caveats = t.text("caveats");
+    e_.groups = t.texts("group");
+    if (const std::string family = t.text("family"); !family.empty()) read_family(t, family);
+    read_shared(t);
+    const auto chosen = t.texts("variants");
+    if (t.has("variants")) {
+      const auto keep = indices(t, "variants", chosen, family_variants_);
+      for (const std::size_t i : keep) e_.variants.push_back(family_variants_[i]);
+    }
+    read_variants(t, e_.variants);
+    t.tables("axis", [&](Table& a) { read_axis(a); });
+    if (e_.points() > kMostPoints) t.wrong("the axes have more than 10000 points together");
+    t.tables("claim", [&](Table& c) { read_claim(c); });
+    t.tables("plot", [&](Table& p) { read_plot(p); });
+    if (t.has("metrics")) e_.shown = indices(t, "metrics", t.texts("metrics"), e_.metrics);
+    t.finish();
+    finish(t);
+    return std::move(e_);
+  }
+
+ private:
+  static toml::table parse(const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    if (!in) throw Mistake{"experiment file '" + file + "' cannot be read"};
+    try {
+      return toml::parse(in, file);
+    } catch (const toml::parse_error& e) {
+      throw Mistake{file + ", line " + std::to_string(e.source().begin.line) + ": " +
+                    std::string(e.description())};
+    }
+  }
+
+  void read_family(Table& t, const std::string& family) {
+    const std::string file = folder_ + "/families/" + family + ".toml";
+    if (!std::filesystem::exists(file)) t.wrong("family: there is no file '" + file + "'");
+    const toml::table root = parse(file);
+    Table shared(root, file);
+    read_shared(shared);
+    read_variants(shared, family_variants_);
+    shared.finish();
+    if (e_.groups.empty()) e_.groups = {family};
+  }
+
+  // What families and experiments may both say.
+  void read_shared(Table& t) {
+    if (const std::string base = t.text("base"); !base.empty()) e_.base = scenario_path(t, base);
+    if (const toml::node* sizes = t.node("size")) {
+      if (sizes->as_table() == nullptr) t.wrong("'size' must be tables such as [size.quick]");
+      for (const auto& [key, value] : *sizes->as_table()) {
+        const std::string name(key.str());
+        if (std::find(std::begin(kSizes), std::end(kSizes), name) == std::end(kSizes))
+          t.wrong("there is no size '" + name + "'; there are quick, default, full");
+        if (value.as_table() == nullptr) t.wrong("'size' must be tables such as [size.quick]");
+        Table s(*value.as_table(), t.place() + ", size " + name);
+        read_size(s, name);
+        s.finish();
+      }
+    }
+    t.tables("metric", [&](Table& m) {
+      Metric metric{m.needed("name"), m.text("text"), m.needed("value"), m.text("unit")};
+      if (metric.text.empty()) metric.text = metric.name;
+      if (const auto ok = record::check_expression(metric.expression); !ok) m.wrong(ok.error().message);
+      add(m, e_.metrics, std::move(metric));
+    });
+  }
+
+  void read_size(Table& s, const std::string& name) {
+    auto it = std::find_if(e_.sizes.begin(), e_.sizes.end(), [&](const Size& z) { return z.name == name; });
+    if (it == e_.sizes.end()) it = e_.sizes.insert(e_.sizes.end(), Size{name, 0, {}});
+    if (const toml::node* n = s.node("seeds")) {
+      const auto* count = n->as_integer();
+      if (count == nullptr || count->get() < 1 || count->get() > kMostSeeds)
+        s.wrong("'seeds' must be a number from 1 to 1000");
+      it->seeds = static_cast<std::uint32_t>(count->get());
+    }
+    if (s.has("set")) it->changes = s.changes();
+  }
+
+  void read_variants(Table& t, std::vector<Variant>& out) {
+    t.tables("variant", [&](Table& v) {
+      Variant variant{v.needed("name"), v.text("base"), v.changes()};
+      if (!variant.base.empty()) variant.base = scenario_path(v, variant.base);
+      add(v, out, std::move(variant));
+    });
+  }
+
+  void read_axis(Table& a) {
+    Axis axis{a.needed("name"), {}};
+    a.tables("point", [&](Table& p) {
+      Point point{p.needed("label"), p.changes()};
+      for (const Point& other : axis.points) {
+        if (other.label == point.label) p.wrong("label '" + point.label + "' is there twice");
+      }
+      axis.points.push_back(std::move(point));
+    });
+    if (axis.points.empty()) a.wrong("'point' is missing: write [[axis.point]] tables");
+    add(a, e_.axes, std::move(axis));
+  }
+
+  void read_claim(Table& c) {
+    Claim claim{c.needed("id"), c.needed("statement"), c.needed("paper"), c.text("why"), c.text("caveats"), {}};
+    const auto reproduced = read_band(c, "reproduced");
+    const auto trend = read_band(c, "trend");
+    c.tables("measure", [&](Table& m) {
+      Measure measure;
+      measure.reproduced = reproduced;
+      measure.trend = trend;
+      if (const auto own = read_band(m, "reproduced")) measure.reproduced = own;
+      if (const auto own = read_band(m, "trend")) measure.trend = own;
+      if (!measure.reproduced && !measure.trend)
+        m.wrong("'reproduced' or 'trend' is missing, here and in the claim");
+      measure.account = m.text("account");
+      if (!measure.account.empty()) {
+        claim.measures.push_back(std::move(measure));
+        return;
+      }
+      read_measure(m, measure);
+      const auto metrics = m.texts("metric");
+      if (metrics.empty()) m.wrong("'metric' is missing, or 'account'");
+      for (const std::size_t i : indices(m, "metric", metrics, e_.metrics)) {
+        measure.metric = i;
+        claim.measures.push_back(measure);
+      }
+    });
+    if (claim.measures.empty()) c.wrong("'measure' is missing: write [[claim.measure]] tables");
+    for (const Claim& other : e_.claims) {
+      if (other.id == claim.id) c.wrong("id '" + claim.id + "' is there twice");
+    }
+    e_.claims.push_back(std::move(claim));
+  }
+
+  void read_measure(Table& m, Measure& out) {
+    const auto variants = names_of(e_.variants);
+    out.of = index_in(m, "of", m.needed("of"), variants);
+    const std::string over = m.text("over");
+    if (!over.empty()) out.over = index_in(m, "over", over, variants);
+    out.as = choice<As>(m, "as", over.empty() ? As::kValue : As::kRatio,
+                        {{"value", As::kValue},
+                         {"ratio", As::kRatio},
+                         {"percent-less", As::kPercentLess},
+                         {"percent-more", As::kPercentMore}});
+    if (out.as != As::kValue && over.empty()) m.wrong("'over' is missing: the variant to compare with");
+    if (out.as == As::kValue && !over.empty()) m.wrong("as 'value' of one variant needs no 'over'");
+    if (!over.empty() && out.over == out.of) m.wrong("'of' and 'over' are the same variant");
+    out.reduce = choice<Reduce>(m, "reduce", Reduce::kEach,
+                                {{"each", Reduce::kEach},
+                                 {"max", Reduce::kMax},
+                                 {"min", Reduce::kMin},
+                                 {"mean", Reduce::kMean},
+                                 {"increasing", Reduce::kIncreasing},
+                                 {"decreasing", Reduce::kDecreasing}});
+    out.points = read_at(m);
+    const bool order = out.reduce == Reduce::kIncreasing || out.reduce == Reduce::kDecreasing;
+    const std::string along = m.text("along");
+    if (order != !along.empty()) m.wrong("'along' names an axis if 'reduce' is increasing or decreasing");
+    if (!order) return;
+    out.along = index_in(m, "along", along, names_of(e_.axes));
+    if (out.points[out.along].size() < 2) m.wrong("along: axis '" + along + "' has only one point here");
+  }
+
+  // at = { load = "70%", cc = ["none", "dcqcn"] }
+  std::vector<std::vector<std::size_t>> read_at(Table& m) {
+    std::vector<std::vector<std::size_t>> points;
+    for (const Axis& axis : e_.axes) {
+      auto& all = points.emplace_back();
+      for (std::size_t i = 0; i < axis.points.size(); ++i) all.push_back(i);
+    }
+    const toml::node* n = m.node("at");
+    if (n == nullptr) return points;
+    if (n->as_table() == nullptr) m.wrong("'at' must be a table such as { load = \"70%\" }");
+    Table at(*n->as_table(), m.place() + ", at");
+    for (const auto& [key, value] : *n->as_table()) {
+      const std::string name(key.str());
+      const std::size_t axis = index_in(m, "at", name, names_of(e_.axes));
+      points[axis].clear();
+      for (const std::string& label : at.texts(name.c_str()))
+        points[axis].push_back(index_in(at, name.c_str(), label, labels_of(e_.axes[axis])));
+      if (points[axis].empty()) at.wrong("'" + name + "' names no point");
+    }
+    return points;
+  }
+
+  void read_plot(Table& p) {
+    Plot plot;
+    plot.name = p.needed("name");
+    for (const char c : plot.name) {
+      if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_')
+        p.wrong("name: '" + plot.name + "' becomes a file: letters, digits, '-' and '_' only");
+    }
+    plot.title = p.text("title");
+    if (plot.title.empty()) plot.title = e_.title;
+    plot.logarithmic = p.flag("logarithmic");
+    plot.metrics = indices(p, "metrics", p.texts("metrics"), e_.metrics);
+    if (plot.metrics.empty()) p.wrong("'metrics' is missing");
+    plot.variants = indices(p, "variants", p.texts("variants"), e_.variants);
+    for (std::size_t i = 0; !p.has("variants") && i < e_.variants.size(); ++i) plot.variants.push_back(i);
+    plot.points = read_at(p);
+    const std::string along = p.text("along");
+    plot.kind = along.empty() ? PlotKind::kBars : PlotKind::kLines;
+    if (!along.empty()) plot.along = index_in(p, "along", along, names_of(e_.axes));
+    for (std::size_t i = 0; i < e_.axes.size(); ++i) {
+      const bool open = plot.kind == PlotKind::kLines && i == plot.along;
+      if (!open && plot.points[i].size() != 1)
+        p.wrong("'at' must choose one point of axis '" + e_.axes[i].name + "'");
+    }
+    add(p, e_.plots, std::move(plot));
+  }
+
+  template <class T>
+  static void add(Table& t, std::vector<T>& list, T item) {
+    for (const T& other : list) {
+      if (other.name == item.name) t.wrong("name '" + item.name + "' is there twice");
+    }
+    list.push_back(std::move(item));
+  }
+
+  void finish(Table& t) {
+    if (e_.groups.empty()) t.wrong("'group' is missing");
+    if (e_.claims.empty()) t.wrong("'claim' is missing: write [[claim]] tables");
+    if (e_.variants.empty()) {
+      e_.base.clear();
+      e_.sizes.clear();
+      if (!e_.axes.empty()) t.wrong("an axis needs variants");
+      return;
+    }
+    for (const Variant& v : e_.variants) {
+      if (e_.base.empty() && v.base.empty()) t.wrong("'base' is missing: the scenario that variants change");
+    }
+    for (const char* name : kSizes) {
+      if (e_.size(name).seeds == 0)
+        t.wrong(std::string("size ") + name + " is missing, or its 'seeds'");
+    }
+    if (!e_.shown.empty()) return;
+    for (const Claim& c : e_.claims) {
+      for (const Measure& m : c.measures) {
+        if (m.account.empty() && std::find(e_.shown.begin(), e_.shown.end(), m.metric) == e_.shown.end())
+          e_.shown.push_back(m.metric);
+      }
+    }
+  }
+
+  // Beside the file, or in examples/ beside the folder of experiments.
+  std::string scenario_path(const Table& t, const std::string& base) const {
+    for (const std::string& path : {folder_ + "/" + base, folder_ + "/../examples/" + base}) {
+      if (std::filesystem::is_regular_file(path)) return std::filesystem::path(path).lexically_normal();
+    }
+    t.wrong("base: there is no scenario '" + base + "' beside it or in examples");
+  }
+
+  std::string folder_;
+  Experiment e_;
+  std::vector<Variant> family_variants_;
+};
+
+}  // namespace
+
+const Size& Experiment::size(std::string_view which) const {
+  static const Size kNone{};
+  for (const Size& s : sizes) {
+    if (s.name == which) return s;
+  }
+  return kNone;
+}
+
+std::size_t Experiment::points() const {
+  std::size_t n = 1;
+  for (const Axis& a : axes) n *= a.points.size();
+  return n;
+}
+
+Result<Experiment> read_experiment(const std::string& folder, const std::string& name) {
+  try {
+    return Reader(folder, name).read();
+  } catch (const Mistake& m) {
+    return fail(m.sentence);
+  }
+}
+
+Result<std::vector<Experiment>> read_experiments(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code wrong;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, wrong)) {
+    if (entry.is_regular_file() && entry.path().extension() == ".toml") names.push_back(entry.path().stem());
+  }
+  if (names.empty()) return fail("folder '" + folder + "' holds no experiments");
+  std::sort(names.begin(), names.end());
+  std::vector<Experiment> all;
+  for (const std::string& name : names) {
+    auto one = read_experiment(folder, name);
+    if (!one) return tl::unexpected(one.error());
+    all.push_back(std::move(*one));
+  }
+  return all;
+}
+
+std::string find_experiments(const std::string& program) {
+  namespace fs = std::filesystem;
+  for (fs::path at = fs::path(program).parent_path(); !at.empty(); at = at.parent_path()) {
+    for (const char* folder : {"experiments", "share/weft/experiments"}) {
+      if (fs::is_directory(at / folder / "families")) return at / folder;
+    }
+    if (at == at.root_path()) break;
+  }
+  return {};
+}
+
+std::vector<std::size_t> point_of(const Experiment& e, std::size_t number) {
+  std::vector<std::size_t> at(e.axes.size());
+  for (std::size_t i = e.axes.size(); i-- > 0;) {
+    at[i] = number % e.axes[i].points.size();
+    number /= e.axes[i].points.size();
+  }
+  return at;
+}
+
+std::string point_text(const Experiment& e, std::size_t number) {
+  std::string text;
+  const auto at = point_of(e, number);
+  for (std::size_t i = 0; i < at.size(); ++i)
+    text += (i == 0 ? "" : ", ") + e.axes[i].name + "=" + e.axes[i].points[at[i]].label;
+  return text;
+}
+
+}  // namespace weft::lab

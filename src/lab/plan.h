@@ -1,0 +1,47 @@
+// What must be run for an experiment: a run for each variant, point and seed, named by the digest of its
+// resolved configuration, its seed and the simulator. Runs of the same name are the same run, whichever
+// experiment asks for it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "lab/experiment.h"
+#include "record/store.h"
+#include "sim/world/scenario.h"
+
+namespace weft::lab {
+
+// Who runs: `simulator` names the code that results depend on, `version` is for people.
+struct Program {
+  std::string simulator;
+  std::string version;
+  double (*seconds)() = nullptr;  // wall time, for what a run cost and for progress
+};
+
+struct Planned {
+  std::size_t variant = 0;
+  std::size_t point = 0;
+  std::uint64_t seed = 0;
+  std::string key;
+  std::string base;
+  std::vector<std::string> changes;  // without the seed
+};
+
+// Seeds are 1 to `seeds`; the lowest come first, so that whoever interrupts has all cells with fewer seeds.
+Result<std::vector<Planned>> plan(const Experiment& e, const Size& size, std::uint32_t seeds,
+                                  const std::string& simulator);
+
+// A scenario without its seed, and the files that it names, as JSON.
+std::string configuration_of(const sim::Scenario& scenario);
+std::string run_key(const std::string& configuration, std::uint64_t seed, const std::string& simulator);
+
+// The command that repeats one run.
+std::string sim_command(const Planned& run);
+
+// Runs it, in this process. The fault is empty if every flow was done, none failed and no observer complained.
+record::Run simulate(const sim::Scenario& scenario, const Program& program);
+Result<record::Run> simulate(const Planned& run, const Program& program);
+
+}  // namespace weft::lab

@@ -1,0 +1,198 @@
+#include "lab/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "lab/pool.h"
+#include "record/reading.h"
+
+namespace weft::lab {
+namespace {
+
+// A child's answer: the parts of a run that its parent does not know, each behind its length.
+std::string pack(const record::Run& r) {
+  std::string all = fmt::format("{:.6f}\n", r.wall_seconds);
+  for (const std::string* part : {&r.key, &r.configuration, &r.result, &r.fault})
+    all += fmt::format("{}\n{}", part->size(), *part);
+  return all;
+}
+
+bool unpack(const std::string& text, record::Run& r) {
+  std::size_t at = text.find('\n');
+  if (at == std::string::npos) return false;
+  r.wall_seconds = std::strtod(text.c_str(), nullptr);
+  ++at;
+  for (std::string* part : {&r.key, &r.configuration, &r.result, &r.fault}) {
+    const std::size_t line = text.find('\n', at);
+    if (line == std::string::npos) return false;
+    const auto size = static_cast<std::size_t>(std::strtoull(text.c_str() + at, nullptr, 10));
+    if (text.size() - (line + 1) < size) return false;
+    *part = text.substr(line + 1, size);
+    at = line + 1 + size;
+  }
+  return at == text.size();
+}
+
+// Runs that are not in the record, each once.
+Result<std::vector<const Planned*>> lacking(const std::vector<Chosen>& chosen, const record::Store& store,
+                                            bool fresh, std::set<std::string>& keys) {
+  std::vector<const Planned*> all;
+  for (const Chosen& c : chosen) {
+    for (const Planned& p : c.runs) {
+      if (!keys.insert(p.key).second) continue;
+      if (!fresh) {
+        const auto found = store.find(p.key);
+        if (!found) return tl::unexpected(found.error());
+        if (*found) continue;
+      }
+      all.push_back(&p);
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Planned* a, const Planned* b) { return a->seed < b->seed; });
+  return all;
+}
+
+Result<void> name_cells(const std::vector<Chosen>& chosen, record::Store& store, const Program& program) {
+  for (const Chosen& c : chosen) {
+    const Experiment& e = *c.experiment;
+    for (const Planned& p : c.runs) {
+      const auto ok = store.add(record::Cell{e.name, c.size.name, e.variants[p.variant].name,
+                                             point_text(e, p.point), p.seed, program.simulator, p.key});
+      if (!ok) return ok;
+    }
+  }
+  return {};
+}
+
+void read_run(const Chosen& c, const Planned& p, const std::optional<record::Run>& found, Samples& samples) {
+  if (!found) return;
+  const Experiment& e = *c.experiment;
+  const auto reading = record::Reading::parse(found->result);
+  for (std::size_t m = 0; m < e.metrics.size(); ++m) {
+    if (!found->fault.empty()) {
+      samples.set_missing(m, p.variant, p.point, p.seed,
+                          fmt::format("seed {} of {}: {}", p.seed, e.variants[p.variant].name, found->fault));
+      continue;
+    }
+    const auto value = reading ? reading->evaluate(e.metrics[m].expression)
+                               : Result<double>(tl::unexpected(reading.error()));
+    if (value) {
+      samples.set(m, p.variant, p.point, p.seed, *value);
+    } else {
+      samples.set_missing(m, p.variant, p.point, p.seed, value.error().message);
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::vector<Chosen>> choose(const std::vector<Experiment>& all, const std::vector<std::string>& names,
+                                   const std::string& size, std::uint32_t seeds,
+                                   const std::string& simulator) {
+  std::set<std::string> known;
+  for (const Experiment& e : all) {
+    known.insert(e.name);
+    known.insert(e.groups.begin(), e.groups.end());
+  }
+  for (const std::string& n : names) {
+    if (known.contains(n)) continue;
+    std::string list;
+    for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
+    return fail(fmt::format("there is no experiment or group '{}'; there are {}", n, list));
+  }
+  std::vector<Chosen> chosen;
+  for (const Experiment& e : all) {
+    const bool wanted = std::any_of(names.begin(), names.end(), [&](const std::string& n) {
+      return n == e.name || std::find(e.groups.begin(), e.groups.end(), n) != e.groups.end();
+    });
+    if (!wanted) continue;
+    Chosen c{&e, e.size(size), 0, {}};
+    c.size.name = size;
+    c.seeds = e.variants.empty() ? 0 : seeds != 0 ? seeds : c.size.seeds;
+    auto runs = plan(e, c.size, c.seeds, simulator);
+    if (!runs) return tl::unexpected(runs.error());
+    c.runs = std::move(*runs);
+    chosen.push_back(std::move(c));
+  }
+  return chosen;
+}
+
+Result<Ran> run(const std::vector<Chosen>& chosen, record::Store& store, const Program& program,
+                const RunOptions& options) {
+  Ran ran;
+  std::set<std::string> keys;
+  const auto todo = lacking(chosen, store, options.fresh, keys);
+  if (!todo) return tl::unexpected(todo.error());
+  ran.present = keys.size() - todo->size();
+  if (const auto ok = name_cells(chosen, store, program); !ok) return tl::unexpected(ok.error());
+
+  const double began = program.seconds();
+  std::string broken;  // the record itself
+  PoolCalls calls;
+  calls.work = [&](std::size_t i) {
+    const auto done = simulate(*(*todo)[i], program);
+    return done ? pack(*done) : std::string();
+  };
+  calls.done = [&](std::size_t i, const Outcome& o) {
+    const Planned& p = *(*todo)[i];
+    record::Run r{p.key, program.simulator, program.version, p.seed, {}, {}, {}, 0, o.memory};
+    ++ran.executed;
+    if (!o.died.empty() || !unpack(o.text, r) || r.key != p.key) {
+      ++ran.died;
+      options.say(fmt::format("a run {}; repeat it with: {}",
+                              o.died.empty() ? "gave no result" : o.died, sim_command(p)));
+      return true;
+    }
+    if (!r.fault.empty()) options.say(fmt::format("{}: {}", r.fault, sim_command(p)));
+    const auto kept = store.add(r);
+    if (!kept) broken = kept.error().message;
+    return kept.has_value();
+  };
+  calls.turn = [&] {
+    options.progress({ran.executed, todo->size(), program.seconds() - began});
+  };
+  ran.interrupted = run_pool(todo->size(), options.at_once, calls) == PoolEnd::kInterrupted;
+  if (!broken.empty()) return fail(broken);
+  for (const std::string& key : keys) {
+    const auto found = store.find(key);
+    if (!found) return tl::unexpected(found.error());
+    if (*found && !(*found)->fault.empty()) ++ran.faulty;
+  }
+  return ran;
+}
+
+Result<Samples> read_samples(const Chosen& c, const record::Store& store) {
+  Samples samples(*c.experiment, c.seeds);
+  for (const Planned& p : c.runs) {
+    const auto found = store.find(p.key);
+    if (!found) return tl::unexpected(found.error());
+    read_run(c, p, *found, samples);
+  }
+  return samples;
+}
+
+Result<Samples> read_samples(const Chosen& c, const record::Store& store, const std::string& simulator) {
+  Samples samples(*c.experiment, c.seeds);
+  const Experiment& e = *c.experiment;
+  const auto cells = store.cells(e.name);
+  if (!cells) return tl::unexpected(cells.error());
+  std::map<std::tuple<std::string, std::string, std::uint64_t>, std::string> keys;
+  for (const record::Cell& cell : *cells) {
+    if (cell.size == c.size.name && cell.simulator == simulator)
+      keys[{cell.variant, cell.point, cell.seed}] = cell.key;
+  }
+  for (const Planned& p : c.runs) {
+    const auto it = keys.find({e.variants[p.variant].name, point_text(e, p.point), p.seed});
+    if (it == keys.end()) continue;
+    const auto found = store.find(it->second);
+    if (!found) return tl::unexpected(found.error());
+    read_run(c, p, *found, samples);
+  }
+  return samples;
+}
+
+}  // namespace weft::lab

@@ -1,0 +1,57 @@
+// Runs what experiments lack and reads what they have. The record is the only memory: a run that is in it is
+// not run again.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lab/experiment.h"
+#include "lab/plan.h"
+#include "lab/verdict.h"
+#include "record/store.h"
+
+namespace weft::lab {
+
+// An experiment at a size: its runs and, once they are there, its values.
+struct Chosen {
+  const Experiment* experiment = nullptr;
+  Size size;
+  std::uint32_t seeds = 0;
+  std::vector<Planned> runs;
+};
+
+Result<std::vector<Chosen>> choose(const std::vector<Experiment>& all, const std::vector<std::string>& names,
+                                   const std::string& size, std::uint32_t seeds,
+                                   const std::string& simulator);
+
+struct Progress {
+  std::size_t done = 0;
+  std::size_t all = 0;
+  double seconds = 0;  // since the first began
+};
+
+struct RunOptions {
+  unsigned at_once = 1;
+  bool fresh = false;
+  std::function<void(const Progress&)> progress;          // often
+  std::function<void(const std::string&)> say;            // a sentence: what failed and how to repeat it
+};
+
+struct Ran {
+  std::size_t present = 0;  // were in the record
+  std::size_t executed = 0;
+  std::size_t faulty = 0;  // of all: their results are not used
+  std::size_t died = 0;
+  bool interrupted = false;
+};
+
+Result<Ran> run(const std::vector<Chosen>& chosen, record::Store& store, const Program& program,
+                const RunOptions& options);
+
+// Values of every metric, from the record.
+Result<Samples> read_samples(const Chosen& chosen, const record::Store& store);
+// As recorded under an experiment's names by another simulator, which may have resolved the same
+// scenario to another configuration.
+Result<Samples> read_samples(const Chosen& chosen, const record::Store& store, const std::string& simulator);
+
+}  // namespace weft::lab
