@@ -133,7 +133,8 @@ class Bar {
   int told_ = 0;
 };
 
-Result<std::vector<lab::Judged>> judge_all(const std::vector<lab::Chosen>& chosen, const record::Store& store) {
+Result<std::vector<lab::Judged>> judge_all(const std::vector<lab::Chosen>& chosen,
+                                           const record::Store& store) {
   std::vector<lab::Judged> all;
   for (const lab::Chosen& c : chosen) {
     auto samples = lab::read_samples(c, store);
@@ -200,7 +201,8 @@ int run_lab(const Options& o) {
   fmt::print(stderr, "weft: {} runs executed in {:.1f} s, {} were in {}\n", ran->executed, watch.seconds(),
              ran->present, o.record());
   if (ran->interrupted) {
-    fmt::print(stderr, "weft: interrupted; what was done is in the record, and the same command continues.\n");
+    fmt::print(stderr,
+               "weft: interrupted; what was done is in the record, and the same command continues.\n");
     return 1;
   }
   const auto judged = judge_all(*chosen, *store);
@@ -232,7 +234,8 @@ void add_folder(CLI::App* command, const std::shared_ptr<Options>& o) {
 }
 
 void add_selection(CLI::App* command, const std::shared_ptr<Options>& o) {
-  command->add_option("NAME", o->names, "experiments or groups of them; weft lab list names them")->required();
+  command->add_option("NAME", o->names, "experiments or groups of them; weft lab list names them")
+      ->required();
   auto* quick = command->add_flag("--quick", o->quick, "minutes, wide intervals");
   command->add_flag("--full", o->full, "as large as the paper")->excludes(quick);
   command->add_option("--seeds", o->seeds, "instead of what the experiment says")->type_name("N");
@@ -246,7 +249,8 @@ void add_selection(CLI::App* command, const std::shared_ptr<Options>& o) {
 
 void add_lab(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<Options>();
-  CLI::App* lab = app.add_subcommand("lab", "Run experiments, and say which claims of the papers they bear out");
+  CLI::App* lab =
+      app.add_subcommand("lab", "Run experiments, and say which claims of the papers they bear out");
   lab->require_subcommand(1);
   lab->footer(
       "Examples:\n"

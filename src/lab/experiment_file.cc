@@ -299,7 +299,8 @@ class Reader {
   }
 
   void read_claim(Table& c) {
-    Claim claim{c.needed("id"), c.needed("statement"), c.needed("paper"), c.text("why"), c.text("caveats"), {}};
+    Claim claim{c.needed("id"), c.needed("statement"), c.needed("paper"),
+                c.text("why"),  c.text("caveats"),     {}};
     const auto reproduced = read_band(c, "reproduced");
     const auto trend = read_band(c, "trend");
     c.tables("measure", [&](Table& m) {
@@ -428,8 +429,7 @@ class Reader {
       if (e_.base.empty() && v.base.empty()) t.wrong("'base' is missing: the scenario that variants change");
     }
     for (const char* name : kSizes) {
-      if (e_.size(name).seeds == 0)
-        t.wrong(std::string("size ") + name + " is missing, or its 'seeds'");
+      if (e_.size(name).seeds == 0) t.wrong(std::string("size ") + name + " is missing, or its 'seeds'");
     }
     if (!e_.shown.empty()) return;
     for (const Claim& c : e_.claims) {

@@ -7,7 +7,7 @@
 
 namespace weft::lab {
 
-std::string number_text(double v);  // "0.0123", "2.83", "1530"
+std::string number_text(double v);                                    // "0.0123", "2.83", "1530"
 std::string interval_text(const Estimate& e, std::string_view unit);  // "2.83 [2.70, 2.96] us"
 
 }  // namespace weft::lab

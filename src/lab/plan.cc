@@ -81,8 +81,8 @@ Result<std::vector<Planned>> plan(const Experiment& e, const Size& size, std::ui
       const auto scenario = sim::parse_scenario(files[base], base, run.changes);
       if (!scenario) {
         const std::string at = point_text(e, p);
-        return fail(fmt::format("{}: variant '{}'{}: {}", e.file, e.variants[v].name, at.empty() ? "" : " at " + at,
-                                scenario.error().message));
+        return fail(fmt::format("{}: variant '{}'{}: {}", e.file, e.variants[v].name,
+                                at.empty() ? "" : " at " + at, scenario.error().message));
       }
       configurations.push_back(configuration_of(*scenario));
       first.push_back(std::move(run));

@@ -40,7 +40,8 @@ std::string run_key(const std::string& configuration, std::uint64_t seed, const 
 // The command that repeats one run.
 std::string sim_command(const Planned& run);
 
-// Runs it, in this process. The fault is empty if every flow was done, none failed and no observer complained.
+// Runs it, in this process. The fault is empty if every flow was done, none failed and no observer
+// complained.
 record::Run simulate(const sim::Scenario& scenario, const Program& program);
 Result<record::Run> simulate(const Planned& run, const Program& program);
 

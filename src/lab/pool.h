@@ -24,8 +24,8 @@ struct PoolCalls {
 
 enum class PoolEnd : unsigned char { kAll, kStopped, kInterrupted };
 
-// Pieces 0 to count - 1 in this order, at most `at_once` of them. SIGINT and SIGTERM end it with kInterrupted:
-// what runs is killed.
+// Pieces 0 to count - 1 in this order, at most `at_once` of them. SIGINT and SIGTERM end it with
+// kInterrupted: what runs is killed.
 PoolEnd run_pool(std::size_t count, unsigned at_once, const PoolCalls& calls);
 
 }  // namespace weft::lab

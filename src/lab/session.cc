@@ -143,8 +143,8 @@ Result<Ran> run(const std::vector<Chosen>& chosen, record::Store& store, const P
     ++ran.executed;
     if (!o.died.empty() || !unpack(o.text, r) || r.key != p.key) {
       ++ran.died;
-      options.say(fmt::format("a run {}; repeat it with: {}",
-                              o.died.empty() ? "gave no result" : o.died, sim_command(p)));
+      options.say(fmt::format("a run {}; repeat it with: {}", o.died.empty() ? "gave no result" : o.died,
+                              sim_command(p)));
       return true;
     }
     if (!r.fault.empty()) options.say(fmt::format("{}: {}", r.fault, sim_command(p)));
@@ -152,9 +152,7 @@ Result<Ran> run(const std::vector<Chosen>& chosen, record::Store& store, const P
     if (!kept) broken = kept.error().message;
     return kept.has_value();
   };
-  calls.turn = [&] {
-    options.progress({ran.executed, todo->size(), program.seconds() - began});
-  };
+  calls.turn = [&] { options.progress({ran.executed, todo->size(), program.seconds() - began}); };
   ran.interrupted = run_pool(todo->size(), options.at_once, calls) == PoolEnd::kInterrupted;
   if (!broken.empty()) return fail(broken);
   for (const std::string& key : keys) {

@@ -33,8 +33,8 @@ struct Progress {
 struct RunOptions {
   unsigned at_once = 1;
   bool fresh = false;
-  std::function<void(const Progress&)> progress;          // often
-  std::function<void(const std::string&)> say;            // a sentence: what failed and how to repeat it
+  std::function<void(const Progress&)> progress;  // often
+  std::function<void(const std::string&)> say;    // a sentence: what failed and how to repeat it
 };
 
 struct Ran {

@@ -165,7 +165,8 @@ Finding account_finding(const Measure& m, Account account) {
 
 void decide(Judgement& j) {
   const auto& all = j.findings;
-  const auto missing = std::find_if(all.begin(), all.end(), [](const Finding& f) { return !f.missing.empty(); });
+  const auto missing =
+      std::find_if(all.begin(), all.end(), [](const Finding& f) { return !f.missing.empty(); });
   if (missing != all.end()) {
     j.verdict = Verdict::kIncomplete;
     j.because = missing->what + ": " + missing->missing;

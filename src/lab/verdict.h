@@ -40,9 +40,9 @@ class Samples {
 
 // What a measure came to; one that is reduced point by point comes to several.
 struct Finding {
-  std::string what;   // "average FCT, RoCE+PFC over IRN, at load=30%"
-  std::string unit;   // "x", "%", "us"
-  std::string band;   // as the rule has it
+  std::string what;  // "average FCT, RoCE+PFC over IRN, at load=30%"
+  std::string unit;  // "x", "%", "us"
+  std::string band;  // as the rule has it
   std::string trend;
   Estimate ours;
   std::string missing;  // why there is no number; then the rest means nothing

@@ -31,13 +31,13 @@ Result<const Json*> find(const Json& root, std::string_view place) {
     } else if (at->is_array()) {
       std::size_t index = 0;
       const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
-      if (error == std::errc() && end == name.data() + name.size() && index < at->size()) next = &(*at)[index];
+      if (error == std::errc() && end == name.data() + name.size() && index < at->size())
+        next = &(*at)[index];
     }
     if (next == nullptr) {
-      const std::string where =
-          begin == 0 ? "the record" : fmt::format("'{}'", place.substr(0, begin - 1));
-      return fail(fmt::format("metric '{}': there is no '{}' in {}; there is {}", place, name, where,
-                              names_in(*at)));
+      const std::string where = begin == 0 ? "the record" : fmt::format("'{}'", place.substr(0, begin - 1));
+      return fail(
+          fmt::format("metric '{}': there is no '{}' in {}; there is {}", place, name, where, names_in(*at)));
     }
     at = next;
     if (dot == place.size()) return at;
@@ -105,7 +105,8 @@ class Evaluator {
     }
     if (c >= '0' && c <= '9') return constant();
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return place();
-    return wrong(fmt::format("a number, a name such as totals.packets_sent or a '(' must stand at '{}'", text_.substr(at_)));
+    return wrong(fmt::format("a number, a name such as totals.packets_sent or a '(' must stand at '{}'",
+                             text_.substr(at_)));
   }
   Result<double> constant() {
     double value = 0;
@@ -117,7 +118,8 @@ class Evaluator {
   Result<double> place() {
     const std::size_t begin = at_;
     const auto part = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+             c == '.';
     };
     while (at_ < text_.size() && part(text_[at_])) ++at_;
     const std::string_view name = text_.substr(begin, at_ - begin);

@@ -43,7 +43,7 @@ struct Cell {
 
 class Store {
  public:
-  static Result<Store> open(const std::string& file);      // created if it does not exist
+  static Result<Store> open(const std::string& file);  // created if it does not exist
   static Result<Store> open_existing(const std::string& file);
   ~Store();
   Store(Store&&) noexcept;

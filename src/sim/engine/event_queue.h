@@ -5,7 +5,8 @@
 // needs to be cancelled (a timer that moved to a later time finds out when the old one wakes it).
 //
 //   at     picoseconds                                       64 bits
-//   order  | serial number, 40 bits | actor, 24 bits |       ties: the earlier push wins
+//   order  | last, 1 bit | serial number, 39 bits | actor, 24 bits |   ties: the earlier push wins, but
+//            what was pushed as `last` comes after everything else of its time
 //
 // Structure: a wheel of buckets for the near future, a 4-ary heap for everything else.
 //
@@ -99,8 +100,8 @@ class EventQueue {
   EventQueue();
 
   // `at` is not before the event popped last. `actor` fits in 24 bits.
-  void push(Time at, std::uint32_t actor) {
-    const Event e{at.ps, (serial_ << Event::kActorBits) | actor};
+  void push(Time at, std::uint32_t actor, bool last = false) {
+    const Event e{at.ps, (last ? kLast : 0) | (serial_ << Event::kActorBits) | actor};
     insert(e);
     if ((++serial_ & (kRetuneEvery - 1U)) == 0) retune();
   }
@@ -207,6 +208,7 @@ class EventQueue {
   std::size_t front_at_ = 0;
   std::vector<Event> front_;  // the open bucket, sorted; consumed up to front_at_
   EventHeap heap_;
+  static constexpr std::uint64_t kLast = 1ULL << 63U;
   std::uint64_t serial_ = 0;
   std::int64_t last_ps_ = 0;
   std::uint64_t summary_ = 0;  // bit w: bits_[w] is not zero

@@ -24,6 +24,24 @@ TEST(EventQueue, SimultaneousEventsLeaveInTheOrderTheyCame) {
   EXPECT_FALSE(q.pop(kNever, e));
 }
 
+TEST(EventQueue, WhatIsPushedAsLastComesAfterEverythingElseOfItsTime) {
+  EventQueue q;
+  q.push(Time{5'000'000}, 1, true);
+  q.push(Time{5'000'001}, 9);
+  q.push(Time{5'000'000}, 2, true);
+  q.push(Time{5'000'000}, 3);
+  Event e;
+  for (const std::uint32_t actor : {3U, 1U}) {
+    ASSERT_TRUE(q.pop(kNever, e));
+    EXPECT_EQ(e.actor(), actor);
+  }
+  q.push(Time{5'000'000}, 4);  // a consequence of the first
+  for (const std::uint32_t actor : {4U, 2U, 9U}) {
+    ASSERT_TRUE(q.pop(kNever, e));
+    EXPECT_EQ(e.actor(), actor);
+  }
+}
+
 TEST(EventQueue, NothingLaterThanTheLimitLeaves) {
   EventQueue q;
   q.push(Time{10}, 1);             // same bucket as the start: in the heap

@@ -39,6 +39,12 @@ class Timeline {
     queue_.push(at, actor.v);
   }
 
+  // After everything else that happens at this time: time-outs, which what arrives with them may void.
+  void wake_last(ActorId actor, Time at) {
+    DCHECK(at >= now_ && actor.v < actors_.size());
+    queue_.push(at, actor.v, true);
+  }
+
   // Runs the next wake-up if it is not later than `limit`.
   bool step(Time limit = kNever) {
     Event e;

@@ -65,7 +65,8 @@ void IdealNic::watch_deadline() {
   const Time due = device().next_deadline();
   if (due == kNever || due >= deadline_asked_) return;
   deadline_asked_ = due;
-  endpoint_.fabric().timeline.wake(deadline_actor_, std::max(due, endpoint_.now()));
+  // A shard, too, drains its wire before it fires timers.
+  endpoint_.fabric().timeline.wake_last(deadline_actor_, std::max(due, endpoint_.now()));
 }
 
 }  // namespace weft::sim

@@ -29,14 +29,15 @@ void conservation(const AuditSubject& a, check::Report& report) {
   const std::uint64_t came = h.packets_sent + d.duplicated;
   const std::uint64_t went = h.packets_received + h.corrupt_dropped + d.lost + d.full + d.no_route;
   if (came != went + a.fabric.packets.in_use())
-    report.add(a.fabric.timeline.now(), "conservation",
-               "%llu packets sent and %llu duplicated, but %llu delivered, %llu corrupt, %llu lost, %llu dropped by "
-               "full queues, %llu without a route, %llu under way",
-               Count{h.packets_sent}, Count{d.duplicated}, Count{h.packets_received}, Count{h.corrupt_dropped},
-               Count{d.lost}, Count{d.full}, Count{d.no_route}, Count{a.fabric.packets.in_use()});
+    report.add(
+        a.fabric.timeline.now(), "conservation",
+        "%llu packets sent and %llu duplicated, but %llu delivered, %llu corrupt, %llu lost, %llu dropped by "
+        "full queues, %llu without a route, %llu under way",
+        Count{h.packets_sent}, Count{d.duplicated}, Count{h.packets_received}, Count{h.corrupt_dropped},
+        Count{d.lost}, Count{d.full}, Count{d.no_route}, Count{a.fabric.packets.in_use()});
   if (a.switches.pfc && d.full != 0)
-    report.add(a.fabric.timeline.now(), "lossless", "%llu packets were dropped for want of room in spite of PFC",
-               Count{d.full});
+    report.add(a.fabric.timeline.now(), "lossless",
+               "%llu packets were dropped for want of room in spite of PFC", Count{d.full});
 }
 
 void buffers(const AuditSubject& a, bool at_rest, check::Report& report) {
@@ -50,8 +51,8 @@ void buffers(const AuditSubject& a, bool at_rest, check::Report& report) {
       report.add(now, "buffer", "switch %zu says that it buffers %llu bytes, its queues hold %llu", i,
                  Count{s.buffered()}, Count{queued});
     if (c.buffer.n != 0 && s.counters().fullest > c.buffer.n)
-      report.add(now, "buffer", "switch %zu held %llu bytes in a buffer of %llu", i, Count{s.counters().fullest},
-                 Count{c.buffer.n});
+      report.add(now, "buffer", "switch %zu held %llu bytes in a buffer of %llu", i,
+                 Count{s.counters().fullest}, Count{c.buffer.n});
     if (at_rest && queued != 0)
       report.add(now, "at rest", "switch %zu is left with %llu bytes", i, Count{queued});
   }
@@ -62,7 +63,8 @@ void buffers(const AuditSubject& a, bool at_rest, check::Report& report) {
                  Count{p.counters().longest_queue}, Count{c.queue.n});
     for (std::uint8_t k = 0; at_rest && k < kClasses; ++k) {
       if (p.paused(k))
-        report.add(now, "at rest", "%s is left stopped in class %u", a.network.port_name(i).c_str(), unsigned{k});
+        report.add(now, "at rest", "%s is left stopped in class %u", a.network.port_name(i).c_str(),
+                   unsigned{k});
     }
   }
 }
@@ -75,8 +77,8 @@ void audit(const AuditSubject& a, bool at_rest, check::Report& report) {
   const std::size_t packets = a.fabric.packets.in_use();
   const std::size_t payloads = a.fabric.payloads.in_use();
   if (payloads > packets || (at_rest && packets != 0))
-    report.add(a.fabric.timeline.now(), "at rest", "%zu packets and %zu payloads are left in their pools", packets,
-               payloads);
+    report.add(a.fabric.timeline.now(), "at rest", "%zu packets and %zu payloads are left in their pools",
+               packets, payloads);
 }
 
 }  // namespace weft::sim

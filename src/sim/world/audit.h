@@ -2,8 +2,8 @@
 // audited now and then and at its end, and what does not add up is a finding like theirs:
 //
 //   always    sent + duplicated = delivered + dropped, cause by cause, + under way; what a switch says it
-//             buffers is what its queues hold; no buffer or queue above its bound; nothing dropped for want of
-//             room where PFC keeps it
+//             buffers is what its queues hold; no buffer or queue above its bound; nothing dropped for want
+//             of room where PFC keeps it
 //   at rest   no packet, no payload, no byte in a buffer and no port that is stopped is left
 #pragma once
 #include "check/report.h"

@@ -49,8 +49,8 @@ TEST(Timeouts, RoceTakesAnExactTime) {
 TEST(Timeouts, CanBeOff) {
   for (const char* mode : {"roce", "irn", "srnic"}) {
     for (const char* op : {"write", "read", "send"}) {
-      const auto run = run_dead({std::string("transport.mode=") + mode, "transport.timeouts=false",
-                                 std::string("flow.op=") + op});
+      const auto run = run_dead(
+          {std::string("transport.mode=") + mode, "transport.timeouts=false", std::string("flow.op=") + op});
       EXPECT_FALSE(run->complete()) << mode << ' ' << op;
       EXPECT_EQ(run->results()[0].failed, 0U) << mode << ' ' << op;
       EXPECT_EQ(run->totals().timeouts, 0U) << mode << ' ' << op;

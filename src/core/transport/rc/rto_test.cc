@@ -1,5 +1,5 @@
-// Retransmission time-outs: the static two of IRN §3.1, the dynamic one of IRN §4.3, and Karn's rule. A time-out is
-// observed as a user would: how long after a packet was lost does it go out again?
+// Retransmission time-outs: the static two of IRN §3.1, the dynamic one of IRN §4.3, and Karn's rule. A
+// time-out is observed as a user would: how long after a packet was lost does it go out again?
 #include <gtest/gtest.h>
 
 #include "core/transport/two_devices.h"
