@@ -114,11 +114,16 @@ std::string table(const sim::Scenario& s, const sim::Simulation& run) {
                      r.goodput_bps() / 1e9, of_line, at(50), at(99));
   }
   const sim::Totals n = run.totals();
+  const sim::Totals m = run.measured();
   t += fmt::format("\nvirtual time {}, {} events, {} link-hops, {} packets sent, {} of them again\n",
                    time_text(run.now() - Time{}), n.events, n.link_hops, n.packets_sent, n.retransmitted);
   t += fmt::format(
-      "lost {}, dropped by full queues {}, corrupted {}; time-outs {}, recoveries {}; longest queue {} B\n",
-      n.lost, n.queue_drops, n.corrupted, n.timeouts, n.recoveries, n.longest_queue);
+      "lost {}, dropped by full queues {} ({:.2f} % of data packets), corrupted {}; time-outs {}, recoveries "
+      "{}; "
+      "longest queue {} B\n",
+      n.lost, n.queue_drops,
+      m.data == 0 ? 0.0 : 100.0 * static_cast<double>(m.data_drops) / static_cast<double>(m.data),
+      n.corrupted, n.timeouts, n.recoveries, n.longest_queue);
   if (s.network.switches.pfc || n.marked != 0)
     t += fmt::format("PFC stopped ports {} times, {} in all; ECN marked {}\n", n.pauses, time_text(n.paused),
                      n.marked);

@@ -32,6 +32,7 @@ namespace weft {
   X(drop_control_full, "dropped: control ring full")                                    \
   X(tx_packets, "data packets sent")                                                    \
   X(tx_retransmitted, "of those, sent before")                                          \
+  X(tx_after_timeout, "of those, in a recovery that a time-out began")                  \
   X(tx_control, "ACKs and NAKs sent")                                                   \
   X(nak_sequence, "sequence NAKs received")                                             \
   X(nak_rnr, "receiver-not-ready NAKs received")                                        \

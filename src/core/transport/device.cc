@@ -284,6 +284,19 @@ bool Device::is_ready(Qpn qpn) const {
   return q != nullptr && engine_->can_send(*q) && !engine_->pacing.contains(engine_->index_of(*q));
 }
 
+bool Device::next_is_retransmission(Qpn qpn) {
+  Engine& e = *engine_;
+  e.settle();
+  QueuePair* q = e.find(qpn);
+  if (q == nullptr || !q->receives()) return false;
+  // In the order of transmit.
+  const bool responses = rc_responses_sendable(e, *q);
+  const bool responses_first = (q->rx_flags & kResponsesFirst) == 0;
+  if (responses && responses_first) return rc_response_again(e, *q);
+  if (rc_requests_sendable(e, *q)) return rc_request_again(e, *q);
+  return responses && rc_response_again(e, *q);
+}
+
 wire::Burst Device::transmit(Qpn qpn, Time now, Budget budget) {
   Engine& e = *engine_;
   e.settle();

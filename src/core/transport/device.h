@@ -90,6 +90,8 @@ class Device {
   Qpn pick(Time now);
   void put_back(Qpn qpn);
   bool is_ready(Qpn qpn) const;
+  // What transmit would send next for it was sent before: a NIC has to fetch that again (IRN §6.3).
+  bool next_is_retransmission(Qpn qpn);
   wire::Burst transmit(Qpn qpn, Time now, Budget budget);
   wire::Burst poll_transmit(Time now, Budget budget);  // pick, then transmit
   Qpn peek_control() const;

@@ -221,6 +221,18 @@ struct Engine {
     path.grow(bytes);
     wake_path(path);
   }
+  // The next packet of a stream that may send: a repair, or a rewound one that the receiver is not known to
+  // have.
+  bool next_again(const LossScheme& scheme, SendStream& s) {
+    LossContext context = loss();
+    Seq seq;
+    if ((s.flags & kInRecovery) != 0 && scheme.next_lost(context, s, seq, false)) return true;
+    return s.nxt < s.max && scheme.skip_received(context, s, s.nxt) < s.max;
+  }
+  void count_retransmission(const SendStream& s) {
+    counters.add(Counter::tx_retransmitted);
+    if ((s.flags & kTimeoutRecovery) != 0) counters.add(Counter::tx_after_timeout);
+  }
   Duration verbs_timeout(const QueuePair& q) const;
   Duration retransmission_timeout(const QueuePair& q, const SendStream& s) const;
   void check_invariants() const;
@@ -279,6 +291,9 @@ bool rc_take_shared(Engine& e, QueuePair& q);
 
 // --- rc/read_responder.cc ---
 bool rc_responses_sendable(Engine& e, QueuePair& q);
+// Of what is sendable: the next packet was sent before.
+bool rc_request_again(Engine& e, QueuePair& q);
+bool rc_response_again(Engine& e, QueuePair& q);
 PathNeed rc_responses_need(Engine& e, QueuePair& q);  // if it were called now
 wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget);
 void rc_release_served(Engine& e, QueuePair& q);  // irn: READs whose responses are all acknowledged

@@ -130,6 +130,7 @@ struct ReadServed {
       0;  // roce: the latest request asked for [begin, end), of which [next, end) is still owed
   std::uint32_t next = 0;
   std::uint32_t end = 0;
+  std::uint32_t sent = 0;  // roce: responses that left at least once
   ReadState state = ReadState::kFree;
   ReadKind kind = ReadKind::kRead;
   bool executed = false;    // atomics

@@ -32,6 +32,7 @@ struct alignas(64) Packet {
   std::uint32_t flow = 0;  // same for all packets of a queue pair towards one host: entropy for routing
   std::uint8_t traffic_class = 0;
   bool ecn_capable = false;
+  bool control = false;             // an ACK, NAK or CNP
   PayloadRef payload = kNoPayload;  // real bytes, where a run carries them (payload.h)
   bool corrupt = false;             // a bit flipped on the way; the receiver's ICRC will not match
   bool retransmission = false;

@@ -28,12 +28,17 @@ bool Port::send(PacketRef ref) {
     return true;
   }
   if (config_.queue.n != 0 && queues_.bytes() + t.bytes > config_.queue.n) {
-    ++counters_.dropped_full;
-    fabric_.release(ref);
+    drop(ref);
     return false;
   }
   enqueue(t, 0);
   return true;
+}
+
+void Port::drop(PacketRef ref) {
+  ++counters_.dropped_full;
+  counters_.dropped_control += fabric_.packets.at(ref).control ? 1U : 0U;
+  fabric_.release(ref);
 }
 
 void Port::enqueue(const Transit& t, std::uint16_t ingress) {

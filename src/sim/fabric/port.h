@@ -35,9 +35,10 @@ struct PortCounters {
   std::uint64_t packets = 0;  // whose serialisation began: link-hops
   std::uint64_t bytes = 0;    // in them
   std::uint64_t dropped_full = 0;
-  std::uint64_t marked = 0;         // ECN
-  std::uint64_t pauses_sent = 0;    // X-OFF frames
-  std::uint64_t longest_queue = 0;  // bytes
+  std::uint64_t dropped_control = 0;  // of those, ACKs, NAKs and CNPs
+  std::uint64_t marked = 0;           // ECN
+  std::uint64_t pauses_sent = 0;      // X-OFF frames
+  std::uint64_t longest_queue = 0;    // bytes
 };
 
 class alignas(64) Port {
@@ -89,7 +90,8 @@ class alignas(64) Port {
   // What this port does to its far end's sending port.
   void send_pfc(std::uint8_t traffic_class, bool on);
   void count_mark() { ++counters_.marked; }
-  void count_drop() { ++counters_.dropped_full; }
+  // A packet for this link found no room: it is counted, and its place given back.
+  void drop(PacketRef ref);
 
   // Calls the listener when nothing is being serialised and nothing that may leave waits.
   void await_idle() {

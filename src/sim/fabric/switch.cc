@@ -36,9 +36,7 @@ void Switch::arrive(const Transit& t, std::uint32_t ingress) {
   Ingress& in = ingress_[ingress];
   if (!admits(t, in, out)) {
     ++counters_.dropped_full;
-    out.count_drop();
-    fabric_.release(t.packet);
-    return;
+    return out.drop(t.packet);
   }
   Transit waiting = t;
   if (config_.ecn.kind != EcnConfig::Kind::kNone && (t.marks & Transit::kEcnCapable) != 0 && marks(out, t)) {

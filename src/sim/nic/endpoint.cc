@@ -78,9 +78,11 @@ void Endpoint::emit(const wire::Burst& burst) {
     p.rx.source = address_of(host_);
     p.rx.payload = t.payload;
     p.frame = frame_bytes(t.header, t.payload, marking_.framing);
+    if (t.payload != 0) p.frame += marking_.extra_header;
     p.destination = to;
     p.flow = flow;
     const bool control = is_control(t.header.opcode);
+    p.control = control;
     p.traffic_class = control ? marking_.control_class : marking_.data_class;
     if (burst.ecn_capable) {
       p.ecn_capable = true;

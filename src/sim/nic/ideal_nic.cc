@@ -5,9 +5,11 @@
 namespace weft::sim {
 
 IdealNic::IdealNic(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress,
-                   PacketMarking marking, NicObserver* observer, SendOrder order)
+                   PacketMarking marking, NicObserver* observer, SendOrder order, Duration retransmit_delay)
     : endpoint_(fabric, host, config, egress, marking, observer),
       order_(order),
+      retransmit_delay_(retransmit_delay),
+      fetch_actor_(fabric.timeline.add<&IdealNic::on_fetched>(*this)),
       deadline_actor_(fabric.timeline.add<&IdealNic::on_deadline>(*this)) {
   egress.on_idle<&IdealNic::on_line_free>(*this);
 }
@@ -44,10 +46,37 @@ void IdealNic::send_control() {
 bool IdealNic::send_data() {
   const Time now = endpoint_.now();
   if (!endpoint_.line_free()) return false;
-  const wire::Burst data = device().poll_transmit(now, {1, device().config().burst_bytes});
+  const wire::Burst data = retransmit_delay_.ps == 0
+                               ? device().poll_transmit(now, {1, device().config().burst_bytes})
+                               : next_fetched(now);
   if (data.empty()) return false;
   endpoint_.emit(data);
   return true;
+}
+
+// What has been fetched goes first. A queue pair that is about to repeat a packet is set aside until then.
+wire::Burst IdealNic::next_fetched(Time now) {
+  const Budget one{1, device().config().burst_bytes};
+  while (!fetches_.empty() && fetches_.front().until <= now) {
+    const Qpn qpn = fetches_.front().qpn;
+    fetches_.pop_front();
+    // Empty when an ACK came meanwhile.
+    if (const wire::Burst data = device().transmit(qpn, now, one); !data.empty()) return data;
+  }
+  for (Qpn qpn = device().pick(now); qpn != kNoQpn; qpn = device().pick(now)) {
+    if (!device().next_is_retransmission(qpn)) {
+      if (const wire::Burst data = device().transmit(qpn, now, one); !data.empty()) return data;
+    } else {
+      fetches_.push_back({qpn, now + retransmit_delay_});
+      endpoint_.fabric().timeline.wake(fetch_actor_, now + retransmit_delay_);
+    }
+  }
+  return {};
+}
+
+void IdealNic::on_fetched(Time) {
+  pump();
+  endpoint_.progressed();
 }
 
 void IdealNic::pump() {
@@ -56,7 +85,8 @@ void IdealNic::pump() {
   // The last READ response may let an ACK go.
   while (send_data()) send_control();
   // A link that was stopped comes back with an arrival, which pumps.
-  if (!endpoint_.line_free() && !endpoint_.stopped() && !device().engine().ready_queue.empty())
+  const bool fetched = !fetches_.empty() && fetches_.front().until <= endpoint_.now();
+  if (!endpoint_.line_free() && !endpoint_.stopped() && (fetched || !device().engine().ready_queue.empty()))
     endpoint_.egress().await_idle();
   watch_deadline();
 }

@@ -7,10 +7,15 @@
 //   ACKs     at once, into the link's queue: they are small and nothing paces them
 //   pause    a link that PFC has stopped is a link that is not idle
 //   timer    one wake-up at the Device's next deadline
+//   repairs  at once; or, with `retransmit_delay`, that long after the packet was found lost (IRN §6.3): new
+//            packets are prefetched, a lost one has to cross PCIe again. Its queue pair sends nothing
+//            meanwhile, and looks ahead by one packet: the worst case.
 //
 // The soft NIC lets one burst of data go ahead of the ACKs, because an ACK then rides in its train; with
 // `kDataFirst` this one does too, so that the two can be compared packet by packet.
 #pragma once
+#include <deque>
+
 #include "sim/nic/endpoint.h"
 
 namespace weft::sim {
@@ -20,7 +25,7 @@ enum class SendOrder : std::uint8_t { kControlFirst, kDataFirst };
 class IdealNic {
  public:
   IdealNic(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress, PacketMarking marking,
-           NicObserver* observer, SendOrder order = SendOrder::kControlFirst);
+           NicObserver* observer, SendOrder order = SendOrder::kControlFirst, Duration retransmit_delay = {});
   IdealNic(const IdealNic&) = delete;
   IdealNic& operator=(const IdealNic&) = delete;
 
@@ -37,10 +42,19 @@ class IdealNic {
   void pump();
   void send_control();
   bool send_data();  // one packet, if the line is idle and there is one
+  wire::Burst next_fetched(Time now);
+  void on_fetched(Time now);
   void watch_deadline();
 
   Endpoint endpoint_;
+  struct Fetch {
+    Qpn qpn;
+    Time until;
+  };
   SendOrder order_;
+  Duration retransmit_delay_;
+  std::deque<Fetch> fetches_;  // picked queue pairs, in order of time
+  ActorId fetch_actor_;
   ActorId deadline_actor_;
   Time deadline_asked_ = kNever;  // the earliest pending wake-up for a deadline
 };

@@ -38,8 +38,9 @@ struct TrafficSpec {
   Duration duration{};           // ... for so long
   Duration start{};
   std::uint32_t fan_in = 0;           // incast: senders; 0: everybody else
+  std::uint32_t connections = 1;      // incast: of each sender, a flow on each
   std::uint32_t target = UINT32_MAX;  // incast: receiver; not given: drawn for each request
-  Bytes total{0};                     // incast: striped over the senders, instead of `sizes` each
+  Bytes total{0};                     // incast: striped over all connections, instead of `sizes` each
   std::uint32_t requests = 1;         // incast: so many,
   Duration every{};                   // one every so often
   std::string trace_text;             // trace: lines "time from to bytes [verb]"

@@ -100,8 +100,11 @@ Made incast(const TrafficSpec& s, const TrafficGround& g) {
   if (s.requests > 1 && s.every.ps == 0) return fail("every: several requests need a time between them");
   auto sizes = sizes_of(s);
   if (!sizes) return tl::unexpected(sizes.error());
-  if (s.total.n != 0 && s.total.n / fan_in > 1ULL << 31U)
-    return fail("total: more than 2 GiB for each sender");
+  const std::uint64_t stripes = std::uint64_t{fan_in} * s.connections;
+  if (s.total.n != 0 && s.total.n / stripes >= 1ULL << 31U)
+    return fail("total: more than 2 GiB for each connection");
+  if (s.total.n != 0 && s.total.n < stripes) return fail("total: less than a byte for each connection");
+  if (stripes * s.requests > 10'000'000) return fail("requests: more than 10000000 flows");
   Prng random(g.seed);
   std::vector<Arrival> list;
   std::vector<std::uint32_t> order(g.hosts);
@@ -116,10 +119,15 @@ Made incast(const TrafficSpec& s, const TrafficGround& g) {
       a.at = Time{} + s.start + s.every * r;
       a.from = order[i];
       a.to = target;
-      a.bytes = s.total.n != 0 ? std::max<std::uint64_t>(s.total.n / fan_in, 1) : sizes->draw(random);
-      a.op = draw_verb(s.verb, random);
       a.group = r;
-      list.push_back(a);
+      for (std::uint32_t c = 0; c < s.connections; ++c) {
+        // The first ones carry what the division leaves over.
+        const std::uint64_t stripe = std::uint64_t{i} * s.connections + c;
+        a.bytes = s.total.n != 0 ? s.total.n / stripes + (stripe < s.total.n % stripes ? 1U : 0U)
+                                 : sizes->draw(random);
+        a.op = draw_verb(s.verb, random);
+        list.push_back(a);
+      }
     }
   }
   return std::make_unique<Listed>(std::move(list));
@@ -209,8 +217,8 @@ Made trace(const TrafficSpec& s, const TrafficGround& g) {
 constexpr std::array kPatterns{
     PatternRow{"poisson", "flows begin at random, between random hosts, at a load of the host links",
                "load, flows or duration", poisson},
-    PatternRow{"incast", "many hosts send to one at the same time", "fan_in, target, total, requests, every",
-               incast},
+    PatternRow{"incast", "many hosts send to one at the same time",
+               "fan_in, connections, target, total, requests, every", incast},
     PatternRow{"permutation", "every host sends to one other and receives from one", "-", permutation},
     PatternRow{"all-to-all", "every host sends to every other", "-", all_to_all},
     PatternRow{"trace", "flows listed in a file: time from to bytes [verb]", "trace", trace},

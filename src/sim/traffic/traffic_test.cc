@@ -182,6 +182,29 @@ TEST(Pattern, AnIncastStripesARequestOverDistinctSenders) {
   }
 }
 
+// 150 MB over 35 senders with 4 connections each: nothing is lost to division.
+TEST(Pattern, AnIncastMayUseSeveralConnectionsOfASender) {
+  TrafficSpec s;
+  s.pattern = "incast";
+  s.fan_in = 35;
+  s.connections = 4;
+  s.target = 7;
+  s.total = {150'000'000};
+  const auto list = all_of(s, ground(54));
+  ASSERT_EQ(list.size(), 140U);
+  std::map<std::uint32_t, int> of_sender;
+  std::uint64_t bytes = 0;
+  for (const Arrival& a : list) {
+    ++of_sender[a.from];
+    bytes += a.bytes;
+    EXPECT_EQ(a.group, 0U);
+    EXPECT_NEAR(static_cast<double>(a.bytes), 150e6 / 140, 1);
+  }
+  EXPECT_EQ(bytes, 150'000'000U);
+  EXPECT_EQ(of_sender.size(), 35U);
+  for (const auto& [sender, connections] : of_sender) EXPECT_EQ(connections, 4) << sender;
+}
+
 TEST(Pattern, PermutationAndAllToAllAreComplete) {
   TrafficSpec s;
   s.pattern = "permutation";

@@ -61,7 +61,7 @@ Duration train(const std::vector<const Port*>& way, std::uint32_t first, std::ui
 
 }  // namespace
 
-Duration ideal_time(const Network& network, const TransportSpec& t, const Arrival& f) {
+IdealTime ideal_time(const Network& network, const TransportSpec& t, const Arrival& f) {
   const auto there = network.way(f.from, f.to);
   const auto back = network.way(f.to, f.from);
   const Opcodes o = opcodes(f.op);
@@ -71,8 +71,8 @@ Duration ideal_time(const Network& network, const TransportSpec& t, const Arriva
                             ? one_packet(there, frame(t.mode, o.only, rest))
                             : train(there, frame(t.mode, o.first, t.mtu), frame(t.mode, o.middle, t.mtu),
                                     frame(t.mode, o.last, rest), packets);
-  return data + one_packet(back, frame(t.mode,
-                                       f.op == WrOpcode::kRead ? wire::kReadRequest : wire::kAcknowledge, 0));
+  const std::uint8_t other = f.op == WrOpcode::kRead ? wire::kReadRequest : wire::kAcknowledge;
+  return {data, one_packet(back, frame(t.mode, other, 0))};
 }
 
 }  // namespace weft::sim

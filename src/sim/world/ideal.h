@@ -8,8 +8,12 @@
 
 namespace weft::sim {
 
-// From posting the message to its completion: the data's way there, packet after packet at line rate, and the
-// last ACK's way back; for a READ the request's way there and the data's back.
-Duration ideal_time(const Network& network, const TransportSpec& transport, const Arrival& flow);
+struct IdealTime {
+  Duration data{};       // packet after packet at line rate, to the last one's arrival
+  Duration other_way{};  // of the last ACK, or of a READ's request
+  // From posting the message to its completion.
+  Duration total() const { return data + other_way; }
+};
+IdealTime ideal_time(const Network& network, const TransportSpec& transport, const Arrival& flow);
 
 }  // namespace weft::sim

@@ -32,11 +32,12 @@ const char* verb_word(WrOpcode op) {
   return op == WrOpcode::kRead ? "read" : op == WrOpcode::kSend ? "send" : "write";
 }
 
-std::uint64_t slowdown_milli(const FlowDone& f) {
-  return f.ideal.ps <= 0
+std::uint64_t milli(Duration took, Duration ideal) {
+  return took.ps <= 0 || ideal.ps <= 0
              ? 0
-             : static_cast<std::uint64_t>(f.took.ps / std::max<std::int64_t>(f.ideal.ps / 1000, 1));
+             : static_cast<std::uint64_t>(took.ps / std::max<std::int64_t>(ideal.ps / 1000, 1));
 }
+std::uint64_t slowdown_milli(const FlowDone& f) { return milli(f.took, f.ideal); }
 
 }  // namespace
 
@@ -49,6 +50,7 @@ void FlowStatistics::add(const FlowDone& f, std::uint32_t mtu) {
   if (f.flow.bytes <= mtu) small_ps_.push_back(f.took.ps);
   slowdown_milli_.push_back(
       static_cast<std::uint32_t>(std::min<std::uint64_t>(slowdown_milli(f), UINT32_MAX)));
+  slowdown_data_milli_ += milli(f.took - f.ideal_other_way, f.ideal - f.ideal_other_way);
   bytes_ += f.flow.bytes;
   if (group_ends_ps_.size() <= f.flow.group) {
     group_ends_ps_.resize(f.flow.group + 1U, 0);
@@ -75,6 +77,14 @@ FlowStatistics::Summary FlowStatistics::summary() const {
   s.fct_max_us = us(at_quantile(took, 1, 1));
   s.slowdown_mean = mean(slow) / 1e3;
   s.slowdown_p99 = static_cast<double>(at_quantile(slow, 99, 100)) / 1e3;
+  if (s.flows != 0) {
+    s.slowdown_data_mean = static_cast<double>(slowdown_data_milli_) / 1e3 / static_cast<double>(s.flows);
+  }
+  s.small = small.size();
+  for (std::uint32_t q = 900; q < 990 && !small.empty(); q += 10)
+    s.small_tail.push_back({q, us(at_quantile(small, q, 1000))});
+  for (std::uint32_t q = 990; q < 1000 && !small.empty(); ++q)
+    s.small_tail.push_back({q, us(at_quantile(small, q, 1000))});
   s.small_p99_us = us(at_quantile(small, 99, 100));
   s.small_p999_us = us(at_quantile(small, 999, 1000));
   std::vector<std::int64_t> requests;
@@ -97,6 +107,13 @@ record::Record to_record(const FlowStatistics::Summary& s) {
   r.set("fct_us_mean", s.fct_mean_us).set("fct_us_p50", s.fct_p50_us).set("fct_us_p99", s.fct_p99_us);
   r.set("fct_us_max", s.fct_max_us);
   r.set("slowdown_mean", s.slowdown_mean).set("slowdown_p99", s.slowdown_p99);
+  r.set("slowdown_data_mean", s.slowdown_data_mean);
+  r.set("single_packet_flows", s.small);
+  for (const FlowStatistics::TailPoint& p : s.small_tail) {
+    record::Record one;
+    one.set("quantile", static_cast<double>(p.per_mille) / 1000).set("fct_us", p.us);
+    r.append("single_packet_tail", std::move(one));
+  }
   r.set("single_packet_fct_us_p99", s.small_p99_us).set("single_packet_fct_us_p999", s.small_p999_us);
   r.set("request_us_mean", s.request_mean_us).set("goodput_gbps", s.goodput_gbps);
   return r;

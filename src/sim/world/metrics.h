@@ -1,7 +1,9 @@
 // What became of flows: each as a row of a file, as they complete, and all together as means and percentiles.
 //
 // A flow's completion time runs from posting its message to its completion at the host that posted it. Its
-// slowdown is that time over what it would have been with nobody else in the network (ideal.h).
+// slowdown is that time over what it would have been with nobody else in the network (ideal.h). Papers that
+// call a flow complete when its receiver has it leave out the ACK's or the READ request's own way: for them
+// there is a second slowdown, with that way's ideal time taken off both.
 #pragma once
 #include <cstdint>
 #include <iosfwd>
@@ -19,6 +21,7 @@ struct FlowDone {
   std::uint32_t table = 0;  // which [[traffic]]
   Duration took{};
   Duration ideal{};
+  Duration ideal_other_way{};  // of it, that of the ACK or the READ request
   bool failed = false;
 };
 
@@ -29,6 +32,10 @@ class FlowStatistics {
   std::uint64_t done() const { return took_ps_.size(); }
   std::uint64_t failed() const { return failed_; }
 
+  struct TailPoint {
+    std::uint32_t per_mille = 0;
+    double us = 0;
+  };
   struct Summary {
     std::uint64_t flows = 0;
     std::uint64_t failed = 0;
@@ -39,10 +46,13 @@ class FlowStatistics {
     double fct_max_us = 0;
     double slowdown_mean = 0;
     double slowdown_p99 = 0;
-    double small_p99_us = 0;  // of flows that fit one packet
+    double slowdown_data_mean = 0;  // without the ACK's or the READ request's way
+    double small_p99_us = 0;        // of flows that fit one packet
     double small_p999_us = 0;
-    double request_mean_us = 0;  // of groups of flows: from the first post to the last completion
-    double goodput_gbps = 0;     // of all bytes, from the first post to the last completion
+    std::uint64_t small = 0;
+    std::vector<TailPoint> small_tail;  // IRN Figure 8
+    double request_mean_us = 0;         // of groups of flows: from the first post to the last completion
+    double goodput_gbps = 0;            // of all bytes, from the first post to the last completion
   };
   Summary summary() const;
 
@@ -50,6 +60,7 @@ class FlowStatistics {
   std::vector<std::int64_t> took_ps_;
   std::vector<std::int64_t> small_ps_;
   std::vector<std::uint32_t> slowdown_milli_;
+  std::uint64_t slowdown_data_milli_ = 0;      // sum
   std::vector<std::int64_t> group_ends_ps_;    // by group: last completion
   std::vector<std::int64_t> group_starts_ps_;  // first post
   std::uint64_t bytes_ = 0;

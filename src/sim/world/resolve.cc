@@ -33,6 +33,9 @@ std::string contradiction(const Scenario& s) {
     return "transport.recovery: only mode irn has variants";
   if (s.transport.rto != Rto::kStatic && s.transport.mode == wire::Mode::kRoce)
     return "transport.rto: mode roce has the verbs timeout only, which is static";
+  if (s.measure.until.ps != 0 && s.measure.until <= s.measure.from)
+    return "measure.until must be after measure.from";
+  if (!s.measure.all() && s.traffic.empty()) return "measure: means nothing without [[traffic]]";
   if (s.limit.ps <= 0) return "limit must be positive";
   if (s.flows.empty() && s.traffic.empty()) return "a scenario needs at least one [[flow]] or [[traffic]]";
   std::uint64_t queue_pairs = 0;
@@ -54,7 +57,7 @@ std::string contradiction(const Scenario& s) {
 
 // Draws all flows once, to know how many there will be: Devices and progress bars are sized by it.
 Result<void> count_traffic(Scenario& s) {
-  s.derived.traffic_flows = 0;
+  s.derived.traffic_flows = s.derived.measured_flows = 0;
   s.derived.flows_of_host.assign(s.graph.hosts, 0);
   s.derived.bytes_of_host.assign(s.graph.hosts, 0);
   for (std::size_t i = 0; i < s.traffic.size(); ++i) {
@@ -62,12 +65,15 @@ Result<void> count_traffic(Scenario& s) {
     if (!arrivals) return fail("traffic." + arrivals.error().message);
     for (Arrival a; (*arrivals)->next(a);) {
       ++s.derived.traffic_flows;
+      s.derived.measured_flows += s.measure.counts(a.at) ? 1U : 0U;
       ++s.derived.flows_of_host[a.from];
       ++s.derived.flows_of_host[a.to];
       s.derived.bytes_of_host[a.from] += a.bytes;
       s.derived.bytes_of_host[a.to] += a.bytes;
     }
   }
+  if (!s.traffic.empty() && s.derived.measured_flows == 0)
+    return fail("measure: no flow begins in this time");
   return {};
 }
 
@@ -99,14 +105,14 @@ Result<void> resolve(Scenario& s) {
   ack.mode = t.mode;
   ack.opcode = wire::kAcknowledge;
   ack.syndrome = wire::kSyndromeAck;
-  const std::uint32_t frame = frame_bytes(data, t.mtu, Framing::kWire);
+  const std::uint32_t frame = frame_bytes(data, t.mtu, Framing::kWire) + s.nic.extra_header;
   sw.largest_frame = frame + 32;  // the first packet of a message may carry more headers
   Reach reach = reach_of(s.graph, sw);
   // One switch at each end of a link: what PFC needs, twice the pipe for each port (IRN §4.1).
   sw.classes = s.network.data_class == s.network.control_class ? 1 : 2;
-  if (sw.pfc && sw.buffer.n == 0) {
-    const std::uint64_t each =
-        sw.xoff.n != 0 ? sw.xoff.n + reach.headroom.n : std::max(2 * reach.bdp.n, 2 * reach.headroom.n);
+  if (s.network.buffer_auto || (sw.pfc && sw.buffer.n == 0)) {
+    std::uint64_t each = 2 * reach.bdp.n;
+    if (sw.pfc) each = sw.xoff.n != 0 ? sw.xoff.n + reach.headroom.n : std::max(each, 2 * reach.headroom.n);
     sw.buffer.n = each * sw.classes * (sw.kind == SwitchKind::kInputQueued ? 1U : reach.most_ports);
     reach = reach_of(s.graph, sw);
   }
@@ -142,9 +148,10 @@ Result<void> resolve(Scenario& s) {
 }
 
 TrafficGround ground_of(const Scenario& s, std::size_t index) {
+  // A load is of plain RoCE packets whatever the mode and verb, so that all of them meet the same flows, and
+  // what their headers add is added load.
   wire::Header h;
-  h.mode = s.transport.mode;
-  h.opcode = s.traffic[index].verb == Verb::kRead ? wire::kReadResponseMiddle : wire::kWriteMiddle;
+  h.opcode = wire::kWriteMiddle;
   TrafficGround g;
   g.hosts = s.graph.hosts;
   g.rate = s.derived.reach.rate;

@@ -61,6 +61,9 @@ Totals Simulation::totals() const {
     t.packets_sent += nic->endpoint().counters().packets_sent;
     t.retransmitted += c.get(Counter::tx_retransmitted);
     t.control += c.get(Counter::tx_control);
+    t.data += c.get(Counter::tx_packets);
+    t.after_timeout += c.get(Counter::tx_after_timeout);
+    t.received_twice += c.get(Counter::rx_duplicate);
     for (std::size_t i = 0; i < kCounterCount; ++i) t.transport.add(static_cast<Counter>(i), c.get(i));
     t.timeouts += c.get(Counter::timeout_low) + c.get(Counter::timeout_high) + c.get(Counter::timeout_read);
     t.recoveries += c.get(Counter::recoveries);
@@ -69,6 +72,7 @@ Totals Simulation::totals() const {
     t.lost += p.wire_counters().dropped_loss;
     t.corrupted += p.wire_counters().corrupted;
     t.queue_drops += p.counters().dropped_full;
+    t.data_drops += p.counters().dropped_full - p.counters().dropped_control;
     t.longest_queue = std::max(t.longest_queue, p.counters().longest_queue);
     t.link_hops += p.counters().packets;
     t.pauses += p.counters().pauses_sent;
@@ -76,6 +80,28 @@ Totals Simulation::totals() const {
     t.paused += p.paused_for();
   }
   for (const Switch& s : network_->switches()) t.no_route += s.counters().dropped_no_route;
+  return t;
+}
+
+Totals Simulation::measured() const {
+  const Totals from = at_from_.value_or(Totals{});
+  Totals t = at_until_ ? *at_until_ : totals();
+  t.events -= from.events;
+  t.packets_sent -= from.packets_sent;
+  t.data -= from.data;
+  t.retransmitted -= from.retransmitted;
+  t.after_timeout -= from.after_timeout;
+  t.received_twice -= from.received_twice;
+  t.control -= from.control;
+  t.timeouts -= from.timeouts;
+  t.recoveries -= from.recoveries;
+  t.lost -= from.lost;
+  t.queue_drops -= from.queue_drops;
+  t.data_drops -= from.data_drops;
+  t.link_hops -= from.link_hops;
+  t.pauses -= from.pauses;
+  t.marked -= from.marked;
+  t.paused = t.paused - from.paused;
   return t;
 }
 
@@ -99,13 +125,24 @@ record::Record Simulation::to_record() const {
   const Totals t = totals();
   record::Record sum;
   sum.set("events", t.events).set("link_hops", t.link_hops).set("packets_sent", t.packets_sent);
-  sum.set("retransmitted", t.retransmitted);
+  sum.set("data_packets", t.data).set("data_drops", t.data_drops);
+  sum.set("retransmitted", t.retransmitted).set("retransmitted_after_timeout", t.after_timeout);
+  sum.set("received_twice", t.received_twice);
   sum.set("control", t.control).set("timeouts", t.timeouts).set("recoveries", t.recoveries);
   sum.set("lost", t.lost).set("queue_drops", t.queue_drops).set("no_route_drops", t.no_route);
   sum.set("corrupted", t.corrupted).set("ecn_marked", t.marked);
   sum.set("pfc_pauses", t.pauses).set("pfc_paused_ps", t.paused.ps);
   sum.set("longest_queue_bytes", t.longest_queue);
   r.set("totals", std::move(sum));
+  const Totals m = measured();
+  record::Record window;
+  window.set("data_packets", m.data).set("data_drops", m.data_drops);
+  window.set("drop_percent",
+             m.data == 0 ? 0 : 100.0 * static_cast<double>(m.data_drops) / static_cast<double>(m.data));
+  window.set("retransmitted", m.retransmitted).set("retransmitted_after_timeout", m.after_timeout);
+  window.set("received_twice", m.received_twice).set("control", m.control).set("timeouts", m.timeouts);
+  window.set("pfc_pauses", m.pauses).set("pfc_paused_ps", m.paused.ps).set("ecn_marked", m.marked);
+  r.set("measured", std::move(window));
   // Why packets were sent again, or thrown away by a host: core's own counts.
   record::Record causes;
   for (std::size_t i = 0; i < kCounterCount; ++i) {

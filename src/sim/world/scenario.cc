@@ -42,6 +42,13 @@ class Fields {
   void size(const char* name, Bytes& out) {
     parsed(name, parse_size, [&](Bytes v) { out = v; });
   }
+  // "auto" leaves it to resolve().
+  void size_or_auto(const char* name, Bytes& out, bool& automatic) {
+    const toml::node* node = table_.get(name);
+    automatic = node != nullptr && node->value_or(std::string_view()) == "auto";
+    if (!automatic) return size(name, out);
+    asked_.insert(name);
+  }
   void probability(const char* name, std::uint32_t& out) {
     parsed(name, parse_probability, [&](std::uint32_t v) { out = v; });
   }
@@ -152,9 +159,10 @@ void read_topology(Fields f, NetworkSpec& n, TopologySpec& t) {
   f.finish();
 }
 
-void read_switch(Fields f, SwitchConfig& s) {
+void read_switch(Fields f, NetworkSpec& n) {
+  SwitchConfig& s = n.switches;
   f.choice("kind", s.kind, kSwitchKinds);
-  f.size("buffer", s.buffer);
+  f.size_or_auto("buffer", s.buffer, n.buffer_auto);
   f.size("queue", s.queue);
   f.ratio_64("alpha", s.alpha_64);
   f.flag("pfc", s.pfc);
@@ -192,6 +200,18 @@ void read_transport(Fields f, TransportSpec& t) {
   f.finish();
 }
 
+void read_nic(Fields f, NicSpec& n) {
+  f.duration("retransmit_delay", n.retransmit_delay);
+  f.integer("extra_header", n.extra_header, 0, 256);
+  f.finish();
+}
+
+void read_measure(Fields f, MeasureSpec& m) {
+  f.duration("from", m.from);
+  f.duration("until", m.until);
+  f.finish();
+}
+
 void read_flow(Fields f, FlowSpec& s) {
   f.integer("from", s.from, 0, 65535);
   f.integer("to", s.to, 0, 65535);
@@ -213,6 +233,7 @@ void read_traffic(Fields f, TrafficSpec& s) {
   f.duration("duration", s.duration);
   f.duration("start", s.start);
   f.integer("fan_in", s.fan_in, 1, 65535);
+  f.integer("connections", s.connections, 1, 1024);
   f.integer("target", s.target, 0, 65534);
   f.size("total", s.total);
   f.integer("requests", s.requests, 1, 1'000'000);
@@ -311,7 +332,8 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
   f.duration("limit", s.limit);
   f.flag("check", s.check);
   f.flag("bytes", s.bytes);
-  for (const char* t : {"topology", "network", "switch", "transport", "flow", "traffic"}) f.known(t);
+  for (const char* t : {"measure", "topology", "network", "switch", "transport", "nic", "flow", "traffic"})
+    f.known(t);
   f.finish();
   const auto table = [&](const char* key, auto read, auto& out) {
     const toml::node* node = root.get(key);
@@ -326,7 +348,9 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
       "topology", [&](Fields g, NetworkSpec& n) { read_topology(g, n, s.topology); }, s.network);
   table(
       "network", [&](Fields g, NetworkSpec& n) { read_network(g, n, s.topology); }, s.network);
-  table("switch", read_switch, s.network.switches);
+  table("nic", read_nic, s.nic);
+  table("measure", read_measure, s.measure);
+  table("switch", read_switch, s.network);
   table("transport", read_transport, s.transport);
   const auto tables = [&](const char* key, auto read, auto& out) {
     const toml::node* node = root.get(key);

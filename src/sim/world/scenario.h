@@ -6,6 +6,9 @@
 //   check = true          # independent observers watch every packet and completion
 //   bytes = true          # packets carry real bytes, and the observers compare them
 //
+//   [measure]             # results are of flows that begin in here; the run ends with the last of them
+//   from = "30ms"         # 0: from the beginning
+//   until = "80ms"        # 0: to the end of all flows
 //   [topology]
 //   kind = "single"       # or dumbbell, fat-tree, srnic, file: `weft sim --list`
 //   k = 6                 # fat-tree: ports of a switch, or let `hosts` decide
@@ -21,7 +24,8 @@
 //   control_class = 0     # of ACKs, NAKs, CNPs
 //   [switch]
 //   kind = "output-queued"  # or input-queued
-//   buffer = "0"          # of each port (input-queued) or of the switch; 0: none, or what PFC needs
+//   buffer = "0"          # of each port (input-queued) or of the switch; 0: none, or what PFC needs;
+//                         # "auto": 2 x BDP for each port
 //   queue = "0"           # bound of each output's queue; 0: none
 //   alpha = "1"           # output-queued: dynamic threshold
 //   pfc = false           # xoff, xon: fixed limits instead of computed ones
@@ -32,6 +36,9 @@
 //   mtu = 4096            # … bdp_cap, rto_low, rto_high, rto_low_packets, rto, roce_window, loss_blocks,
 //                         # timeout (verbs code), roce_timeout, timeouts, retry_count, rnr_retry; bdp_cap,
 //                         # rto_high: 0 computes
+//   [nic]
+//   retransmit_delay = "0us"  # from finding a packet lost to having it fetched for sending again (IRN §6.3)
+//   extra_header = 0      # bytes that each data packet carries beyond its mode's
 //   [[flow]]              # one table each
 //   from = 0
 //   to = 1
@@ -45,7 +52,8 @@
 //   pattern = "poisson"   # or incast, permutation, all-to-all, trace; [[flow]] and [[traffic]] may meet
 //   sizes = "web-search"  # a distribution of `weft sim --list`, a file like those, or one size
 //   verb = "write"        # send, read, mixed
-//   load = "70%"          # … flows, duration, start; fan_in, target, total, requests, every; trace
+//   load = "70%"          # … flows, duration, start; fan_in, connections, target, total, requests,
+//                         # every; trace
 //
 // Everything but the flows has the defaults of the structs below. Unknown names and values outside their
 // range are refused with one sentence; nothing is guessed.
@@ -68,6 +76,7 @@ namespace weft::sim {
 
 struct NetworkSpec {
   SwitchConfig switches;
+  bool buffer_auto = false;  // twice what the longest way holds, for each port (IRN §4.1)
   Routing routing = Routing::kEcmp;
   std::uint8_t data_class = 0;
   std::uint8_t control_class = 0;
@@ -94,6 +103,11 @@ struct TransportSpec {
   std::uint8_t rnr_retry = 7;
 };
 
+struct NicSpec {
+  Duration retransmit_delay{};
+  std::uint32_t extra_header = 0;
+};
+
 struct FlowSpec {
   std::uint32_t from = 0;
   std::uint32_t to = 1;
@@ -111,11 +125,22 @@ struct FlowSpec {
   std::uint64_t stretch() const { return slots() * size.n; }
 };
 
+// Drawn flows that begin within [from, until) count; the others are there to keep the network busy.
+struct MeasureSpec {
+  Duration from{};
+  Duration until{};  // 0: no end
+  bool all() const { return from.ps == 0 && until.ps == 0; }
+  bool counts(Time begin) const {
+    return begin >= Time{} + from && (until.ps == 0 || begin < Time{} + until);
+  }
+};
+
 // What follows from the rest (resolve).
 struct Derived {
   Reach reach;
   Duration base_rtt{};              // a full packet and its ACK along the longest way, nobody else about
   std::uint64_t traffic_flows = 0;  // of all [[traffic]]
+  std::uint64_t measured_flows = 0;
   std::vector<std::uint32_t> flows_of_host;  // those that begin or end there
   std::vector<std::uint64_t> bytes_of_host;  // and what they move
 };
@@ -125,9 +150,11 @@ struct Scenario {
   Duration limit = seconds(10);
   bool check = false;
   bool bytes = false;
+  MeasureSpec measure;
   TopologySpec topology;
   NetworkSpec network;
   TransportSpec transport;
+  NicSpec nic;
   std::vector<FlowSpec> flows;
   std::vector<TrafficSpec> traffic;
 

@@ -30,6 +30,7 @@ record::Record to_record(const Scenario& s) {
       .set("limit_ps", s.limit.ps)
       .set("check", s.check)
       .set("bytes", s.bytes);
+  r.set("measure_from_ps", s.measure.from.ps).set("measure_until_ps", s.measure.until.ps);
   const impair::ImpairConfig& i = s.network.impair;
   record::Record topology;
   topology.set("kind", s.topology.kind).set("routing", word_for(kRoutings, s.network.routing));
@@ -72,6 +73,10 @@ record::Record to_record(const Scenario& s) {
   tr.set("timeout", std::uint64_t{t.timeout}).set("retry_count", std::uint64_t{t.retry_count});
   tr.set("rnr_retry", std::uint64_t{t.rnr_retry});
   r.set("transport", std::move(tr));
+  record::Record nic;
+  nic.set("retransmit_delay_ps", s.nic.retransmit_delay.ps)
+      .set("extra_header", std::uint64_t{s.nic.extra_header});
+  r.set("nic", std::move(nic));
   for (const FlowSpec& f : s.flows) {
     record::Record one;
     one.set("from", std::uint64_t{f.from}).set("to", std::uint64_t{f.to}).set("op", op_name(f.op));
@@ -87,6 +92,7 @@ record::Record to_record(const Scenario& s) {
     }
     if (f.pattern == "incast") {
       one.set("fan_in", std::uint64_t{f.fan_in})
+          .set("connections", std::uint64_t{f.connections})
           .set("total", f.total.n)
           .set("requests", std::uint64_t{f.requests});
       one.set("every_ps", f.every.ps);

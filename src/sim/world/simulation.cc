@@ -33,10 +33,20 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
   PacketMarking marking;
   marking.data_class = n.data_class;
   marking.control_class = n.control_class;
+  marking.extra_header = scenario.nic.extra_header;
   for (std::uint32_t h = 0; h < scenario.graph.hosts; ++h) {
     nics_.push_back(std::make_unique<IdealNic>(fabric_, HostId{h}, device_config(scenario, h),
-                                               network_->uplink(h), marking, this));
+                                               network_->uplink(h), marking, this, SendOrder::kControlFirst,
+                                               scenario.nic.retransmit_delay));
     network_->attach<&IdealNic::arrive>(h, *nics_[h]);
+  }
+  measure_actor_ = fabric_.timeline.add<&Simulation::on_measure>(*this);
+  if (scenario_.measure.all()) {
+    at_from_ = Totals{};
+  } else {
+    fabric_.timeline.wake(measure_actor_, Time{} + scenario_.measure.from);
+    if (scenario_.measure.until.ps != 0)
+      fabric_.timeline.wake(measure_actor_, Time{} + scenario_.measure.until);
   }
   workload_ = std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, referee_.get());
   traffic_ =
@@ -77,17 +87,34 @@ void Simulation::progressed(HostId host, Time now) {
   if (!scenario_.traffic.empty()) traffic_->poll(host, now);
 }
 
+void Simulation::on_measure(Time now) {
+  if (!at_from_ && now >= Time{} + scenario_.measure.from) {
+    at_from_ = totals();
+  } else {
+    at_until_ = totals();
+  }
+}
+
 bool Simulation::run(std::uint64_t events) {
   if (over_) return false;
   const Time end = Time{} + scenario_.limit;
-  const std::uint64_t before = fabric_.timeline.events();
-  // When the flows are done the rest of the traffic (ACKs on the way) still runs out.
-  if (referee_ == nullptr) {
-    fabric_.timeline.run(end, events);
-  } else {
-    run_watched(end, events);
+  // When the flows are done the rest of the traffic (ACKs on the way) still runs out. With a window it goes
+  // on as long as others want, so the run ends a little after its last flow, wherever `events` would have
+  // ended it.
+  constexpr std::uint64_t kTurn = 4096;
+  std::uint64_t left = events;
+  while (left != 0 && !over_) {
+    const std::uint64_t turn = std::min(left, kTurn - fabric_.timeline.events() % kTurn);
+    const std::uint64_t before = fabric_.timeline.events();
+    if (referee_ == nullptr) {
+      fabric_.timeline.run(end, turn);
+    } else {
+      run_watched(end, turn);
+    }
+    over_ = fabric_.timeline.events() - before < turn;
+    left -= turn;
+    if (scenario_.measure.until.ps != 0 && fabric_.timeline.events() % kTurn == 0 && complete()) over_ = true;
   }
-  over_ = fabric_.timeline.events() - before < events;
   if (over_ && referee_ != nullptr) finish();
   return !over_;
 }

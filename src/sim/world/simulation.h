@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,12 +23,16 @@ struct Totals {  // over all hosts and links
   std::uint64_t events = 0;
   Counters transport;  // of all Devices
   std::uint64_t packets_sent = 0;
+  std::uint64_t data = 0;  // of packets_sent, those that carry data or ask for it
   std::uint64_t retransmitted = 0;
+  std::uint64_t after_timeout = 0;   // of those, in a recovery that a time-out began
+  std::uint64_t received_twice = 0;  // data that its receiver had already: resent for nothing
   std::uint64_t control = 0;
   std::uint64_t timeouts = 0;
   std::uint64_t recoveries = 0;
   std::uint64_t lost = 0;
   std::uint64_t queue_drops = 0;
+  std::uint64_t data_drops = 0;  // of those, data
   std::uint64_t no_route = 0;
   std::uint64_t corrupted = 0;
   std::uint64_t longest_queue = 0;
@@ -56,6 +61,9 @@ class Simulation final : public NicObserver {
   const std::vector<FlowStatistics>& traffic() const { return traffic_->statistics(); }
   const check::Report* findings() const;  // null without `check`
   Totals totals() const;
+  // What happened between `from` and `until` of [measure]: of a network that neither fills up nor runs empty.
+  // Only what is counted, no maxima.
+  Totals measured() const;
   record::Record to_record() const;
   // A row for each port: what it carried, dropped, marked, how long it was stopped, how long its queue was.
   void write_ports(std::ostream& out) const;
@@ -74,6 +82,7 @@ class Simulation final : public NicObserver {
   void run_watched(Time end, std::uint64_t events);
   void finish();
   void audit_now(bool at_rest);
+  void on_measure(Time now);
 
   Scenario scenario_;
   trace::PcapngWriter* trace_;
@@ -83,6 +92,9 @@ class Simulation final : public NicObserver {
   std::vector<std::unique_ptr<IdealNic>> nics_;
   std::unique_ptr<Workload> workload_;
   std::unique_ptr<TrafficRun> traffic_;
+  ActorId measure_actor_;
+  std::optional<Totals> at_from_;
+  std::optional<Totals> at_until_;
   bool over_ = false;
 };
 

@@ -169,9 +169,14 @@ void TrafficRun::completed(std::uint32_t host, const Completion& done, Time now)
     f.table = c.table;
     f.took = now - c.flow.at;
     f.failed = done.status != WcStatus::kSuccess;
-    f.ideal = ideal_time(network_, scenario_.transport, c.flow);
-    statistics_[c.table].add(f, scenario_.transport.mtu);
-    if (flows_ != nullptr) write_flow(*flows_, f);
+    if (scenario_.measure.counts(c.flow.at)) {
+      ++measured_;
+      const IdealTime ideal = ideal_time(network_, scenario_.transport, c.flow);
+      f.ideal = ideal.total();
+      f.ideal_other_way = ideal.other_way;
+      statistics_[c.table].add(f, scenario_.transport.mtu);
+      if (flows_ != nullptr) write_flow(*flows_, f);
+    }
     if (f.failed) return;  // its queue pairs are in error: nobody gets them again
   }
   if (c.busy || c.receive_waits || done.status != WcStatus::kSuccess) return;

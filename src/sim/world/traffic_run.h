@@ -28,7 +28,8 @@ class TrafficRun {
   TrafficRun& operator=(const TrafficRun&) = delete;
 
   void poll(HostId host, Time now);  // its NIC made progress
-  bool done() const { return begun_ == expected_ && finished_ == begun_; }
+  // Every flow that counts has ended.
+  bool done() const { return measured_ == scenario_.derived.measured_flows; }
   std::uint64_t finished() const { return finished_; }
   std::uint64_t expected() const { return expected_; }
   const std::vector<FlowStatistics>& statistics() const { return statistics_; }
@@ -84,6 +85,7 @@ class TrafficRun {
   std::uint64_t expected_ = 0;
   std::uint64_t begun_ = 0;
   std::uint64_t finished_ = 0;
+  std::uint64_t measured_ = 0;  // finished flows that count
 };
 
 }  // namespace weft::sim

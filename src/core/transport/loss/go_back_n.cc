@@ -7,6 +7,7 @@ namespace weft {
 namespace {
 
 void on_ack(LossContext&, SendStream& s, std::uint64_t) {
+  if (s.una > s.widen(s.recovery)) s.flags &= static_cast<std::uint8_t>(~kTimeoutRecovery);
   // The rewound part is over once something new of it was acknowledged.
   s.flags &= static_cast<std::uint8_t>(~kRewound);
 }
@@ -19,10 +20,15 @@ void rewind(LossContext& c, SendStream& s) {
 
 void on_nack(LossContext& c, SendStream& s, Seq, bool) {
   if ((s.flags & kRewound) != 0 && s.nxt == s.una) return;  // already about to resend exactly this
+  s.flags &= static_cast<std::uint8_t>(~kTimeoutRecovery);
   rewind(c, s);
 }
 
-void on_timeout(LossContext& c, SendStream& s) { rewind(c, s); }
+void on_timeout(LossContext& c, SendStream& s) {
+  rewind(c, s);
+  s.recovery = SendStream::low(s.max - 1);
+  s.flags |= kTimeoutRecovery;
+}
 
 bool next_lost(LossContext&, SendStream&, Seq&, bool) { return false; }
 

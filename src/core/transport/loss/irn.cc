@@ -63,14 +63,18 @@ void no_sack_on_timeout(LossContext& c, SendStream& s) {
 
 void go_back_on_nack(LossContext& c, SendStream& s, Seq trigger, bool) {
   if (trigger < s.una || trigger >= s.max || (s.flags & kRewound) != 0) return;
+  s.flags &= static_cast<std::uint8_t>(~kTimeoutRecovery);
   selective::rewind(c, s);
 }
 
 void go_back_on_ack(LossContext&, SendStream& s, std::uint64_t) {
-  if (s.una > s.widen(s.recovery)) s.flags &= static_cast<std::uint8_t>(~kRewound);
+  if (s.una > s.widen(s.recovery)) s.flags &= static_cast<std::uint8_t>(~(kRewound | kTimeoutRecovery));
 }
 
-void go_back_on_timeout(LossContext& c, SendStream& s) { selective::rewind(c, s); }
+void go_back_on_timeout(LossContext& c, SendStream& s) {
+  selective::rewind(c, s);
+  s.flags |= kTimeoutRecovery;
+}
 
 bool nothing_lost(LossContext&, SendStream&, Seq&, bool) { return false; }
 

@@ -94,6 +94,12 @@ bool rc_responses_sendable(Engine& e, QueuePair& q) {
   return s.nxt < s.max || !q.has(kWaitingPath);
 }
 
+bool rc_response_again(Engine& e, QueuePair& q) {
+  if (e.rx_selective(q)) return e.next_again(e.rx_scheme(q), q.served);
+  const ReadServed* r = oldest_owed(e.cold(q));
+  return r != nullptr && r->next < r->sent;
+}
+
 PathNeed rc_responses_need(Engine& e, QueuePair& q) {
   const SendStream& s = q.served;
   if (!q.receives() || !e.rx_selective(q) || s.nxt < s.max || in_doubt(s)) return PathNeed::kNone;
@@ -148,7 +154,7 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
     const std::uint32_t value = r->kind == ReadKind::kRead ? 0 : 8;
     const std::uint32_t srx = q.rx_mode == static_cast<std::uint8_t>(wire::Mode::kSrnic) ? 8 : 0;
     const std::uint32_t bytes = 12 + srx + value + (first || last ? 4 : 0) + payload + ((0U - payload) & 3U);
-    const bool fresh = selective ? seq == s.max : true;
+    const bool fresh = selective ? seq == s.max : r->next >= r->sent;
     const std::uint64_t cost = payload + e.config.path_overhead.n;
     if (selective && fresh && !(e.in_turn(q, e.path_of(q)) && e.path_of(q).admits(cost))) {
       if (n == 0) e.wait_for_path(q);
@@ -189,12 +195,16 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
           c.response_timed = seq;
         }
       }
-    } else if (++r->next == r->end) {
-      --q.responses_owed;
-      r->answered = r->answered || r->end == r->packets;
+    } else {
+      ++r->next;
+      r->sent = std::max(r->sent, r->next);
+      if (r->next == r->end) {
+        --q.responses_owed;
+        r->answered = r->answered || r->end == r->packets;
+      }
     }
     e.counters.add(Counter::tx_packets);
-    if (!fresh) e.counters.add(Counter::tx_retransmitted);
+    if (!fresh) e.count_retransmission(s);
     if (bytes < frame) break;
   }
   if (selective && n > 0) {

@@ -280,6 +280,11 @@ bool rc_requests_sendable(Engine& e, QueuePair& q) {
   return g == Gate::kOpen || (g == Gate::kPath && !q.has(kWaitingPath));
 }
 
+bool rc_request_again(Engine& e, QueuePair& q) {
+  if ((q.rx_flags & kResendRequest) != 0) return true;
+  return q.type == QpType::kRc && e.next_again(e.tx_scheme(q), q.requests_out);
+}
+
 PathNeed rc_requests_need(Engine& e, QueuePair& q) {
   if (q.type != QpType::kRc) return uc_need(e, q);
   const SendStream& s = q.requests_out;
@@ -309,6 +314,7 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       e.burst_packets[0].retransmission = true;
       e.counters.add(Counter::tx_packets);
       e.counters.add(Counter::tx_retransmitted);
+      e.counters.add(Counter::tx_after_timeout);
       e.arm(q, rc_deadline(e, q));
       return {q.qpn, q.path, {e.burst_packets.data(), 1}, {}};
     }
@@ -397,7 +403,7 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       if (q.sq_send != q.sq_tail && is_local(e.send_wqe(c, q.sq_send).opcode)) rc_run_local(e, q, now);
     }
     e.counters.add(Counter::tx_packets);
-    if (!fresh) e.counters.add(Counter::tx_retransmitted);
+    if (!fresh) e.count_retransmission(s);
     if (d.bytes < frame) break;
   }
   if (n == 0) return {};

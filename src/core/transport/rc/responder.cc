@@ -88,7 +88,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
     ReadServed& r = row(c, c.served_tail++);
     fill(q, r, h, seq);
     r.first = seq;
-    r.begin = r.next = 0;
+    r.begin = r.next = r.sent = 0;
     r.end = r.packets;
     r.msn = (q.rx_msn + 1) & kPsnMask;
     r.state = ReadState::kActive;

@@ -1,0 +1,230 @@
+// What a run's figures mean: which flows and which packets they count.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "sim/world/simulation.h"
+
+namespace weft::sim {
+namespace {
+
+using ::testing::HasSubstr;
+
+Scenario scenario(const std::string& text, const std::vector<std::string>& changes = {}) {
+  const auto s = parse_scenario(text, "test", changes);
+  EXPECT_TRUE(s.has_value()) << s.error().message;
+  return *s;
+}
+
+std::unique_ptr<Simulation> finished(const Scenario& s, std::uint64_t events = 100'000,
+                                     std::ostream* flows = nullptr) {
+  auto run = std::make_unique<Simulation>(s, nullptr, flows);
+  while (run->run(events)) {
+  }
+  return run;
+}
+
+const char* const kBusy = R"(
+seed = 5
+hosts = 16
+[topology]
+kind = "fat-tree"
+[network]
+rate = "40Gbps"
+delay = "2us"
+[switch]
+kind = "input-queued"
+buffer = "60kB"
+[transport]
+mode = "irn"
+mtu = 1024
+bdp_cap = 110
+rto_high = "320us"
+loss_blocks = 256
+[[traffic]]
+pattern = "poisson"
+sizes = "100kB"
+load = "70%"
+duration = "2ms"
+)";
+
+// --- [measure] ---
+
+// Exactly the flows that begin within the window are reported, and traffic goes on after it: the run ends with
+// the last of them, while others are still under way.
+TEST(Measure, CountsTheFlowsThatBeginInIt) {
+  std::ostringstream all;
+  finished(scenario(kBusy, {"traffic.load=30%", "traffic.duration=5ms"}), 100'000, &all);
+  std::uint64_t within = 0;
+  std::istringstream rows(all.str());
+  std::string row;
+  std::getline(rows, row);
+  while (std::getline(rows, row)) {
+    std::istringstream cells(row);
+    std::string cell;
+    for (int i = 0; i < 7; ++i) std::getline(cells, cell, ',');
+    const double start = std::stod(cell);
+    within += start >= 500 && start < 1000 ? 1U : 0U;
+  }
+  ASSERT_GT(within, 20U);
+  const Scenario s = scenario(kBusy, {"traffic.load=30%", "traffic.duration=5ms", "measure.from=500us", "measure.until=1ms"});
+  EXPECT_EQ(s.derived.measured_flows, within);
+  const auto run = finished(s);
+  EXPECT_TRUE(run->complete());
+  EXPECT_EQ(run->traffic()[0].summary().flows, within);
+  EXPECT_GT(run->packets_in_use(), 0U);
+  EXPECT_LT(run->now(), Time{} + milliseconds(5));
+}
+
+// Packets of the window are those between its ends: less than all of them, and drops in proportion.
+TEST(Measure, CountsThePacketsSentInIt) {
+  const auto whole = finished(scenario(kBusy));
+  const auto part = finished(scenario(kBusy, {"measure.from=500us", "measure.until=1ms"}));
+  EXPECT_EQ(whole->measured().data, whole->totals().data);
+  EXPECT_EQ(whole->measured().data_drops, whole->totals().data_drops);
+  EXPECT_GT(part->measured().data, whole->totals().data * 15 / 100);
+  EXPECT_LT(part->measured().data, whole->totals().data * 40 / 100);
+  EXPECT_GT(part->measured().data_drops, 0U);
+}
+
+// Where the caller of run() takes a breath does not show in the record.
+TEST(Measure, EndsAtTheSamePlaceHoweverItIsRun) {
+  const Scenario s = scenario(kBusy, {"measure.from=500us", "measure.until=1ms"});
+  EXPECT_EQ(finished(s, 1'000)->to_record().json(), finished(s, 999'983)->to_record().json());
+}
+
+TEST(Measure, RefusesWindowsWithNothingInThem) {
+  for (const auto& [from, until, says] :
+       {std::tuple{"3ms", "4ms", "no flow begins"}, std::tuple{"1ms", "500us", "must be after"}}) {
+    const auto s = parse_scenario(kBusy, "test",
+                                  std::vector<std::string>{std::string("measure.from=") + from,
+                                                           std::string("measure.until=") + until});
+    ASSERT_FALSE(s.has_value());
+    EXPECT_THAT(s.error().message, HasSubstr(says));
+  }
+}
+
+// --- load ---
+
+// The same seed draws the same flows whatever the transport: what its headers add is added load.
+TEST(Load, DoesNotDependOnTheMode) {
+  std::vector<std::string> starts;
+  for (const char* mode : {"roce", "irn", "srnic"}) {
+    for (const char* verb : {"write", "read"}) {
+      const Scenario s =
+          scenario(kBusy, {std::string("transport.mode=") + mode, std::string("traffic.verb=") + verb});
+      const auto arrivals = make_arrivals(s.traffic[0], ground_of(s, 0));
+      std::string text;
+      for (Arrival a; (*arrivals)->next(a);) text += std::to_string(a.at.ps) + " ";
+      starts.push_back(text);
+    }
+  }
+  for (const std::string& each : starts) EXPECT_EQ(each, starts.front());
+}
+
+// Headers that a scenario adds are added load, too: nothing of it is drawn away.
+TEST(Load, DoesNotDependOnExtraHeaders) {
+  const Scenario plain = scenario(kBusy);
+  const Scenario more = scenario(kBusy, {"nic.extra_header=16"});
+  EXPECT_EQ(ground_of(plain, 0).packet_overhead, ground_of(more, 0).packet_overhead);
+  const auto bytes = [](const Simulation& run) {
+    std::uint64_t n = 0;
+    for (const Port& p : run.network().ports()) n += p.counters().bytes;
+    return n;
+  };
+  EXPECT_GT(bytes(*finished(more)), bytes(*finished(plain)) * 101 / 100);
+}
+
+// --- [nic] ---
+
+TEST(Nic, FetchingRepairsTakesTime) {
+  const auto slow = finished(scenario(kBusy, {"nic.retransmit_delay=50us"}));
+  const auto fast = finished(scenario(kBusy));
+  EXPECT_TRUE(slow->complete());
+  EXPECT_GT(slow->traffic()[0].summary().fct_mean_us, fast->traffic()[0].summary().fct_mean_us);
+}
+
+// --- buffers by the paper's rule ---
+
+// Twice what the longest way holds, for each port, with and without PFC; and the time-out that follows: a
+// round trip and six full ports (IRN §4.1).
+TEST(Auto, BuffersAreTwiceTheBdp) {
+  for (const auto& [rate, bytes] :
+       {std::pair{"10Gbps", 60'000U}, std::pair{"40Gbps", 240'000U}, std::pair{"100Gbps", 600'000U}}) {
+    for (const char* pfc : {"false", "true"}) {
+      const Scenario s =
+          scenario(kBusy, {"hosts=54", "switch.buffer=auto", std::string("network.rate=") + rate,
+                           std::string("switch.pfc=") + pfc, "transport.rto_high=0"});
+      EXPECT_EQ(s.network.switches.buffer.n, bytes);
+      EXPECT_NEAR(static_cast<double>(s.transport.rto_high.us()), 320, 10);
+    }
+  }
+  const auto wrong = parse_scenario(kBusy, "test", std::vector<std::string>{"switch.buffer=plenty"});
+  ASSERT_FALSE(wrong.has_value());
+  EXPECT_THAT(wrong.error().message, HasSubstr("switch.buffer"));
+}
+
+// --- drops and what is sent again ---
+
+// Of what full queues dropped, ACKs are not data; in a run without impairments every dropped data packet is
+// sent again, and what is sent again beyond that arrives twice.
+TEST(Drops, AreOfDataOrOfControl) {
+  for (const char* verb : {"write", "read"}) {
+    const auto run = finished(scenario(kBusy, {std::string("traffic.verb=") + verb}));
+    const Totals t = run->totals();
+    EXPECT_GT(t.data_drops, 0U);
+    EXPECT_LT(t.data_drops, t.queue_drops);
+    EXPECT_GE(t.retransmitted, t.data_drops);
+    EXPECT_EQ(t.retransmitted, t.data_drops + t.received_twice);
+    EXPECT_GT(t.after_timeout, 0U);
+    EXPECT_LT(t.after_timeout, t.retransmitted);
+  }
+}
+
+// RoCE's READ responses go out again because they are asked for again; they are retransmissions all the same.
+TEST(Drops, ResponsesOfRoceThatGoOutAgainAreCounted) {
+  const char* const text = R"(
+seed = 2
+hosts = 2
+[network]
+loss = "1%"
+[transport]
+mode = "roce"
+[[flow]]
+op = "read"
+size = "64KiB"
+count = 50
+depth = 1
+)";
+  const auto run = finished(scenario(text));
+  EXPECT_TRUE(run->complete());
+  EXPECT_EQ(run->totals().data, 50U * 65U + run->totals().retransmitted);
+  EXPECT_GT(run->totals().retransmitted, run->totals().lost);
+}
+
+// --- slowdown of the data alone ---
+
+// With the network to itself a flow's data takes its ideal time, too; and with others about, the time without
+// the other way's constant part is the longer one in proportion.
+TEST(Slowdown, OfTheDataAlone) {
+  const auto alone = finished(scenario(kBusy, {"traffic.load=1%", "traffic.duration=1ms"}));
+  EXPECT_NEAR(alone->traffic()[0].summary().slowdown_data_mean, 1.0, 0.05);
+  const FlowStatistics::Summary busy = finished(scenario(kBusy))->traffic()[0].summary();
+  EXPECT_GT(busy.slowdown_data_mean, busy.slowdown_mean);
+}
+
+TEST(Tail, OfSinglePacketsRisesFromThe90thTo99_9th) {
+  const auto run = finished(scenario(kBusy, {"traffic.sizes=1000", "traffic.duration=100us"}));
+  const FlowStatistics::Summary s = run->traffic()[0].summary();
+  EXPECT_EQ(s.small, s.flows);
+  ASSERT_EQ(s.small_tail.size(), 19U);
+  EXPECT_EQ(s.small_tail.front().per_mille, 900U);
+  EXPECT_EQ(s.small_tail.back().per_mille, 999U);
+  for (std::size_t i = 1; i < s.small_tail.size(); ++i)
+    EXPECT_GE(s.small_tail[i].us, s.small_tail[i - 1].us);
+  EXPECT_DOUBLE_EQ(s.small_tail[9].us, s.small_p99_us);
+}
+
+}  // namespace
+}  // namespace weft::sim
