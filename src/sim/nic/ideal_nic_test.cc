@@ -23,7 +23,8 @@ struct Recorder final : NicObserver {
     if (from.v == 0 && p.payload != 0) data.push_back({now, p.retransmission});
   }
   void arrived(HostId at, const wire::RxPacket& p, Time now) override {
-    if (at.v == 0 && p.header.syndrome == wire::kSyndromeNakSequence && first_nack == kNever) first_nack = now;
+    if (at.v == 0 && p.header.syndrome == wire::kSyndromeNakSequence && first_nack == kNever)
+      first_nack = now;
   }
   std::vector<Sent> data;
   Time first_nack = kNever;
@@ -41,7 +42,7 @@ struct Settings {
   Duration delay{};
   std::uint32_t extra = 0;
   std::vector<std::uint32_t> lose = {};  // by order of sending
-  bool two = false;                 // a second queue pair with as much to send
+  bool two = false;                      // a second queue pair with as much to send
 };
 
 // Between host 0 and the wire: the n-th data packet of host 0 is lost.
@@ -137,8 +138,8 @@ Outcome run(const Settings& w) {
   return out;
 }
 
-// The first repair leaves the delay after the NACK that told of the loss, and each further one the delay after
-// the one before: the NIC looks ahead by one packet.
+// The first repair leaves the delay after the NACK that told of the loss, and each further one the delay
+// after the one before: the NIC looks ahead by one packet.
 TEST(RetransmitDelay, IsBetweenFindingALossAndRepairingIt) {
   for (const wire::Mode mode : {wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic}) {
     const Outcome with = run({.mode = mode, .delay = microseconds(2), .lose = {3, 5}});
@@ -170,8 +171,8 @@ TEST(RetransmitDelay, CostsNothingWithoutLosses) {
 TEST(RetransmitDelay, IsForTheQueuePairAlone) {
   const Outcome w = run({.delay = microseconds(2), .lose = {0}, .two = true});
   EXPECT_EQ(w.completed, 2);
-  const auto first = std::find_if(w.recorder.data.begin(), w.recorder.data.end(),
-                                  [](const Sent& s) { return s.again; });
+  const auto first =
+      std::find_if(w.recorder.data.begin(), w.recorder.data.end(), [](const Sent& s) { return s.again; });
   ASSERT_NE(first, w.recorder.data.end());
   int meanwhile = 0;
   for (const Sent& s : w.recorder.data)

@@ -79,6 +79,15 @@ TEST(Sizes, ThePapersDistributionsAreAsDescribed) {
   EXPECT_EQ(named("irn-heavy").part_up_to(1024), 500'000U);
   EXPECT_NEAR(named("irn-heavy").part_up_to(200'000), 850'000, 2);
   EXPECT_EQ(named("irn-heavy").largest(), 3'000'000U);
+  // Another reading of the same quantiles: uniform in the logarithm, so half of the large ones are below 775
+  // KB.
+  const SizeDistribution log = named("irn-heavy-log");
+  EXPECT_EQ(log.part_up_to(1024), 500'000U);
+  EXPECT_NEAR(log.part_up_to(200'000), 850'000, 2);
+  EXPECT_EQ(log.largest(), 3'000'000U);
+  EXPECT_NEAR(log.part_up_to(774'597), 925'000, 1000);
+  EXPECT_NEAR(log.part_up_to(14'311), 675'000, 1000);
+  EXPECT_NEAR(static_cast<double>(log.mean()), 169e3, 1e3);
   EXPECT_EQ(named("irn-uniform").mean(), 2'750'000U);
   // SRNIC §6.3: 53 % up to 100 KB, 18 % from there to 1 MB.
   EXPECT_NEAR(named("cache-follower").part_up_to(100'000), 530'000, 10'000);

@@ -51,8 +51,8 @@ duration = "2ms"
 
 // --- [measure] ---
 
-// Exactly the flows that begin within the window are reported, and traffic goes on after it: the run ends with
-// the last of them, while others are still under way.
+// Exactly the flows that begin within the window are reported, and traffic goes on after it: the run ends
+// with the last of them, while others are still under way.
 TEST(Measure, CountsTheFlowsThatBeginInIt) {
   std::ostringstream all;
   finished(scenario(kBusy, {"traffic.load=30%", "traffic.duration=5ms"}), 100'000, &all);
@@ -68,7 +68,8 @@ TEST(Measure, CountsTheFlowsThatBeginInIt) {
     within += start >= 500 && start < 1000 ? 1U : 0U;
   }
   ASSERT_GT(within, 20U);
-  const Scenario s = scenario(kBusy, {"traffic.load=30%", "traffic.duration=5ms", "measure.from=500us", "measure.until=1ms"});
+  const Scenario s = scenario(
+      kBusy, {"traffic.load=30%", "traffic.duration=5ms", "measure.from=500us", "measure.until=1ms"});
   EXPECT_EQ(s.derived.measured_flows, within);
   const auto run = finished(s);
   EXPECT_TRUE(run->complete());
@@ -97,9 +98,9 @@ TEST(Measure, EndsAtTheSamePlaceHoweverItIsRun) {
 TEST(Measure, RefusesWindowsWithNothingInThem) {
   for (const auto& [from, until, says] :
        {std::tuple{"3ms", "4ms", "no flow begins"}, std::tuple{"1ms", "500us", "must be after"}}) {
-    const auto s = parse_scenario(kBusy, "test",
-                                  std::vector<std::string>{std::string("measure.from=") + from,
-                                                           std::string("measure.until=") + until});
+    const auto s = parse_scenario(
+        kBusy, "test",
+        std::vector<std::string>{std::string("measure.from=") + from, std::string("measure.until=") + until});
     ASSERT_FALSE(s.has_value());
     EXPECT_THAT(s.error().message, HasSubstr(says));
   }
@@ -221,8 +222,7 @@ TEST(Tail, OfSinglePacketsRisesFromThe90thTo99_9th) {
   ASSERT_EQ(s.small_tail.size(), 19U);
   EXPECT_EQ(s.small_tail.front().per_mille, 900U);
   EXPECT_EQ(s.small_tail.back().per_mille, 999U);
-  for (std::size_t i = 1; i < s.small_tail.size(); ++i)
-    EXPECT_GE(s.small_tail[i].us, s.small_tail[i - 1].us);
+  for (std::size_t i = 1; i < s.small_tail.size(); ++i) EXPECT_GE(s.small_tail[i].us, s.small_tail[i - 1].us);
   EXPECT_DOUBLE_EQ(s.small_tail[9].us, s.small_p99_us);
 }
 
