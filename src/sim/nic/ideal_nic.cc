@@ -65,7 +65,10 @@ wire::Burst IdealNic::next_fetched(Time now) {
   }
   for (Qpn qpn = device().pick(now); qpn != kNoQpn; qpn = device().pick(now)) {
     if (!device().next_is_retransmission(qpn)) {
-      if (const wire::Burst data = device().transmit(qpn, now, one); !data.empty()) return data;
+      const wire::Burst data = device().transmit(qpn, now, one);
+      if (data.empty()) continue;
+      CHECK(!data.packets[0].retransmission);
+      return data;
     } else {
       fetches_.push_back({qpn, now + retransmit_delay_});
       endpoint_.fabric().timeline.wake(fetch_actor_, now + retransmit_delay_);

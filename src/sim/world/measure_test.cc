@@ -139,6 +139,21 @@ TEST(Load, DoesNotDependOnExtraHeaders) {
 
 // --- [nic] ---
 
+// Whatever is repaired, by whichever scheme: the NIC is told before (it checks), every flow ends, and the
+// observers find nothing.
+TEST(Nic, EveryModeAndVerbWaitsForItsRepairs) {
+  for (const char* mode : {"roce", "irn", "srnic"}) {
+    for (const char* verb : {"write", "send", "read"}) {
+      const auto run = finished(
+          scenario(kBusy, {std::string("transport.mode=") + mode, std::string("traffic.verb=") + verb,
+                           "nic.retransmit_delay=2us", "traffic.duration=500us", "check=true"}));
+      EXPECT_TRUE(run->complete()) << mode << ' ' << verb;
+      EXPECT_GT(run->totals().retransmitted, 0U) << mode << ' ' << verb;
+      EXPECT_TRUE(run->findings()->clean()) << mode << ' ' << verb << '\n' << run->findings()->text();
+    }
+  }
+}
+
 TEST(Nic, FetchingRepairsTakesTime) {
   const auto slow = finished(scenario(kBusy, {"nic.retransmit_delay=50us"}));
   const auto fast = finished(scenario(kBusy));
