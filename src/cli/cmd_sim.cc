@@ -127,6 +127,8 @@ std::string table(const sim::Scenario& s, const sim::Simulation& run) {
   if (s.network.switches.pfc || n.marked != 0)
     t += fmt::format("PFC stopped ports {} times, {} in all; ECN marked {}\n", n.pauses, time_text(n.paused),
                      n.marked);
+  if (!s.failures.empty())
+    t += fmt::format("{} packets lost on failed links, {} without a route\n", n.failed_links, n.no_route);
   if (!run.complete()) t += "the limit of virtual time came before every flow was done\n";
   if (const check::Report* found = run.findings(); found != nullptr) {
     t += found->clean() ? "observers: nothing to complain about\n"

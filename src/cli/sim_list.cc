@@ -28,6 +28,10 @@ std::string sim_list_text() {
     row(out, p.name, fmt::format("{} [{}]", p.text, p.uses));
   out += "traffic.sizes\n";
   for (const sim::SizeRow& s : sim::size_rows()) row(out, s.name, sim::size_text(s));
+  out += "failure\n";
+  row(out, "link, links",
+      "a link by its ends (edge0-agg1), or so many between switches, drawn from the seed");
+  row(out, "at, repair", "when it fails, and is repaired; network.reconverge later routes know of it");
   out += "--bench\n";
   for (const sim::BenchRow& b : sim::bench_rows()) row(out, b.name, b.text);
   return out;

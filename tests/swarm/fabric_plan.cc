@@ -1,8 +1,7 @@
 #include "tests/swarm/fabric_plan.h"
 
-#include <array>
+#include <algorithm>
 #include <initializer_list>
-#include <span>
 
 #include "core/base/prng.h"
 #include "sim/world/words.h"
@@ -22,7 +21,7 @@ class Plan {
     const std::string network = draw_network();
     const std::string switches = draw_switch();
     const std::string transport = draw_transport();
-    const std::string work = draw_work();
+    const std::string work = draw_work() + draw_failures();
     return "seed = " + std::to_string(seed_) + "\nhosts = " + std::to_string(hosts_) +
            "\nlimit = \"60s\"\ncheck = true\nbytes = true\n" + topology + network + switches + transport +
            work;
@@ -54,6 +53,9 @@ class Plan {
     const std::string kind = pick({"single", "single", "dumbbell", "fat-tree", "fat-tree", "srnic"});
     hosts_ = kind == "single" || kind == "dumbbell" ? random_.between(2, 12) : 16;
     gigabits_ = pick({10, 25, 40, 100});
+    between_switches_ = kind == "dumbbell" ? 1 : kind == "fat-tree" ? 32 : 0;
+    edges_ = kind == "dumbbell" ? 2 : kind == "fat-tree" ? 8 : 1;
+    if (kind == "dumbbell") hosts_ += hosts_ % 2;
     t += line("kind", kind) + line("routing", word_of(sim::kRoutings));
     if (kind != "single" && one_in(3))
       t += line("core_rate", std::to_string(gigabits_ * pick({1, 2, 4}) / 2) + "Gbps");
@@ -65,6 +67,7 @@ class Plan {
     t += line("rate", std::to_string(gigabits_) + "Gbps") +
          line("delay", pick({"100ns", "500ns", "1us", "3us"}));
     if (one_in(3)) t += line("data_class", random_.below(8)) + line("control_class", random_.below(8));
+    if (one_in(2)) t += line("reconverge", pick({"0us", "20us", "300us", "3ms"}));
     if (!one_in(2)) return t;
     t += line("loss", ppm(random_.below(20'000)));
     if (one_in(2)) t += line("duplicate", ppm(random_.below(10'000)));
@@ -138,6 +141,25 @@ class Plan {
     return t;
   }
 
+  std::string draw_failures() {
+    std::string t;
+    for (std::uint64_t n = one_in(3) ? random_.between(1, 2) : 0; n != 0; --n) {
+      const std::uint64_t at = random_.below(200);
+      t += "[[failure]]\n" + line("at", std::to_string(at) + "us");
+      if (!one_in(4))
+        t += line("repair", std::to_string(at + random_.between(1, one_in(2) ? 100 : 5000)) + "us");
+      if (between_switches_ != 0 && !one_in(3)) {
+        t += line("links", random_.between(1, std::min<std::uint64_t>(between_switches_, 3)));
+      } else {
+        const std::uint64_t host = random_.below(hosts_);
+        std::string ends = "h";
+        ends.append(std::to_string(host)).append("-s").append(std::to_string(host * edges_ / hosts_));
+        t += line("link", ends);
+      }
+    }
+    return t;
+  }
+
   std::string draw_flows() {
     std::string t;
     const bool to_one = one_in(2);
@@ -184,6 +206,8 @@ class Plan {
   std::uint64_t hosts_ = 2;
   std::uint64_t gigabits_ = 100;
   std::uint64_t mtu_ = 1024;
+  std::uint64_t between_switches_ = 0;  // links
+  std::uint64_t edges_ = 1;             // switches that hosts hang off, evenly
 };
 
 }  // namespace

@@ -28,23 +28,26 @@ constexpr const char* kReplay =
     "weft-fabric-swarm --print % > seed%.toml && weft sim seed%.toml --trace seed%.pcapng";
 
 // X(name, sentence)
-#define WEFT_REACHED(X)                                               \
-  X(roce, "worlds of mode roce")                                      \
-  X(irn, "worlds of mode irn")                                        \
-  X(srnic, "worlds of mode srnic")                                    \
-  X(controlled, "worlds with a congestion controller")                \
-  X(sprayed, "worlds whose packets were sprayed")                     \
-  X(messages, "messages that succeeded")                              \
-  X(failed, "messages that failed because the network lost too much") \
-  X(retransmitted, "packets sent again")                              \
-  X(recoveries, "loss recoveries")                                    \
-  X(timeouts, "retransmission time-outs")                             \
-  X(lost, "packets lost on a link")                                   \
-  X(corrupted, "packets corrupted")                                   \
-  X(duplicated, "packets duplicated")                                 \
-  X(queue_drops, "packets dropped by full queues")                    \
-  X(pauses, "times PFC stopped a port")                               \
-  X(pauses_of_hosts, "of those, ports of hosts")                      \
+#define WEFT_REACHED(X)                                                        \
+  X(roce, "worlds of mode roce")                                               \
+  X(irn, "worlds of mode irn")                                                 \
+  X(srnic, "worlds of mode srnic")                                             \
+  X(controlled, "worlds with a congestion controller")                         \
+  X(sprayed, "worlds whose packets were sprayed")                              \
+  X(messages, "messages that succeeded")                                       \
+  X(failed, "messages that failed because the network lost too much")          \
+  X(retransmitted, "packets sent again")                                       \
+  X(recoveries, "loss recoveries")                                             \
+  X(timeouts, "retransmission time-outs")                                      \
+  X(lost, "packets lost on a link")                                            \
+  X(corrupted, "packets corrupted")                                            \
+  X(duplicated, "packets duplicated")                                          \
+  X(queue_drops, "packets dropped by full queues")                             \
+  X(pauses, "times PFC stopped a port")                                        \
+  X(pauses_of_hosts, "of those, ports of hosts")                               \
+  X(failed_links, "packets lost on failed links")                              \
+  X(no_route, "packets without a way left")                                    \
+  X(rerouted, "worlds without a failed message in spite of a link that fails") \
   X(marked, "packets marked for congestion")
 
 enum class Reached : std::size_t {
@@ -76,14 +79,16 @@ void tally(Tally& t, const sim::Scenario& s, const sim::Simulation& run) {
   add(Reached::srnic, s.transport.mode == wire::Mode::kSrnic ? 1 : 0);
   add(Reached::controlled, s.transport.controller != 0 ? 1 : 0);
   add(Reached::sprayed, s.network.routing == sim::Routing::kSpray ? 1 : 0);
+  std::uint64_t failed = 0;
   for (const sim::FlowResult& f : run.results()) {
     add(Reached::messages, f.messages);
-    add(Reached::failed, f.failed);
+    failed += f.failed;
   }
   for (const sim::FlowStatistics& f : run.traffic()) {
     add(Reached::messages, f.done());
-    add(Reached::failed, f.failed());
+    failed += f.failed();
   }
+  add(Reached::failed, failed);
   add(Reached::retransmitted, n.retransmitted);
   add(Reached::recoveries, n.recoveries);
   add(Reached::timeouts, n.timeouts);
@@ -92,6 +97,9 @@ void tally(Tally& t, const sim::Scenario& s, const sim::Simulation& run) {
   add(Reached::queue_drops, n.queue_drops);
   add(Reached::pauses, n.pauses);
   add(Reached::marked, n.marked);
+  add(Reached::failed_links, n.failed_links);
+  add(Reached::no_route, n.no_route);
+  add(Reached::rerouted, n.failed_links != 0 && failed == 0 ? 1 : 0);
   const auto& links = s.graph.links;
   for (std::size_t i = 0; i < run.network().ports().size(); ++i) {
     const sim::Port& p = run.network().ports()[i];

@@ -13,8 +13,11 @@ struct Graph {
     std::uint32_t to;
     Duration delay;
   };
-  explicit Graph(const Topology& t) : edges(t.switches()), host_delay(t.switches(), Duration{-1}) {
-    for (const Link& l : t.links) {
+  explicit Graph(const Topology& t, const std::vector<bool>& up = {})
+      : edges(t.switches()), host_delay(t.switches(), Duration{-1}) {
+    for (std::size_t i = 0; i < t.links.size(); ++i) {
+      if (!up.empty() && !up[i]) continue;
+      const Link& l = t.links[i];
       for (const auto& [from, to] : {std::pair{l.a, l.b}, std::pair{l.b, l.a}}) {
         if (from < t.hosts) continue;
         const std::uint32_t s = from - t.hosts;
@@ -83,7 +86,7 @@ Reach reach_of(const Topology& t, const SwitchConfig& c) {
 }
 
 Network::Network(Fabric& fabric, const Topology& topology, const NetworkConfig& config, Prng random)
-    : topology_(topology), config_(config), near_(topology.switches()) {
+    : topology_(topology), config_(config), near_(topology.switches()), up_(topology.links.size(), true) {
   attachment_.switch_of.resize(topology.hosts);
   attachment_.port_of.resize(topology.hosts);
   uplinks_.resize(topology.hosts);
@@ -125,7 +128,7 @@ Network::Network(Fabric& fabric, const Topology& topology, const NetworkConfig& 
       const std::uint32_t s = from - topology.hosts;
       const std::uint32_t number = switches_[s].add_port(ports_[egress]);
       ports_[ingress].connect<&Switch::arrive>(switches_[s], number);
-      near_[s].push_back({to, static_cast<std::uint16_t>(number), &ports_[egress]});
+      near_[s].push_back({to, i, static_cast<std::uint16_t>(number), &ports_[egress]});
       if (to >= topology.hosts) continue;
       attachment_.switch_of[to] = static_cast<std::uint16_t>(s);
       attachment_.port_of[to] = static_cast<std::uint16_t>(number);
@@ -135,7 +138,7 @@ Network::Network(Fabric& fabric, const Topology& topology, const NetworkConfig& 
 }
 
 void Network::route() {
-  const Graph g(topology_);
+  const Graph g(topology_, up_);
   std::vector<std::uint16_t> ports;
   for (std::uint32_t to = 0; to < topology_.switches(); ++to) {
     if (g.host_delay[to].ps < 0) continue;
@@ -144,10 +147,45 @@ void Network::route() {
       if (s == to || d[s].hops == UINT32_MAX) continue;
       ports.clear();
       for (const Neighbour& n : near_[s]) {
-        if (n.node >= topology_.hosts && d[n.node - topology_.hosts].hops + 1U == d[s].hops)
+        if (up_[n.link] && n.node >= topology_.hosts && d[n.node - topology_.hosts].hops + 1U == d[s].hops)
           ports.push_back(n.port);
       }
       switches_[s].routes().add(to, ports);
+    }
+  }
+}
+
+void Network::reroute() {
+  if (intact_.empty()) {
+    for (const Switch& s : switches_) intact_.push_back(s.routes());
+  }
+  for (Switch& s : switches_) s.routes().clear();
+  route();
+}
+
+std::uint32_t Network::stopped_by_far_end(std::size_t port) const {
+  const Link& l = topology_.links[port / 2];
+  const std::uint32_t to = port % 2 == 0 ? l.b : l.a;
+  if (to < topology_.hosts) return 0;
+  for (const Neighbour& n : near_[to - topology_.hosts]) {
+    if (n.link == port / 2) return switches_[to - topology_.hosts].stopped(n.port);
+  }
+  return 0;
+}
+
+void Network::set_link(std::size_t link, bool up) {
+  if (up_[link] == up) return;
+  up_[link] = up;
+  for (const std::size_t p : {2 * link, 2 * link + 1}) up ? ports_[p].repair() : ports_[p].fail();
+  for (const std::size_t p : {2 * link, 2 * link + 1}) {
+    const std::uint32_t stopped = up ? stopped_by_far_end(p) : 0;
+    for (std::uint8_t k = 0; k < kClasses; ++k) {
+      const bool stop = (stopped >> k & 1U) != 0;
+      if (ports_[p].paused(k) == stop) continue;
+      Transit pfc;
+      pfc.traffic_class = k;
+      pfc.marks = stop ? Transit::kPause : Transit::kResume;
+      ports_[p ^ 1U].tell(pfc);
     }
   }
 }
@@ -167,7 +205,8 @@ std::vector<const Port*> Network::way(std::uint32_t from, std::uint32_t to) cons
   Transit probe;
   probe.destination = {to};
   while (at != attachment_.switch_of[to]) {
-    const std::uint32_t out = switches_[at].routes().any_port(probe);
+    const Routes& routes = intact_.empty() ? switches_[at].routes() : intact_[at];
+    const std::uint32_t out = routes.any_port(probe);
     const Neighbour& n = near_[at][out];
     ports.push_back(n.egress);
     at = n.node - topology_.hosts;

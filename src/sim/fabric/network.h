@@ -2,6 +2,11 @@
 //
 // Hosts are attached from outside: `uplink(h)` is the port that host h sends by, and what is for it arrives
 // at what attach() names. Impairments act on the links into hosts, so each packet meets them once per way.
+//
+// A link that fails loses what is on it and what is still sent into it: ports go on sending, and what waits
+// in their queues is lost, too, until reroute() is called and switches choose among the shortest ways that
+// are left. What has no way any more is dropped by the switch that finds none. PFC: a failed link stops
+// nobody, and with its repair both ends learn what they want of each other.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -49,14 +54,21 @@ class Network {
   const std::deque<Port>& ports() const { return ports_; }
   std::string port_name(std::size_t port) const;
   Reach reach() const;
-  // The ports that a packet between two hosts passes, on one of its ways.
+  // The ports that a packet between two hosts passes while all links are whole, on one of its ways.
   std::vector<const Port*> way(std::uint32_t from, std::uint32_t to) const;
+
+  void set_link(std::size_t link, bool up);
+  bool link_up(std::size_t link) const { return up_[link]; }
+  // From now on switches know which links are up.
+  void reroute();
 
  private:
   void route();
+  std::uint32_t stopped_by_far_end(std::size_t port) const;
 
   struct Neighbour {
     std::uint32_t node;
+    std::size_t link;
     std::uint16_t port;  // of the switch
     Port* egress;
   };
@@ -69,6 +81,8 @@ class Network {
   std::vector<Port*> uplinks_;
   std::vector<Port*> downlinks_;
   std::vector<std::vector<Neighbour>> near_;  // of each switch
+  std::vector<bool> up_;                      // each link
+  std::vector<Routes> intact_;                // each switch's, before the first reroute()
 };
 
 // The same before anything is built.

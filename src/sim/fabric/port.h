@@ -54,6 +54,11 @@ class alignas(64) Port {
     wire_.connect<Member>(node, number);
   }
   void leads_to_host() { wire_.leads_to_host(); }
+  // The link's failure and repair. A port goes on sending: what it sends is lost (wire.h).
+  void fail() { wire_.fail(); }
+  void repair() { wire_.repair(); }
+  // The far end learns now what a PFC frame would tell it.
+  void tell(const Transit& pfc) { wire_.deliver(pfc); }
   // node.Member(transit, ingress) is called whenever a packet leaves the queues.
   template <auto Member, class T>
   void on_departure(T& node) {

@@ -34,6 +34,12 @@ class Routes {
   // `ports` begin the shortest ways to the hosts of switch `to`.
   void add(std::uint32_t to, std::span<const std::uint16_t> ports);
 
+  void clear() {
+    group_of_.clear();
+    groups_.assign(1, Group{});
+    members_.clear();
+  }
+
   // Some port that leads there; for looking at the network, not for sending.
   std::uint32_t any_port(const Transit& t) const {
     const Group g = groups_[group_of_[where_.switch_of[t.destination.v]]];

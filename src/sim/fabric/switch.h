@@ -43,6 +43,9 @@ class Switch {
 
   void arrive(const Transit& t, std::uint32_t ingress);
 
+  // The classes that it has stopped at the far end of this port, a bit each.
+  std::uint32_t stopped(std::uint32_t port) const { return ingress_[port].stopped; }
+
   const SwitchCounters& counters() const { return counters_; }
   const std::vector<Port*>& ports() const { return ports_; }
   // Nothing, where buffers have no bound.

@@ -1,7 +1,6 @@
 // The named topologies.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string_view>
 
 #include "core/base/parse.h"
@@ -118,18 +117,6 @@ constexpr std::array kTopologies{
     TopologyRow{"file", "hosts, switches and links listed in a text file", "file", from_file},
 };
 
-// "h12" or "s3" as a node number.
-Result<std::uint32_t> node_at(const Topology& t, const std::string& name) {
-  std::uint32_t n = 0;
-  const char* end = name.data() + name.size();
-  const bool host = !name.empty() && name[0] == 'h';
-  const bool whole =
-      name.size() > 1 && (host || name[0] == 's') && std::from_chars(name.data() + 1, end, n).ptr == end;
-  if (!whole || n >= (host ? t.hosts : t.switches()))
-    return fail("'" + name + "' is not a node of this topology");
-  return host ? n : t.switch_node(n);
-}
-
 // Takes the first word off a line; empty when there is none.
 std::string next_word(std::string_view& line) {
   const auto begin = std::min(line.find_first_not_of(" \t\r"), line.size());
@@ -141,7 +128,7 @@ std::string next_word(std::string_view& line) {
 
 Result<void> read_link(Topology& t, std::string_view& line, Link link) {
   for (std::uint32_t* end : {&link.a, &link.b}) {
-    const auto node = node_at(t, next_word(line));
+    const auto node = t.node(next_word(line));
     if (!node) return tl::unexpected(node.error());
     *end = *node;
   }

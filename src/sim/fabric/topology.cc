@@ -1,14 +1,56 @@
 #include "sim/fabric/topology.h"
 
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
 namespace weft::sim {
+namespace {
+
+constexpr std::array<const char*, 3> kTierNames{"edge", "agg", "core"};
+
+}  // namespace
 
 std::string Topology::name(std::uint32_t node) const {
   if (node < hosts) return "host" + std::to_string(node);
   const std::uint32_t index = node - hosts;
   std::uint32_t before = 0;
   for (std::uint32_t i = 0; i < index; ++i) before += tiers[i] == tiers[index] ? 1U : 0U;
-  constexpr const char* kNames[] = {"edge", "agg", "core"};
-  return kNames[static_cast<std::size_t>(tiers[index])] + std::to_string(before);
+  return kTierNames[static_cast<std::size_t>(tiers[index])] + std::to_string(before);
+}
+
+Result<std::uint32_t> Topology::node(const std::string& name) const {
+  const std::size_t digits = std::min(name.find_first_of("0123456789"), name.size());
+  const std::string_view kind = std::string_view(name).substr(0, digits);
+  std::uint32_t n = 0;
+  const char* end = name.data() + name.size();
+  const auto read = std::from_chars(name.data() + digits, end, n);
+  if (read.ec == std::errc{} && read.ptr == end) {
+    if ((kind == "h" || kind == "host") && n < hosts) return n;
+    if (kind == "s" && n < switches()) return switch_node(n);
+    for (std::uint32_t s = 0; s < switches(); ++s) {
+      if (kind == kTierNames[static_cast<std::size_t>(tiers[s])] && n-- == 0) return switch_node(s);
+    }
+  }
+  return fail("'" + name + "' is not a node of this topology");
+}
+
+Result<std::vector<std::size_t>> Topology::links_named(const std::string& ends) const {
+  const std::size_t dash = ends.find('-');
+  if (dash == std::string::npos) return fail("'" + ends + "' is not two nodes such as edge0-agg1");
+  const auto a = node(ends.substr(0, dash));
+  if (!a) return tl::unexpected(a.error());
+  const auto b = node(ends.substr(dash + 1));
+  if (!b) return tl::unexpected(b.error());
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    if (std::pair{links[i].a, links[i].b} == std::pair{*a, *b} ||
+        std::pair{links[i].b, links[i].a} == std::pair{*a, *b})
+      found.push_back(i);
+  }
+  if (found.empty()) return fail("there is no link between " + name(*a) + " and " + name(*b));
+  return found;
 }
 
 Result<void> Topology::validate() const {

@@ -31,6 +31,10 @@ struct Topology {
   std::uint32_t nodes() const { return hosts + switches(); }
   std::uint32_t switch_node(std::uint32_t index) const { return hosts + index; }
   std::string name(std::uint32_t node) const;  // "host3", "edge0", "core2"
+  // By such a name, or as "h3" and "s5", the sixth switch of all.
+  Result<std::uint32_t> node(const std::string& name) const;
+  // All links between the nodes of "edge0-agg1".
+  Result<std::vector<std::size_t>> links_named(const std::string& ends) const;
   // Every host has one link, to a switch, and can reach every other.
   Result<void> validate() const;
 };

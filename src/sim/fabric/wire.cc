@@ -43,22 +43,52 @@ Wire::Wire(Fabric& fabric, Duration delay, const impair::ImpairConfig& impair, P
   ring_ = std::make_unique<Entry[]>(4);
   mask_ = 3;
   if (!impair.clean() || impair.delay.ps != 0) detour_ = std::make_unique<Detour>(*this, impair, prng);
+  special_ = detour_ != nullptr;
 }
 
 Wire::~Wire() = default;
 
 void Wire::on_arrival(Time now) {
-  const Transit t = ring_[head_++ & mask_].transit;
+  const std::uint32_t index = head_++;
+  const Transit t = ring_[index & mask_].transit;
   if (head_ != tail_) {
     const Entry& next = ring_[head_ & mask_];
     fabric_.timeline.wake(actor_, Time{next.at_ps});
     if (last_hop_) fabric_.packets.prefetch(next.transit.packet);
   }
-  if (detour_ != nullptr && !t.is_pfc()) [[unlikely]] {
+  if (special_) [[unlikely]] {
+    special_arrival(t, index, now);
+  } else {
+    far_.arrive(far_.node, t, far_.number);
+  }
+}
+
+void Wire::special_arrival(const Transit& t, std::uint32_t index, Time now) {
+  if (losing_ && lost_to_failure(t, index)) return;
+  if (detour_ != nullptr && !t.is_pfc()) {
     impaired_arrival(t, now);
   } else {
     far_.arrive(far_.node, t, far_.number);
   }
+}
+
+void Wire::fail() { failed_ = losing_ = special_ = true; }
+
+void Wire::repair() {
+  failed_ = false;
+  lost_until_ = tail_;
+}
+
+bool Wire::lost_to_failure(const Transit& t, std::uint32_t index) {
+  if (!failed_ && index == lost_until_) {  // the first one sent since the repair
+    losing_ = false;
+    special_ = detour_ != nullptr;
+    return false;
+  }
+  if (t.is_pfc()) return true;
+  ++counters_.dropped_failed;
+  fabric_.release(t.packet);
+  return true;
 }
 
 void Wire::impaired_arrival(const Transit& t, Time now) {

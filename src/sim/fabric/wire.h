@@ -3,6 +3,9 @@
 //
 // Impairments (core/impair) act at the far end: a lost packet took its time on the link. PFC frames pass
 // them unharmed. Not moved once built: the timeline holds its address.
+//
+// A wire that has failed loses what is on it and all that is sent into it until it is repaired, PFC frames
+// included; a packet whose serialisation began before the repair is lost with them.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,6 +22,7 @@ struct WireCounters {
   std::uint64_t duplicated = 0;
   std::uint64_t delayed = 0;  // by reordering or jitter
   std::uint64_t corrupted = 0;
+  std::uint64_t dropped_failed = 0;  // on a wire that had failed
 };
 
 class Wire {
@@ -46,6 +50,10 @@ class Wire {
   }
   // The far end reads the packets themselves, and not only what travels beside them.
   void leads_to_host() { last_hop_ = true; }
+  void fail();
+  void repair();
+  // Arrives at the far end now, whatever is on the wire.
+  void deliver(const Transit& t) { far_.arrive(far_.node, t, far_.number); }
   Duration delay() const { return delay_; }
   const WireCounters& counters() const { return counters_; }
 
@@ -62,6 +70,8 @@ class Wire {
   struct Detour;  // packets that an impairment holds back
 
   void on_arrival(Time now);
+  bool lost_to_failure(const Transit& t, std::uint32_t index);
+  void special_arrival(const Transit& t, std::uint32_t index, Time now);
   void impaired_arrival(const Transit& t, Time now);
   void grow();
 
@@ -71,6 +81,10 @@ class Wire {
   std::uint32_t tail_ = 0;
   std::uint32_t mask_ = 0;
   bool last_hop_ = false;
+  bool special_ = false;  // not every arrival is a plain one: there are impairments, or it fails
+  bool failed_ = false;
+  bool losing_ = false;           // failed, or entries from then are still on the way:
+  std::uint32_t lost_until_ = 0;  // those before this index, once repaired
   Duration delay_;
   std::unique_ptr<Entry[]> ring_;
   std::unique_ptr<Detour> detour_;  // null on a clean link

@@ -9,6 +9,7 @@ struct Dropped {
   std::uint64_t lost = 0;  // by impairments
   std::uint64_t full = 0;
   std::uint64_t no_route = 0;
+  std::uint64_t failed = 0;  // on failed links
   std::uint64_t duplicated = 0;
 };
 
@@ -16,6 +17,7 @@ Dropped dropped(const Network& network) {
   Dropped d;
   for (const Port& p : network.ports()) {
     d.lost += p.wire_counters().dropped_loss;
+    d.failed += p.wire_counters().dropped_failed;
     d.duplicated += p.wire_counters().duplicated;
     d.full += p.counters().dropped_full;
   }
@@ -27,14 +29,14 @@ void conservation(const AuditSubject& a, check::Report& report) {
   const Dropped d = dropped(a.network);
   const EndpointCounters& h = a.hosts;
   const std::uint64_t came = h.packets_sent + d.duplicated;
-  const std::uint64_t went = h.packets_received + h.corrupt_dropped + d.lost + d.full + d.no_route;
+  const std::uint64_t went = h.packets_received + h.corrupt_dropped + d.lost + d.full + d.no_route + d.failed;
   if (came != went + a.fabric.packets.in_use())
     report.add(
         a.fabric.timeline.now(), "conservation",
         "%llu packets sent and %llu duplicated, but %llu delivered, %llu corrupt, %llu lost, %llu dropped by "
-        "full queues, %llu without a route, %llu under way",
+        "full queues, %llu on failed links, %llu without a route, %llu under way",
         Count{h.packets_sent}, Count{d.duplicated}, Count{h.packets_received}, Count{h.corrupt_dropped},
-        Count{d.lost}, Count{d.full}, Count{d.no_route}, Count{a.fabric.packets.in_use()});
+        Count{d.lost}, Count{d.full}, Count{d.failed}, Count{d.no_route}, Count{a.fabric.packets.in_use()});
   if (a.switches.pfc && d.full != 0)
     report.add(a.fabric.timeline.now(), "lossless",
                "%llu packets were dropped for want of room in spite of PFC", Count{d.full});

@@ -4,6 +4,7 @@
 
 #include "sim/fabric/frame.h"
 #include "sim/world/device_config.h"
+#include "sim/world/failures.h"
 #include "sim/world/scenario.h"
 
 namespace weft::sim {
@@ -38,6 +39,10 @@ std::string contradiction(const Scenario& s) {
   if (!s.measure.all() && s.traffic.empty()) return "measure: means nothing without [[traffic]]";
   if (s.limit.ps <= 0) return "limit must be positive";
   if (s.flows.empty() && s.traffic.empty()) return "a scenario needs at least one [[flow]] or [[traffic]]";
+  for (const FailureSpec& f : s.failures) {
+    if (f.link.empty() == (f.links == 0)) return "failure: give either link or links";
+    if (f.repair.ps != 0 && f.repair <= f.at) return "failure.repair must come after at";
+  }
   std::uint64_t queue_pairs = 0;
   const std::uint32_t hosts = s.graph.hosts;
   for (std::size_t i = 0; i < s.flows.size(); ++i) {
@@ -141,6 +146,9 @@ Result<void> resolve(Scenario& s) {
   if (std::string wrong = contradiction(s); !wrong.empty()) return fail(std::move(wrong));
   if (const auto ok = count_traffic(s); !ok) return ok;
   if (const auto ok = check_memory(s); !ok) return ok;
+  auto changes = link_changes(s);
+  if (!changes) return tl::unexpected(changes.error());
+  s.derived.link_changes = std::move(*changes);
   for (std::uint32_t h = 0; h < s.graph.hosts; ++h) {
     if (const auto ok = device_config(s, h).validate(); !ok) return fail("transport: " + ok.error().message);
   }

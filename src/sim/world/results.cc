@@ -71,6 +71,7 @@ Totals Simulation::totals() const {
   for (const Port& p : network_->ports()) {
     t.lost += p.wire_counters().dropped_loss;
     t.corrupted += p.wire_counters().corrupted;
+    t.failed_links += p.wire_counters().dropped_failed;
     t.queue_drops += p.counters().dropped_full;
     t.data_drops += p.counters().dropped_full - p.counters().dropped_control;
     t.longest_queue = std::max(t.longest_queue, p.counters().longest_queue);
@@ -130,6 +131,7 @@ record::Record Simulation::to_record() const {
   sum.set("received_twice", t.received_twice);
   sum.set("control", t.control).set("timeouts", t.timeouts).set("recoveries", t.recoveries);
   sum.set("lost", t.lost).set("queue_drops", t.queue_drops).set("no_route_drops", t.no_route);
+  sum.set("failed_link_drops", t.failed_links);
   sum.set("corrupted", t.corrupted).set("ecn_marked", t.marked);
   sum.set("pfc_pauses", t.pauses).set("pfc_paused_ps", t.paused.ps);
   sum.set("longest_queue_bytes", t.longest_queue);

@@ -147,6 +147,7 @@ void read_network(Fields f, NetworkSpec& n, TopologySpec& topology) {
   f.duration("jitter", n.impair.jitter);
   f.integer("data_class", n.data_class, 0, kClasses - 1);
   f.integer("control_class", n.control_class, 0, kClasses - 1);
+  f.duration("reconverge", n.reconverge);
   f.finish();
 }
 
@@ -242,6 +243,14 @@ void read_traffic(Fields f, TrafficSpec& s) {
   f.finish();
 }
 
+void read_failure(Fields f, FailureSpec& s) {
+  f.text("link", s.link);
+  f.integer("links", s.links, 1, 65535);
+  f.duration("at", s.at);
+  f.duration("repair", s.repair);
+  f.finish();
+}
+
 // Files that a scenario names lie beside it.
 Result<std::string> content_of(const std::string& setting, const std::string& file,
                                const std::string& scenario) {
@@ -332,7 +341,7 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
   f.duration("limit", s.limit);
   f.flag("check", s.check);
   f.flag("bytes", s.bytes);
-  for (const char* t : {"measure", "topology", "network", "switch", "transport", "nic", "flow", "traffic"})
+  for (const char* t : {"measure", "topology", "network", "switch", "transport", "nic", "flow", "traffic", "failure"})
     f.known(t);
   f.finish();
   const auto table = [&](const char* key, auto read, auto& out) {
@@ -366,6 +375,7 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
   };
   tables("flow", read_flow, s.flows);
   tables("traffic", read_traffic, s.traffic);
+  tables("failure", read_failure, s.failures);
   if (mistake.empty()) {
     if (const auto ok = read_files(s, name); !ok) mistake = ok.error().message;
   }

@@ -22,6 +22,7 @@
 //                         # duplicate, corrupt, mark (for congestion), reorder, reorder_by, jitter
 //   data_class = 0        # traffic classes, the higher goes first; PFC stops one class
 //   control_class = 0     # of ACKs, NAKs, CNPs
+//   reconverge = "100us"  # from a link's failure or repair to routes that know of it
 //   [switch]
 //   kind = "output-queued"  # or input-queued
 //   buffer = "0"          # of each port (input-queued) or of the switch; 0: none, or what PFC needs;
@@ -54,6 +55,10 @@
 //   verb = "write"        # send, read, mixed
 //   load = "70%"          # … flows, duration, start; fan_in, connections, target, total, requests,
 //                         # every; trace
+//   [[failure]]           # one table each
+//   link = "edge0-agg1"   # or links = 2: so many between switches, drawn from the seed
+//   at = "1ms"
+//   repair = "3ms"        # left out: never
 //
 // Everything but the flows has the defaults of the structs below. Unknown names and values outside their
 // range are refused with one sentence; nothing is guessed.
@@ -80,7 +85,15 @@ struct NetworkSpec {
   Routing routing = Routing::kEcmp;
   std::uint8_t data_class = 0;
   std::uint8_t control_class = 0;
+  Duration reconverge = microseconds(100);
   impair::ImpairConfig impair{.reorder_by = microseconds(10)};
+};
+
+struct FailureSpec {
+  std::string link;         // "edge0-agg1", or
+  std::uint32_t links = 0;  // so many between switches, drawn from the seed
+  Duration at{};
+  Duration repair{};  // 0: never
 };
 
 struct TransportSpec {
@@ -135,6 +148,12 @@ struct MeasureSpec {
   }
 };
 
+struct LinkChange {
+  Time at{};
+  std::size_t link = 0;
+  bool up = false;
+};
+
 // What follows from the rest (resolve).
 struct Derived {
   Reach reach;
@@ -143,6 +162,7 @@ struct Derived {
   std::uint64_t measured_flows = 0;
   std::vector<std::uint32_t> flows_of_host;  // those that begin or end there
   std::vector<std::uint64_t> bytes_of_host;  // and what they move
+  std::vector<LinkChange> link_changes;      // in order of time
 };
 
 struct Scenario {
@@ -157,6 +177,7 @@ struct Scenario {
   NicSpec nic;
   std::vector<FlowSpec> flows;
   std::vector<TrafficSpec> traffic;
+  std::vector<FailureSpec> failures;
 
   Topology graph;
   Derived derived;

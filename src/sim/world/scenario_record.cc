@@ -54,6 +54,7 @@ record::Record to_record(const Scenario& s) {
   n.set("rate_bps", s.topology.rate.bps).set("delay_ps", s.topology.delay.ps);
   n.set("data_class", std::uint64_t{s.network.data_class});
   n.set("control_class", std::uint64_t{s.network.control_class});
+  if (!s.failures.empty()) n.set("reconverge_ps", s.network.reconverge.ps);
   n.set("loss_ppm", std::uint64_t{i.loss}).set("duplicate_ppm", std::uint64_t{i.duplicate});
   n.set("corrupt_ppm", std::uint64_t{i.corrupt}).set("reorder_ppm", std::uint64_t{i.reorder});
   n.set("mark_ppm", std::uint64_t{i.mark});
@@ -83,6 +84,14 @@ record::Record to_record(const Scenario& s) {
     one.set("size", f.size.n).set("count", f.count).set("depth", std::uint64_t{f.depth});
     one.set("qps", std::uint64_t{f.qps}).set("start_ps", f.start.ps);
     r.append("flows", std::move(one));
+  }
+  for (const LinkChange& c : s.derived.link_changes) {
+    const Link& l = s.graph.links[c.link];
+    record::Record one;
+    one.set("link", s.graph.name(l.a) + "-" + s.graph.name(l.b))
+        .set("at_ps", (c.at - Time{}).ps)
+        .set("up", c.up);
+    r.append("link_changes", std::move(one));
   }
   for (const TrafficSpec& f : s.traffic) {
     record::Record one;

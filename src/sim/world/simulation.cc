@@ -48,6 +48,8 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
     if (scenario_.measure.until.ps != 0)
       fabric_.timeline.wake(measure_actor_, Time{} + scenario_.measure.until);
   }
+  if (!scenario.failures.empty())
+    failures_ = std::make_unique<Failures>(scenario_, *network_, fabric_.timeline);
   workload_ = std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, referee_.get());
   traffic_ =
       std::make_unique<TrafficRun>(scenario_, *network_, nics_, fabric_.timeline, referee_.get(), flows);

@@ -12,6 +12,7 @@
 #include "record/record.h"
 #include "sim/fabric/network.h"
 #include "sim/nic/ideal_nic.h"
+#include "sim/world/failures.h"
 #include "sim/world/scenario.h"
 #include "sim/world/traffic_run.h"
 #include "sim/world/workload.h"
@@ -34,6 +35,7 @@ struct Totals {  // over all hosts and links
   std::uint64_t queue_drops = 0;
   std::uint64_t data_drops = 0;  // of those, data
   std::uint64_t no_route = 0;
+  std::uint64_t failed_links = 0;  // packets lost on them
   std::uint64_t corrupted = 0;
   std::uint64_t longest_queue = 0;
   std::uint64_t link_hops = 0;  // packets that crossed a link
@@ -90,6 +92,7 @@ class Simulation final : public NicObserver {
   Fabric fabric_;
   std::unique_ptr<Network> network_;
   std::vector<std::unique_ptr<IdealNic>> nics_;
+  std::unique_ptr<Failures> failures_;
   std::unique_ptr<Workload> workload_;
   std::unique_ptr<TrafficRun> traffic_;
   ActorId measure_actor_;
