@@ -73,6 +73,8 @@ std::string network_text(const sim::Scenario& s) {
                    time_text(s.transport.rto_low), time_text(s.transport.rto_high));
   const sim::SwitchConfig& w = s.network.switches;
   if (w.buffer.n != 0) t += fmt::format("; buffer {} B", w.buffer.n);
+  if (w.credits)
+    t += fmt::format(", credits of {} B a port", sim::credit_share(w, d.reach.most_ports) * w.classes);
   if (w.pfc) t += fmt::format(", headroom {} B a port", d.reach.headroom.n);
   return t + "\n\n";
 }
@@ -127,6 +129,8 @@ std::string table(const sim::Scenario& s, const sim::Simulation& run) {
   if (s.network.switches.pfc || n.marked != 0)
     t += fmt::format("PFC stopped ports {} times, {} in all; ECN marked {}\n", n.pauses, time_text(n.paused),
                      n.marked);
+  if (s.network.switches.credits)
+    t += fmt::format("ports waited for credit {} in all\n", time_text(n.credit_wait));
   if (!s.failures.empty())
     t += fmt::format("{} packets lost on failed links, {} without a route\n", n.failed_links, n.no_route);
   if (!run.complete()) t += "the limit of virtual time came before every flow was done\n";

@@ -17,6 +17,7 @@ class Plan {
 
   std::string text() {
     // Drawn in the order in which they depend on each other, whatever the order in the file.
+    mtu_ = pick({256, 512, 1000, 1024, 2048, 4096});
     const std::string topology = draw_topology();
     const std::string network = draw_network();
     const std::string switches = draw_switch();
@@ -81,7 +82,7 @@ class Plan {
 
   std::string draw_switch() {
     std::string t = "[switch]\n" + line("kind", word_of(sim::kSwitchKinds));
-    switch (random_.below(5)) {
+    switch (random_.below(6)) {
       case 0:
       case 1:  // nothing may be dropped
         t += "pfc = true\n";
@@ -92,6 +93,10 @@ class Plan {
         break;
       case 3:
         t += line("buffer", random_.between(12, 200) * 1000) + line("alpha", pick({"1/8", "1/2", "1", "4"}));
+        break;
+      case 4:  // nothing may be dropped, either
+        t += "credits = true\n";
+        if (one_in(2)) t += line("buffer", (mtu_ + 200) * 24 * random_.between(1, 4));
         break;
       default:  // no bound
         break;
@@ -108,7 +113,6 @@ class Plan {
   std::string draw_transport() {
     std::string t = "[transport]\n";
     const std::string mode = word_of(sim::modes());
-    mtu_ = pick({256, 512, 1000, 1024, 2048, 4096});
     t += line("mode", mode) + line("mtu", mtu_);
     if (one_in(2)) t += line("controller", word_of(sim::controller_words()));
     if (mode == "irn" && one_in(2)) t += line("recovery", word_of(sim::variants()));

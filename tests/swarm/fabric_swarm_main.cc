@@ -45,6 +45,7 @@ constexpr const char* kReplay =
   X(queue_drops, "packets dropped by full queues")                             \
   X(pauses, "times PFC stopped a port")                                        \
   X(pauses_of_hosts, "of those, ports of hosts")                               \
+  X(credit_waits, "worlds whose ports waited for credit")                      \
   X(failed_links, "packets lost on failed links")                              \
   X(no_route, "packets without a way left")                                    \
   X(rerouted, "worlds without a failed message in spite of a link that fails") \
@@ -97,6 +98,7 @@ void tally(Tally& t, const sim::Scenario& s, const sim::Simulation& run) {
   add(Reached::queue_drops, n.queue_drops);
   add(Reached::pauses, n.pauses);
   add(Reached::marked, n.marked);
+  add(Reached::credit_waits, n.credit_wait.ps != 0 ? 1 : 0);
   add(Reached::failed_links, n.failed_links);
   add(Reached::no_route, n.no_route);
   add(Reached::rerouted, n.failed_links != 0 && failed == 0 ? 1 : 0);

@@ -10,6 +10,10 @@
 //   input-queued    limit = the port's buffer / classes - headroom; X-ON two largest frames below
 //   output-queued   limit = alpha x (buffer - headroom of all ports and classes - what is in use), X-ON
 //   likewise
+//
+// Credits (IRN §7) instead: each ingress port and class has a share of the buffer that is its own, the sender
+// knows how much of it is free, and begins a packet only when the largest frame would fit. A link is kept
+// busy by a share of what it carries in a round trip, which the headroom above covers as well.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -34,12 +38,18 @@ struct SwitchConfig {
   Bytes queue{0};   // bound of each output's queue; 0: none
   std::uint32_t alpha_64 = 64;  // dynamic threshold, in 64ths
   bool pfc = false;
+  bool credits = false;
   std::uint32_t classes = 1;  // traffic classes in use: each may have to be stopped, with headroom of its own
   Bytes xoff{0};              // a fixed limit instead of the computed one
   Bytes xon{0};               // where it ends; 0: two largest frames below
   std::uint32_t largest_frame = 4096 + 128;
   EcnConfig ecn;
 };
+
+// Of one ingress port and class, with credits.
+inline std::uint64_t credit_share(const SwitchConfig& c, std::uint64_t ports) {
+  return c.buffer.n / c.classes / (c.kind == SwitchKind::kInputQueued ? 1U : ports);
+}
 
 // Of one ingress port.
 struct PauseLimits {

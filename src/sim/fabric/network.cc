@@ -134,7 +134,30 @@ Network::Network(Fabric& fabric, const Topology& topology, const NetworkConfig& 
       attachment_.port_of[to] = static_cast<std::uint16_t>(number);
     }
   }
+  if (config.switches.credits) grant_credits();
   route();
+}
+
+void Network::grant_credits() {
+  for (std::size_t p = 0; p < ports_.size(); ++p) {
+    Switch* to = nullptr;
+    std::uint32_t number = 0;
+    if (!far_switch(p, to, number)) continue;  // hosts take packets in as they come
+    const std::uint64_t share = credit_share(config_.switches, to->ports().size());
+    to->set_share(share);
+    ports_[p].grant(share, config_.switches.largest_frame, ports_[p ^ 1U]);
+  }
+}
+
+bool Network::far_switch(std::size_t port, Switch*& at, std::uint32_t& number) {
+  const Link& l = topology_.links[port / 2];
+  const std::uint32_t to = port % 2 == 0 ? l.b : l.a;
+  if (to < topology_.hosts) return false;
+  at = &switches_[to - topology_.hosts];
+  for (const Neighbour& n : near_[to - topology_.hosts]) {
+    if (n.egress == &ports_[port ^ 1U]) number = n.port;
+  }
+  return true;
 }
 
 void Network::route() {
@@ -163,22 +186,19 @@ void Network::reroute() {
   route();
 }
 
-std::uint32_t Network::stopped_by_far_end(std::size_t port) const {
-  const Link& l = topology_.links[port / 2];
-  const std::uint32_t to = port % 2 == 0 ? l.b : l.a;
-  if (to < topology_.hosts) return 0;
-  for (const Neighbour& n : near_[to - topology_.hosts]) {
-    if (n.link == port / 2) return switches_[to - topology_.hosts].stopped(n.port);
-  }
-  return 0;
-}
-
 void Network::set_link(std::size_t link, bool up) {
   if (up_[link] == up) return;
   up_[link] = up;
   for (const std::size_t p : {2 * link, 2 * link + 1}) up ? ports_[p].repair() : ports_[p].fail();
   for (const std::size_t p : {2 * link, 2 * link + 1}) {
-    const std::uint32_t stopped = up ? stopped_by_far_end(p) : 0;
+    Switch* to = nullptr;
+    std::uint32_t number = 0;
+    const bool into_switch = far_switch(p, to, number);
+    if (config_.switches.credits) {
+      if (up && into_switch) ports_[p].grant_again(to->buffered_from(number));
+      continue;
+    }
+    const std::uint32_t stopped = up && into_switch ? to->stopped(number) : 0;
     for (std::uint8_t k = 0; k < kClasses; ++k) {
       const bool stop = (stopped >> k & 1U) != 0;
       if (ports_[p].paused(k) == stop) continue;

@@ -5,8 +5,8 @@
 //
 // A link that fails loses what is on it and what is still sent into it: ports go on sending, and what waits
 // in their queues is lost, too, until reroute() is called and switches choose among the shortest ways that
-// are left. What has no way any more is dropped by the switch that finds none. PFC: a failed link stops
-// nobody, and with its repair both ends learn what they want of each other.
+// are left. What has no way any more is dropped by the switch that finds none. A failed link stops nobody;
+// with its repair both ends learn what they want of each other: what PFC has stopped, what credit there is.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -64,7 +64,9 @@ class Network {
 
  private:
   void route();
-  std::uint32_t stopped_by_far_end(std::size_t port) const;
+  void grant_credits();
+  // The switch that a port leads to, and what it calls its own port of that link; false for a host.
+  bool far_switch(std::size_t port, Switch*& at, std::uint32_t& number);
 
   struct Neighbour {
     std::uint32_t node;

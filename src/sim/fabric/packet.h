@@ -49,6 +49,7 @@ struct Transit {
     kCongested = 0x02,  // marked by a switch (ECN CE)
     kPause = 0x04,      // no packet: a PFC frame, X-OFF for the class ...
     kResume = 0x08,     // ... and X-ON
+    kCredit = 0x10,     // no packet: `flow` bytes of credit go back to the sender (port.h)
   };
   PacketRef packet{};
   HostId destination{};
@@ -57,6 +58,7 @@ struct Transit {
   std::uint8_t traffic_class = 0;
   std::uint8_t marks = 0;
   bool is_pfc() const { return (marks & (kPause | kResume)) != 0; }
+  bool is_packet() const { return (marks & (kPause | kResume | kCredit)) == 0; }
 };
 static_assert(sizeof(Transit) == 16);
 

@@ -88,6 +88,60 @@ void Port::send_pfc(std::uint8_t traffic_class, bool on) {
   counters_.pauses_sent += on ? 1U : 0U;
 }
 
+void Port::grant(std::uint64_t granted, std::uint32_t largest_frame, Port& reverse) {
+  credits_ = std::make_unique<Credits>();
+  credits_->granted = granted;
+  credits_->largest_frame = largest_frame;
+  reverse.wire_.on_credit<&Port::on_credit>(*this);
+  grant_again({});
+}
+
+void Port::grant_again(const std::array<std::uint64_t, kClasses>& taken) {
+  spends_ = true;
+  for (std::uint8_t k = 0; k < kClasses; ++k) {
+    CHECK_OP(taken[k], <=, credits_->granted);
+    credits_->left[k] = credits_->granted - taken[k];
+    credit_changed(k);
+  }
+}
+
+void Port::credit_changed(std::uint8_t k) {
+  const bool stop = spends_ && credits_->left[k] < credits_->largest_frame;
+  if (stop == paused(k)) return;
+  pause(k, stop);
+  // A host's NIC, which sends when the link is free, waits for this.
+  if (!stop && idle_.node != nullptr) await_idle();
+}
+
+void Port::spend(const Transit& t) {
+  std::uint64_t& left = credits_->left[t.traffic_class];
+  CHECK_OP(left, >=, t.bytes);
+  left -= t.bytes;
+  credit_changed(t.traffic_class);
+}
+
+void Port::on_credit(const Transit& t) {
+  credits_->left[t.traffic_class] += t.flow;
+  credit_changed(t.traffic_class);
+}
+
+void Port::send_credit(std::uint8_t traffic_class, std::uint32_t bytes) {
+  Transit t;
+  t.bytes = kCreditFrameBytes;
+  t.flow = bytes;
+  t.traffic_class = traffic_class;
+  t.marks = Transit::kCredit;
+  free_at_ = std::max(fabric_.timeline.now(), free_at_) + serialisation(t.bytes);
+  wire_.carry(t, free_at_);
+}
+
+void Port::fail() {
+  wire_.fail();
+  if (credits_ == nullptr) return;
+  spends_ = false;
+  for (std::uint8_t k = 0; k < kClasses; ++k) credit_changed(k);
+}
+
 Duration Port::paused_for() const {
   return paused_ == 0 ? paused_for_ : paused_for_ + (fabric_.timeline.now() - paused_since_);
 }

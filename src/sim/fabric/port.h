@@ -10,8 +10,13 @@
 //
 // A packet is out of the queue when its serialisation begins. PFC frames go ahead of all data, behind the
 // packet being serialised. Not moved once built: the timeline holds its address.
+//
+// With credits a port knows, for each class, how many bytes its far end has room for. It begins a packet only
+// when the largest frame would fit; a class without credit is stopped like one that PFC has paused. Credits
+// come back over the link's other direction, a few bytes each, when a packet leaves the far end's buffer.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 
@@ -44,6 +49,7 @@ struct PortCounters {
 class alignas(64) Port {
  public:
   static constexpr std::uint32_t kPfcFrameBytes = 64 + 20;
+  static constexpr std::uint32_t kCreditFrameBytes = 8;  // as InfiniBand's
 
   Port(Fabric& fabric, const PortConfig& config, Prng prng);
   Port(const Port&) = delete;
@@ -55,7 +61,7 @@ class alignas(64) Port {
   }
   void leads_to_host() { wire_.leads_to_host(); }
   // The link's failure and repair. A port goes on sending: what it sends is lost (wire.h).
-  void fail() { wire_.fail(); }
+  void fail();
   void repair() { wire_.repair(); }
   // The far end learns now what a PFC frame would tell it.
   void tell(const Transit& pfc) { wire_.deliver(pfc); }
@@ -86,6 +92,8 @@ class alignas(64) Port {
     ++counters_.packets;
     counters_.bytes += t.bytes;
     wire_.carry(t, free_at_);
+    if (spends_) [[unlikely]]
+      spend(t);
   }
   void enqueue(const Transit& t, std::uint16_t ingress);
 
@@ -94,6 +102,16 @@ class alignas(64) Port {
   bool paused(std::uint8_t traffic_class) const { return (paused_ >> traffic_class & 1U) != 0; }
   // What this port does to its far end's sending port.
   void send_pfc(std::uint8_t traffic_class, bool on);
+  // From now on it may send only as much as its far end has room for: `granted` bytes of each class. Its
+  // credits come back over `reverse`. A link that fails has credit without end, until it is granted anew what
+  // is not `taken` of the far end's buffer.
+  void grant(std::uint64_t granted, std::uint32_t largest_frame, Port& reverse);
+  void grant_again(const std::array<std::uint64_t, kClasses>& taken);
+  // What this port gives back to its far end's sending port.
+  void send_credit(std::uint8_t traffic_class, std::uint32_t bytes);
+  bool credited() const { return credits_ != nullptr; }
+  std::uint64_t granted() const { return credits_->granted; }
+  std::uint64_t credit(std::uint8_t traffic_class) const { return credits_->left[traffic_class]; }
   void count_mark() { ++counters_.marked; }
   // A packet for this link found no room: it is counted, and its place given back.
   void drop(PacketRef ref);
@@ -129,6 +147,14 @@ class alignas(64) Port {
     void (*idle)(void*, Time) = nullptr;
   };
 
+  struct Credits {
+    std::uint64_t granted = 0;
+    std::uint32_t largest_frame = 0;
+    std::array<std::uint64_t, kClasses> left{};
+  };
+  void spend(const Transit& t);
+  void on_credit(const Transit& t);
+  void credit_changed(std::uint8_t traffic_class);
   void on_service(Time now);
   void serve(Time now);
   void ask(Time at) {
@@ -144,6 +170,7 @@ class alignas(64) Port {
   std::uint32_t paused_ = 0;      // bit k: class k
   bool asked_ = false;            // on_service is to come
   bool idle_awaited_ = false;
+  bool spends_ = false;  // credits count
   ActorId actor_;
   Wire wire_;
   PortCounters counters_;
@@ -153,6 +180,7 @@ class alignas(64) Port {
   Time paused_since_{};
   Duration paused_for_{};
   std::unique_ptr<Histogram> lengths_;  // of queues that were not empty
+  std::unique_ptr<Credits> credits_;
   PortConfig config_;
 };
 

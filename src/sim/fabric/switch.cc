@@ -27,11 +27,16 @@ void Switch::arrive(const Transit& t, std::uint32_t ingress) {
   const std::uint32_t port = routes_.port_for(t);
   if (port == Routes::kNoPort) [[unlikely]] {
     ++counters_.dropped_no_route;
+    if (config_.credits) ports_[ingress]->send_credit(t.traffic_class, t.bytes);
     fabric_.release(t.packet);
     return;
   }
   Port& out = *ports_[port];
-  if (out.free_for(t.traffic_class)) return out.begin(t);
+  if (out.free_for(t.traffic_class)) {
+    out.begin(t);
+    if (config_.credits) ports_[ingress]->send_credit(t.traffic_class, t.bytes);
+    return;
+  }
 
   Ingress& in = ingress_[ingress];
   if (!admits(t, in, out)) {
@@ -59,6 +64,7 @@ void Switch::arrive(const Transit& t, std::uint32_t ingress) {
 
 bool Switch::admits(const Transit& t, const Ingress& in, const Port& out) const {
   if (config_.queue.n != 0 && out.queued().n + t.bytes > config_.queue.n) return false;
+  if (config_.credits) return in.class_bytes[t.traffic_class] + t.bytes <= share_;
   if (config_.buffer.n == 0) return true;
   if (config_.kind == SwitchKind::kInputQueued) return in.bytes + t.bytes <= config_.buffer.n;
   if (used_ + t.bytes > config_.buffer.n) return false;
@@ -81,6 +87,7 @@ void Switch::left(const Transit& t, std::uint16_t ingress) {
   used_ -= t.bytes;
   in.bytes -= t.bytes;
   in.class_bytes[k] -= t.bytes;
+  if (config_.credits) return ports_[ingress]->send_credit(k, t.bytes);
   if ((in.stopped >> k & 1U) == 0) return;
   const std::uint64_t resume = resume_limit(config_, pause_limit(config_, in.limits, reserved_, used_));
   if (in.class_bytes[k] > resume) return;

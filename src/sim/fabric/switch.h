@@ -10,6 +10,9 @@
 // PFC counts what waits by the port and class it came in by, and sends X-OFF over the limit and X-ON below
 // it (buffer.h has the arithmetic of limits). ECN marks packets by the length of the queue they join.
 //
+// With credits nobody is told to stop: who sends to a switch is given back what it has spent when a packet
+// leaves the buffer, or at once if it need not wait.
+//
 // A packet that finds its link free is never counted: it begins to leave in the moment it came.
 #pragma once
 #include <array>
@@ -41,8 +44,15 @@ class Switch {
   Routes& routes() { return routes_; }
   const Routes& routes() const { return routes_; }
 
+  // When all ports are there: what each has room for, with credits.
+  void set_share(std::uint64_t bytes) { share_ = bytes; }
+
   void arrive(const Transit& t, std::uint32_t ingress);
 
+  // What waits of the packets that came in by this port, by class.
+  const std::array<std::uint64_t, kClasses>& buffered_from(std::uint32_t port) const {
+    return ingress_[port].class_bytes;
+  }
   // The classes that it has stopped at the far end of this port, a bit each.
   std::uint32_t stopped(std::uint32_t port) const { return ingress_[port].stopped; }
 
@@ -60,7 +70,7 @@ class Switch {
   };
 
   // Somebody asks what is buffered.
-  bool counts() const { return config_.pfc || config_.buffer.n != 0; }
+  bool counts() const { return config_.pfc || config_.credits || config_.buffer.n != 0; }
   bool admits(const Transit& t, const Ingress& in, const Port& out) const;
   bool marks(const Port& out, const Transit& t);
   bool over(const Ingress& in, std::uint8_t k) const {
@@ -74,6 +84,7 @@ class Switch {
   Prng random_;
   std::uint64_t used_ = 0;
   std::uint64_t reserved_ = 0;  // headroom of all ports
+  std::uint64_t share_ = 0;     // with credits, of each port and class
   std::vector<Port*> ports_;
   std::vector<Ingress> ingress_;
   SwitchCounters counters_;

@@ -65,6 +65,7 @@ void Wire::on_arrival(Time now) {
 
 void Wire::special_arrival(const Transit& t, std::uint32_t index, Time now) {
   if (losing_ && lost_to_failure(t, index)) return;
+  if ((t.marks & Transit::kCredit) != 0) return credit_.credit(credit_.port, t);
   if (detour_ != nullptr && !t.is_pfc()) {
     impaired_arrival(t, now);
   } else {
@@ -82,10 +83,10 @@ void Wire::repair() {
 bool Wire::lost_to_failure(const Transit& t, std::uint32_t index) {
   if (!failed_ && index == lost_until_) {  // the first one sent since the repair
     losing_ = false;
-    special_ = detour_ != nullptr;
+    special_ = !plain();
     return false;
   }
-  if (t.is_pfc()) return true;
+  if (!t.is_packet()) return true;
   ++counters_.dropped_failed;
   fabric_.release(t.packet);
   return true;

@@ -5,7 +5,7 @@
 // them unharmed. Not moved once built: the timeline holds its address.
 //
 // A wire that has failed loses what is on it and all that is sent into it until it is repaired, PFC frames
-// included; a packet whose serialisation began before the repair is lost with them.
+// and credits included; a packet whose serialisation began before the repair is lost with them.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -40,6 +40,13 @@ class Wire {
             number};
   }
 
+  // Credits that arrive are for the port that sends the other way: node.Member(transit).
+  template <auto Member, class T>
+  void on_credit(T& port) {
+    credit_ = {&port, [](void* self, const Transit& t) { (static_cast<T*>(self)->*Member)(t); }};
+    special_ = true;
+  }
+
   // `departs`, the end of its serialisation, is not before that of the packet before.
   void carry(const Transit& t, Time departs) {
     if (tail_ - head_ > mask_) [[unlikely]]
@@ -67,6 +74,11 @@ class Wire {
     void (*arrive)(void*, const Transit&, std::uint32_t) = nullptr;
     std::uint32_t number = 0;
   };
+  struct Creditor {
+    void* port = nullptr;
+    void (*credit)(void*, const Transit&) = nullptr;
+  };
+  bool plain() const { return detour_ == nullptr && credit_.port == nullptr; }
   struct Detour;  // packets that an impairment holds back
 
   void on_arrival(Time now);
@@ -81,7 +93,7 @@ class Wire {
   std::uint32_t tail_ = 0;
   std::uint32_t mask_ = 0;
   bool last_hop_ = false;
-  bool special_ = false;  // not every arrival is a plain one: there are impairments, or it fails
+  bool special_ = false;  // not every arrival is a plain one: impairments, credits, failure
   bool failed_ = false;
   bool losing_ = false;           // failed, or entries from then are still on the way:
   std::uint32_t lost_until_ = 0;  // those before this index, once repaired
@@ -89,6 +101,7 @@ class Wire {
   std::unique_ptr<Entry[]> ring_;
   std::unique_ptr<Detour> detour_;  // null on a clean link
   FarEnd far_;
+  Creditor credit_;
   WireCounters counters_;
 };
 

@@ -37,9 +37,10 @@ void conservation(const AuditSubject& a, check::Report& report) {
         "full queues, %llu on failed links, %llu without a route, %llu under way",
         Count{h.packets_sent}, Count{d.duplicated}, Count{h.packets_received}, Count{h.corrupt_dropped},
         Count{d.lost}, Count{d.full}, Count{d.failed}, Count{d.no_route}, Count{a.fabric.packets.in_use()});
-  if (a.switches.pfc && d.full != 0)
+  if ((a.switches.pfc || a.switches.credits) && d.full != 0)
     report.add(a.fabric.timeline.now(), "lossless",
-               "%llu packets were dropped for want of room in spite of PFC", Count{d.full});
+               "%llu packets were dropped for want of room in spite of %s", Count{d.full},
+               a.switches.pfc ? "PFC" : "credits");
 }
 
 void buffers(const AuditSubject& a, bool at_rest, check::Report& report) {
@@ -49,7 +50,7 @@ void buffers(const AuditSubject& a, bool at_rest, check::Report& report) {
     const Switch& s = a.network.switches()[i];
     std::uint64_t queued = 0;
     for (const Port* p : s.ports()) queued += p->queued().n;
-    if ((c.pfc || c.buffer.n != 0) && s.buffered() != queued)
+    if ((c.pfc || c.credits || c.buffer.n != 0) && s.buffered() != queued)
       report.add(now, "buffer", "switch %zu says that it buffers %llu bytes, its queues hold %llu", i,
                  Count{s.buffered()}, Count{queued});
     if (c.buffer.n != 0 && s.counters().fullest > c.buffer.n)
@@ -64,6 +65,9 @@ void buffers(const AuditSubject& a, bool at_rest, check::Report& report) {
       report.add(now, "buffer", "%s queued %llu bytes, its bound is %llu", a.network.port_name(i).c_str(),
                  Count{p.counters().longest_queue}, Count{c.queue.n});
     for (std::uint8_t k = 0; at_rest && k < kClasses; ++k) {
+      if (p.credited() && p.credit(k) != p.granted() && a.network.link_up(i / 2))
+        report.add(now, "credits", "%s is left with %llu of the %llu bytes of class %u that it was granted",
+                   a.network.port_name(i).c_str(), Count{p.credit(k)}, Count{p.granted()}, unsigned{k});
       if (p.paused(k))
         report.add(now, "at rest", "%s is left stopped in class %u", a.network.port_name(i).c_str(),
                    unsigned{k});

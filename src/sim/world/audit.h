@@ -3,8 +3,9 @@
 //
 //   always    sent + duplicated = delivered + dropped, cause by cause, + under way; what a switch says it
 //             buffers is what its queues hold; no buffer or queue above its bound; nothing dropped for want
-//             of room where PFC keeps it
-//   at rest   no packet, no payload, no byte in a buffer and no port that is stopped is left
+//             of room where PFC or credits keep it
+//   at rest   no packet, no payload, no byte in a buffer and no port that is stopped is left, and every
+//             port has all its credit back
 #pragma once
 #include "check/report.h"
 #include "sim/fabric/network.h"

@@ -39,7 +39,8 @@ Result<std::vector<LinkChange>> link_changes(const Scenario& s) {
       if (links.size() < f.links)
         return fail("failure.links: " + std::to_string(f.links) + " is more than the " +
                     std::to_string(links.size()) + " links between switches");
-      for (std::size_t i = 0; i < f.links; ++i) std::swap(links[i], links[random.between(i, links.size() - 1)]);
+      for (std::size_t i = 0; i < f.links; ++i)
+        std::swap(links[i], links[random.between(i, links.size() - 1)]);
       links.resize(f.links);
     }
     for (const std::size_t link : links) {

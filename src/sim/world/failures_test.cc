@@ -63,8 +63,8 @@ TEST(Failures, ATransportGoesOnAfterARepair) {
 TEST(Failures, ATransportGivesUpOnALinkThatStaysDown) {
   for (const char* mode : {"roce", "irn", "srnic"}) {
     SCOPED_TRACE(mode);
-    const auto run = finished(
-        scenario(kDumbbell, {std::string("transport.mode=") + mode, "failure.repair=0s", "transport.timeout=6"}));
+    const auto run = finished(scenario(
+        kDumbbell, {std::string("transport.mode=") + mode, "failure.repair=0s", "transport.timeout=6"}));
     EXPECT_LT(run->results()[0].messages, 100U);
     EXPECT_GT(run->results()[0].failed, 0U);
     EXPECT_EQ(run->results()[0].first_failure, WcStatus::kRetryExceeded);
@@ -83,7 +83,8 @@ TEST(Failures, WhatIsOnTheLinkAndWhatIsSentIntoItIsLost) {
   EXPECT_NEAR(static_cast<double>(across.wire_counters().dropped_failed), static_cast<double>(expected), 2);
 }
 
-// After the routes have changed nothing more is sent to a dead end; flows that began before it go another way.
+// After the routes have changed nothing more is sent to a dead end; flows that began before it go another
+// way.
 TEST(Failures, TrafficGoesRoundAFailedLink) {
   const Scenario s = scenario(R"(
 hosts = 16
@@ -128,7 +129,8 @@ TEST(Failures, PfcLosesNoBufferToAFailure) {
   for (const char* kind : {"input-queued", "output-queued"}) {
     for (const char* link : {"edge0-agg0", "host0-edge0", "host5-edge2", "s8-s16"}) {
       SCOPED_TRACE(std::string(kind) + " " + link);
-      const auto run = finished(scenario(R"(
+      const auto run =
+          finished(scenario(R"(
 hosts = 16
 check = true
 limit = "10s"
@@ -148,7 +150,7 @@ target = 0
 at = "60us"
 repair = "160us"
 )",
-                                         {std::string("switch.kind=") + kind, std::string("failure.link=") + link}));
+                            {std::string("switch.kind=") + kind, std::string("failure.link=") + link}));
       EXPECT_EQ(run->totals().queue_drops, 0U);
       EXPECT_GT(run->totals().pauses, 0U);
       EXPECT_GT(run->totals().failed_links, 0U);
@@ -159,7 +161,8 @@ repair = "160us"
 
 // Two failures of one link: it is up again when both are repaired.
 TEST(Failures, OverlappingFailuresOfOneLinkAreOneOutage) {
-  const std::string text = std::string(kDumbbell) + "[[failure]]\nlink = \"s1-s0\"\nat = \"1ms\"\nrepair = \"4ms\"\n";
+  const std::string text =
+      std::string(kDumbbell) + "[[failure]]\nlink = \"s1-s0\"\nat = \"1ms\"\nrepair = \"4ms\"\n";
   EXPECT_GT(finished(scenario(text))->results()[0].last_completion, Time{} + milliseconds(4));
 }
 
@@ -172,7 +175,8 @@ TEST(Failures, MistakesAreNamed) {
   EXPECT_THAT(mistake({"failure.link=h0-h1"}), HasSubstr("no link between host0 and host1"));
   EXPECT_THAT(mistake({"failure.link=edge0"}), HasSubstr("not two nodes such as"));
   EXPECT_THAT(mistake({"failure.links=1"}), HasSubstr("either link or links"));
-  EXPECT_THAT(mistake({"failure.link=", "failure.links=2"}), HasSubstr("more than the 1 links between switches"));
+  EXPECT_THAT(mistake({"failure.link=", "failure.links=2"}),
+              HasSubstr("more than the 1 links between switches"));
   EXPECT_THAT(mistake({"failure.repair=200us"}), HasSubstr("failure.repair must come after at"));
   EXPECT_THAT(mistake({"network.reconverge=soon"}), HasSubstr("network.reconverge"));
 }

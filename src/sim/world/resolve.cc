@@ -20,6 +20,9 @@ std::string contradiction(const Scenario& s) {
   if (sw.xon.n != 0 && sw.xoff.n != 0 && sw.xon > sw.xoff) return "switch.xon must not be above xoff";
   if ((sw.xoff.n != 0 || sw.xon.n != 0) && !sw.pfc)
     return "switch.xoff and xon mean nothing without pfc = true";
+  if (sw.credits && sw.pfc) return "switch.credits: there is pfc or credits, not both";
+  if (sw.credits && sw.queue.n != 0)
+    return "network.queue bounds queues, which credits = true are to keep from dropping";
   if (sw.pfc && sw.queue.n != 0)
     return "network.queue bounds queues, which pfc = true is to keep from dropping";
   if (sw.kind == SwitchKind::kInputQueued && s.graph.links.size() > 8U * s.graph.switches() * 128U)
@@ -121,6 +124,14 @@ Result<void> resolve(Scenario& s) {
     sw.buffer.n = each * sw.classes * (sw.kind == SwitchKind::kInputQueued ? 1U : reach.most_ports);
     reach = reach_of(s.graph, sw);
   }
+  if (sw.credits && sw.buffer.n == 0) {
+    sw.buffer.n =
+        reach.headroom.n * sw.classes * (sw.kind == SwitchKind::kInputQueued ? 1U : reach.most_ports);
+    reach = reach_of(s.graph, sw);
+  }
+  if (sw.credits && credit_share(sw, reach.most_ports) < sw.largest_frame)
+    return fail("switch.buffer: " + std::to_string(sw.buffer.n) +
+                " bytes are less than one frame for each port and class, which credits need");
   const std::uint64_t shares = sw.classes * (sw.kind == SwitchKind::kInputQueued ? 1U : reach.most_ports);
   if (sw.pfc && sw.buffer.n < shares * (reach.headroom.n + std::max<std::uint64_t>(sw.xoff.n, 1)))
     return fail("switch.buffer: " + std::to_string(sw.buffer.n) +

@@ -78,7 +78,7 @@ Totals Simulation::totals() const {
     t.link_hops += p.counters().packets;
     t.pauses += p.counters().pauses_sent;
     t.marked += p.counters().marked;
-    t.paused += p.paused_for();
+    (p.credited() ? t.credit_wait : t.paused) += p.paused_for();
   }
   for (const Switch& s : network_->switches()) t.no_route += s.counters().dropped_no_route;
   return t;
@@ -134,6 +134,7 @@ record::Record Simulation::to_record() const {
   sum.set("failed_link_drops", t.failed_links);
   sum.set("corrupted", t.corrupted).set("ecn_marked", t.marked);
   sum.set("pfc_pauses", t.pauses).set("pfc_paused_ps", t.paused.ps);
+  sum.set("credit_wait_ps", t.credit_wait.ps);
   sum.set("longest_queue_bytes", t.longest_queue);
   r.set("totals", std::move(sum));
   const Totals m = measured();

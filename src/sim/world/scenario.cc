@@ -167,6 +167,7 @@ void read_switch(Fields f, NetworkSpec& n) {
   f.size("queue", s.queue);
   f.ratio_64("alpha", s.alpha_64);
   f.flag("pfc", s.pfc);
+  f.flag("credits", s.credits);
   f.size("xoff", s.xoff);
   f.size("xon", s.xon);
   f.choice("ecn", s.ecn.kind, kEcnKinds);

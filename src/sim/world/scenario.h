@@ -30,6 +30,7 @@
 //   queue = "0"           # bound of each output's queue; 0: none
 //   alpha = "1"           # output-queued: dynamic threshold
 //   pfc = false           # xoff, xon: fixed limits instead of computed ones
+//   credits = false       # instead: senders know how much room there is
 //   ecn = "none"          # or step (ecn_low), red (ecn_low, ecn_high, ecn_probability)
 //   [transport]
 //   mode = "irn"          # or "roce", "srnic"

@@ -45,7 +45,10 @@ record::Record to_record(const Scenario& s) {
   sw.set("kind", word_for(kSwitchKinds, w.kind))
       .set("buffer_bytes", w.buffer.n)
       .set("queue_bytes", w.queue.n);
-  sw.set("alpha_64ths", std::uint64_t{w.alpha_64}).set("pfc", w.pfc).set("xoff_bytes", w.xoff.n);
+  sw.set("alpha_64ths", std::uint64_t{w.alpha_64})
+      .set("pfc", w.pfc)
+      .set("credits", w.credits)
+      .set("xoff_bytes", w.xoff.n);
   sw.set("xon_bytes", w.xon.n).set("headroom_bytes", s.derived.reach.headroom.n);
   sw.set("ecn", word_for(kEcnKinds, w.ecn.kind)).set("ecn_low_bytes", w.ecn.low);
   sw.set("ecn_high_bytes", w.ecn.high).set("ecn_probability_ppm", std::uint64_t{w.ecn.probability});

@@ -42,6 +42,7 @@ struct Totals {  // over all hosts and links
   std::uint64_t pauses = 0;     // X-OFF frames
   std::uint64_t marked = 0;     // ECN
   Duration paused{};            // over all ports
+  Duration credit_wait{};       // likewise, where there are credits
 };
 
 class Simulation final : public NicObserver {

@@ -227,6 +227,9 @@ TEST(Scenario, MistakesAreNamed) {
   EXPECT_THAT(mistake({"switch.pfc=true", "switch.buffer=9kB"}), HasSubstr("no room above the headroom"));
   EXPECT_THAT(mistake({"switch.pfc=true", "network.queue=9kB"}), HasSubstr("network.queue"));
   EXPECT_THAT(mistake({"switch.ecn=red", "switch.ecn_low=9kB"}), HasSubstr("ecn_high must be above"));
+  EXPECT_THAT(mistake({"switch.pfc=true", "switch.credits=true"}), HasSubstr("pfc or credits, not both"));
+  EXPECT_THAT(mistake({"switch.credits=true", "network.queue=9kB"}), HasSubstr("network.queue"));
+  EXPECT_THAT(mistake({"switch.credits=true", "switch.buffer=1kB"}), HasSubstr("less than one frame"));
   EXPECT_THAT(mistake({"switch.alpha=1/0"}), HasSubstr("switch.alpha: '1/0'"));
   EXPECT_THAT(mistake({"network.delay=1"}), HasSubstr("network.delay"));
   EXPECT_THAT(mistake({"network.control_class=8"}), HasSubstr("network.control_class"));
