@@ -15,6 +15,8 @@
 #include "cli/stopwatch.h"
 #include "core/base/parse.h"
 #include "lab/account.h"
+#include "lab/compare.h"
+#include "lab/output.h"
 #include "lab/report.h"
 #include "lab/session.h"
 
@@ -38,6 +40,8 @@ struct Options {
   bool json = false;
   bool markdown = false;
   std::string require;
+  std::string simulator;
+  std::vector<std::string> records;
 
   std::string size() const { return quick ? "quick" : full ? "full" : "default"; }
   std::string record() const { return db.empty() ? (fs::path(out) / "lab.db").string() : db; }
@@ -133,11 +137,23 @@ class Bar {
   int told_ = 0;
 };
 
-Result<std::vector<lab::Judged>> judge_all(const std::vector<lab::Chosen>& chosen,
-                                           const record::Store& store) {
+// Samples of another simulator than this program's, by the names under which they were recorded.
+Result<lab::Samples> samples_of(lab::Chosen& c, const record::Store& store, const std::string& simulator) {
+  const auto all = lab::recorded(*c.experiment, store);
+  if (!all) return tl::unexpected(all.error());
+  lab::Recorded which{c.size.name, simulator, c.seeds};
+  for (const lab::Recorded& r : *all) {
+    if (r.size == which.size && r.simulator == simulator) which.seeds = c.seeds = std::min(c.seeds, r.seeds);
+  }
+  return lab::read_samples(*c.experiment, which, store);
+}
+
+Result<std::vector<lab::Judged>> judge_all(std::vector<lab::Chosen>& chosen, const record::Store& store,
+                                           const std::string& simulator) {
   std::vector<lab::Judged> all;
-  for (const lab::Chosen& c : chosen) {
-    auto samples = lab::read_samples(c, store);
+  for (lab::Chosen& c : chosen) {
+    auto samples =
+        simulator == simulator_id() ? lab::read_samples(c, store) : samples_of(c, store, simulator);
     if (!samples) return tl::unexpected(samples.error());
     auto judgements = lab::judge(*c.experiment, *samples, lab::account_quantity);
     all.push_back({&c, std::move(*samples), std::move(judgements)});
@@ -145,17 +161,17 @@ Result<std::vector<lab::Judged>> judge_all(const std::vector<lab::Chosen>& chose
   return all;
 }
 
-void print(const std::vector<lab::Judged>& all, const Options& o) {
+void print(const std::vector<lab::Judged>& all, const Options& o, const std::string& simulator) {
   if (o.json) {
     record::Record r;
-    for (const lab::Judged& j : all) r.append("experiments", lab::to_record(j, simulator_id()));
+    for (const lab::Judged& j : all) r.append("experiments", lab::to_record(j, simulator));
     std::cout << r.json();
   } else if (o.markdown) {
     std::string names;
     for (const std::string& n : o.names) names += (names.empty() ? "" : " ") + n;
     std::cout << lab::to_markdown(all, names, o.size(), version_line());
   } else {
-    for (const lab::Judged& j : all) std::cout << lab::to_text(j, simulator_id()) << "\n";
+    for (const lab::Judged& j : all) std::cout << lab::to_text(j, simulator) << "\n";
     std::cout << lab::count_text(all) << "\n";
   }
 }
@@ -176,7 +192,7 @@ int run_lab(const Options& o) {
   if (!all) return refuse(all.error());
   const auto seeds = seeds_of(o);
   if (!seeds) return refuse(seeds.error());
-  const auto chosen = lab::choose(*all, o.names, o.size(), *seeds, simulator_id());
+  auto chosen = lab::choose(*all, o.names, o.size(), *seeds, simulator_id());
   if (!chosen) return refuse(chosen.error());
   std::error_code wrong;
   fs::create_directories(o.out, wrong);
@@ -187,7 +203,10 @@ int run_lab(const Options& o) {
   Bar bar;
   lab::RunOptions options;
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  options.at_once = o.jobs != 0 ? o.jobs : static_cast<unsigned>(std::max(cores, 1L));
+  const unsigned jobs = o.jobs != 0 ? o.jobs : static_cast<unsigned>(std::max(cores, 1L));
+  options.execute = [jobs](const std::vector<std::string>& pieces, const lab::PoolCalls& calls) {
+    return lab::run_pool(pieces, jobs, calls);
+  };
   options.fresh = o.fresh;
   options.progress = [&](const lab::Progress& p) { bar.show(p); };
   options.say = [&](const std::string& sentence) {
@@ -205,11 +224,33 @@ int run_lab(const Options& o) {
                "weft: interrupted; what was done is in the record, and the same command continues.\n");
     return 1;
   }
-  const auto judged = judge_all(*chosen, *store);
+  const auto judged = judge_all(*chosen, *store, simulator_id());
   if (!judged) return fault(judged.error());
-  print(*judged, o);
+  const auto sentences = lab::write_output(*judged, o.out, simulator_id());
+  if (!sentences) return fault(sentences.error());
+  print(*judged, o, simulator_id());
+  for (const std::string& s : *sentences) fmt::print(stderr, "weft: {}.\n", s);
+  if (!o.json)
+    std::cout << "values, verdicts and figures are in " << o.out << "/EXPERIMENT/" << o.size() << "\n";
   if (ran->died != 0 || ran->faulty != 0) return 1;
   return required(*judged, o);
+}
+
+// Says where runs are that this program's simulator did not make.
+void point_elsewhere(const std::vector<lab::Judged>& all, const record::Store& store) {
+  for (const lab::Judged& j : all) {
+    const bool whole = std::all_of(j.judgements.begin(), j.judgements.end(), [](const lab::Judgement& g) {
+      return g.verdict != lab::Verdict::kIncomplete;
+    });
+    const auto found = lab::recorded(*j.chosen->experiment, store);
+    if (whole || !found) continue;
+    for (const lab::Recorded& r : *found) {
+      if (r.size != j.chosen->size.name || r.simulator == simulator_id()) continue;
+      fmt::print(stderr, "weft: {} was run by simulator {}: --simulator {} shows that.\n",
+                 j.chosen->experiment->name, r.simulator, r.simulator);
+      break;
+    }
+  }
 }
 
 int show(const Options& o) {
@@ -217,14 +258,49 @@ int show(const Options& o) {
   if (!all) return refuse(all.error());
   const auto seeds = seeds_of(o);
   if (!seeds) return refuse(seeds.error());
-  const auto chosen = lab::choose(*all, o.names, o.size(), *seeds, simulator_id());
+  auto chosen = lab::choose(*all, o.names, o.size(), *seeds, simulator_id());
   if (!chosen) return refuse(chosen.error());
   const auto store = record::Store::open_existing(o.record());
   if (!store) return refuse(store.error());
-  const auto judged = judge_all(*chosen, *store);
+  const std::string simulator = o.simulator.empty() ? simulator_id() : o.simulator;
+  const auto judged = judge_all(*chosen, *store, simulator);
   if (!judged) return fault(judged.error());
-  print(*judged, o);
+  print(*judged, o, simulator);
+  if (o.simulator.empty()) point_elsewhere(*judged, *store);
   return required(*judged, o);
+}
+
+int compare(const Options& o) {
+  const auto all = experiments(o);
+  if (!all) return refuse(all.error());
+  const auto before = record::Store::open_existing(o.records[0]);
+  if (!before) return refuse(before.error());
+  const auto after = record::Store::open_existing(o.records[1]);
+  if (!after) return refuse(after.error());
+  const auto found = lab::compare(*all, *before, *after, lab::account_quantity);
+  if (!found) return fault(found.error());
+  if (found->experiments.empty()) return refuse({"the two records have no experiment and size in common"});
+  if (o.json) {
+    record::Record r;
+    r.set("compared", std::uint64_t{found->compared});
+    for (const lab::Difference& d : found->differences) {
+      record::Record one;
+      one.set("experiment", d.experiment).set("size", d.size).set("what", d.what);
+      one.set("before", d.before).set("after", d.after);
+      r.append("differences", std::move(one));
+    }
+    std::cout << r.json();
+    return 0;
+  }
+  for (const std::string& line : found->experiments) std::cout << line << "\n";
+  std::vector<std::vector<std::string>> rows{{"experiment", "size", "what", o.records[0], o.records[1]}};
+  for (const lab::Difference& d : found->differences)
+    rows.push_back({d.experiment, d.size, d.what, d.before, d.after});
+  std::cout << "\n";
+  if (rows.size() > 1) std::cout << lab::text_table(rows) << "\n";
+  std::cout << found->differences.size() << " of " << found->compared
+            << " metrics, measures and verdicts differ beyond their intervals\n";
+  return 0;
 }
 
 void add_folder(CLI::App* command, const std::shared_ptr<Options>& o) {
@@ -275,8 +351,15 @@ void add_lab(CLI::App& app, int& exit_code) {
   add_folder(s, o);
   add_selection(s, o);
   s->add_flag("--markdown", o->markdown, "a document, as docs/RESULTS.md");
+  s->add_option("--simulator", o->simulator, "runs of this simulator instead of this program's own")
+      ->type_name("ID");
   s->footer("Examples:\n  weft lab show irn-fig1 --quick\n  weft lab show irn srnic-fig12 --markdown");
   s->callback([o, &exit_code] { exit_code = show(*o); });
+  CLI::App* c = lab->add_subcommand("compare", "what differs between two records");
+  add_folder(c, o);
+  c->add_option("RECORD", o->records, "two run records")->type_name("A.db B.db")->expected(2)->required();
+  c->footer("Examples:\n  weft lab compare lab-out/lab.db after/lab.db");
+  c->callback([o, &exit_code] { exit_code = compare(*o); });
 }
 
 }  // namespace weft::cli

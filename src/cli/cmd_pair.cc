@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "lab/figure.h"
 #include "record/record.h"
 #include "sim/world/simulation.h"
 
@@ -30,6 +31,7 @@ struct Options {
   std::vector<std::string> changes;
   std::string seed = "1";
   bool json = false;
+  std::string plot;
 };
 
 struct Cell {
@@ -80,6 +82,8 @@ std::string bar(double part) {
 }
 
 int compare(const Options& o) {
+  if (!o.plot.empty() && !o.plot.ends_with(".svg"))
+    return refuse({"--plot: '" + o.plot + "' must end in .svg"});
   std::vector<std::vector<sim::Scenario>> grid;
   for (const std::string& loss : o.losses) {  // all of it is understood before anything runs
     auto& row = grid.emplace_back();
@@ -90,6 +94,12 @@ int compare(const Options& o) {
     }
   }
   record::Record all;
+  lab::Figure figure{fmt::format("{} of {}, {} outstanding", o.op, o.size, o.depth),
+                     "loss",
+                     o.losses,
+                     {{"", "goodput, Gb/s", {}}},
+                     false};
+  for (const std::string& column : o.modes) figure.panels[0].series.push_back({column, {}});
   if (!o.json) {
     fmt::print(
         "goodput in Gb/s, and as a part of the mode's own without loss; {} of {}, {} outstanding\n\n{:>7}",
@@ -105,6 +115,7 @@ int compare(const Options& o) {
       const Cell cell = measure(grid[y][x]);
       if (y == 0) lossless[x] = cell.gbps;
       failed = failed || cell.failed;
+      figure.panels[0].series[x].values.push_back({cell.gbps, cell.gbps, cell.gbps, 1});
       if (o.json) {
         record::Record r;
         r.set("mode", o.modes[x])
@@ -123,6 +134,12 @@ int compare(const Options& o) {
     std::cout << all.json();
   } else if (failed) {
     fmt::print("\n!! a request failed, or the observers found a rule broken: `weft sim` shows more\n");
+  }
+  if (!o.plot.empty()) {
+    if (const auto drawn = lab::write_figure(figure, o.plot); !drawn) {
+      refuse(drawn.error());
+      return 1;
+    }
   }
   return failed ? 1 : 0;
 }
@@ -154,12 +171,17 @@ void add_pair(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   command->add_option("--seed", options->seed, "of the losses");
   command->add_flag("--json", options->json, "print the cells as JSON");
+  command
+      ->add_option("--plot", options->plot,
+                   "draw goodput against loss; a .csv with the numbers goes beside it")
+      ->type_name("FILE.svg");
   command->footer(
       "Examples:\n"
       "  weft pair\n"
       "  weft pair --modes roce,irn --loss 0,1%,10% --delay 50us --depth 64\n"
       "  weft pair --op read --controller dcqcn --json\n"
-      "  weft pair --rto dynamic --set transport.rto_low=5us --size 1KiB --depth 1");
+      "  weft pair --rto dynamic --set transport.rto_low=5us --size 1KiB --depth 1\n"
+      "  weft pair --plot loss.svg");
   command->callback([options, &exit_code] { exit_code = compare(*options); });
 }
 

@@ -10,11 +10,15 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <optional>
 
 #include "cli/commands.h"
+#include "cli/program.h"
 #include "cli/sim_bench.h"
 #include "cli/sim_list.h"
 #include "cli/stopwatch.h"
+#include "lab/plan.h"
+#include "record/store.h"
 #include "sim/world/simulation.h"
 
 namespace weft::cli {
@@ -26,6 +30,7 @@ struct Options {
   std::string seed;
   std::string out;
   std::string trace;
+  std::string db;
   bool json = false;
   bool list = false;
   bool bench = false;
@@ -171,9 +176,25 @@ int simulate(const Options& o) {
     flows.open(folder / "flows.csv", std::ios::trunc);
     if (wrong || !flows) return refuse({"--out: the folder '" + o.out + "' cannot be written"});
   }
+  std::optional<record::Store> store;
+  if (!o.db.empty()) {
+    auto opened = record::Store::open(o.db);
+    if (!opened) return refuse(opened.error());
+    store = std::move(*opened);
+  }
+  const Stopwatch watch;
   sim::Simulation run(*scenario, trace.get(), o.out.empty() ? nullptr : &flows);
   progress(run);
   const std::string json = run.to_record().json();
+  if (store) {
+    record::Run r = lab::run_of(*scenario, run, this_program());
+    r.wall_seconds = watch.seconds();
+    r.memory_bytes = peak_memory();
+    if (const auto kept = store->add(r); !kept) {
+      refuse(kept.error());
+      return 1;
+    }
+  }
   if (!o.out.empty()) {
     std::ofstream summary(folder / "summary.json", std::ios::trunc);
     std::ofstream ports(folder / "ports.csv", std::ios::trunc);
@@ -184,11 +205,7 @@ int simulate(const Options& o) {
   if (trace != nullptr && !capture.flush())
     return refuse({"--trace: '" + o.trace + "' could not be written to its end"});
   std::cout << (o.json ? json : table(*scenario, run));
-  std::uint64_t failed = 0;
-  for (const sim::FlowResult& r : run.results()) failed += r.failed;
-  for (const sim::FlowStatistics& f : run.traffic()) failed += f.failed();
-  const bool found = run.findings() != nullptr && !run.findings()->clean();
-  return run.complete() && failed == 0 && !found ? 0 : 1;
+  return lab::fault_of(run).empty() ? 0 : 1;
 }
 
 }  // namespace
@@ -205,6 +222,8 @@ void add_sim(CLI::App& app, int& exit_code) {
   command->add_option("--out", options->out, "write summary.json, flows.csv and ports.csv to this folder")
       ->type_name("DIR");
   command->add_option("--trace", options->trace, "write every packet to this pcapng file")->type_name("FILE");
+  command->add_option("--db", options->db, "add the run to this run record, as weft lab's")
+      ->type_name("FILE");
   command->add_flag("--list", options->list,
                     "every topology, switch, mode and workload there is, a line each");
   command->add_flag("--bench", options->bench, "measure the simulator's own speed on this machine");

@@ -7,8 +7,6 @@
 #include <iterator>
 #include <map>
 
-#include "sim/world/simulation.h"
-
 namespace weft::lab {
 namespace {
 
@@ -30,17 +28,6 @@ std::vector<std::string> changes_of(const Experiment& e, const Size& size, std::
   const auto at = point_of(e, point);
   for (std::size_t i = 0; i < at.size(); ++i) add(e.axes[i].points[at[i]].changes);
   return all;
-}
-
-std::string fault_of(const sim::Simulation& run) {
-  std::uint64_t failed = 0;
-  for (const sim::FlowResult& r : run.results()) failed += r.failed;
-  for (const sim::FlowStatistics& f : run.traffic()) failed += f.failed();
-  if (run.findings() != nullptr && !run.findings()->clean())
-    return fmt::format("observers have {} findings", run.findings()->total());
-  if (failed != 0) return fmt::format("{} of {} flows failed", failed, run.messages_asked());
-  if (!run.complete()) return "the limit of virtual time came before every flow was done";
-  return {};
 }
 
 }  // namespace
@@ -118,31 +105,43 @@ std::string sim_command(const Planned& run) {
   return text + fmt::format(" --seed {}", run.seed);
 }
 
-record::Run simulate(const sim::Scenario& scenario, const Program& program) {
-  const double began = program.seconds();
-  sim::Simulation run(scenario);
-  while (run.run(kEventsPerTurn)) {
-  }
+std::string fault_of(const sim::Simulation& run) {
+  std::uint64_t failed = 0;
+  for (const sim::FlowResult& r : run.results()) failed += r.failed;
+  for (const sim::FlowStatistics& f : run.traffic()) failed += f.failed();
+  if (run.findings() != nullptr && !run.findings()->clean())
+    return fmt::format("observers have {} findings", run.findings()->total());
+  if (failed != 0) return fmt::format("{} of {} flows failed", failed, run.messages_asked());
+  if (!run.complete()) return "the limit of virtual time came before every flow was done";
+  return {};
+}
+
+record::Run run_of(const sim::Scenario& scenario, const sim::Simulation& done, const Program& program) {
   record::Run r;
   r.simulator = program.simulator;
   r.version = program.version;
   r.seed = scenario.seed;
   r.configuration = configuration_of(scenario);
   r.key = run_key(r.configuration, r.seed, r.simulator);
-  r.result = run.to_record().json();
-  r.fault = fault_of(run);
-  r.wall_seconds = program.seconds() - began;
+  r.result = done.to_record().json();
+  r.fault = fault_of(done);
   return r;
 }
 
 Result<record::Run> simulate(const Planned& run, const Program& program) {
+  const double began = program.seconds();
   const auto text = content_of(run.base);
   if (!text) return tl::unexpected(text.error());
   std::vector<std::string> changes = run.changes;
   changes.push_back(fmt::format("seed={}", run.seed));
   const auto scenario = sim::parse_scenario(*text, run.base, changes);
   if (!scenario) return tl::unexpected(scenario.error());
-  return simulate(*scenario, program);
+  sim::Simulation simulation(*scenario);
+  while (simulation.run(kEventsPerTurn)) {
+  }
+  record::Run r = run_of(*scenario, simulation, program);
+  r.wall_seconds = program.seconds() - began;
+  return r;
 }
 
 }  // namespace weft::lab

@@ -10,6 +10,7 @@
 #include "lab/experiment.h"
 #include "record/store.h"
 #include "sim/world/scenario.h"
+#include "sim/world/simulation.h"
 
 namespace weft::lab {
 
@@ -40,9 +41,11 @@ std::string run_key(const std::string& configuration, std::uint64_t seed, const 
 // The command that repeats one run.
 std::string sim_command(const Planned& run);
 
-// Runs it, in this process. The fault is empty if every flow was done, none failed and no observer
-// complained.
-record::Run simulate(const sim::Scenario& scenario, const Program& program);
+// Runs it, in this process.
 Result<record::Run> simulate(const Planned& run, const Program& program);
+// What the record keeps of a finished simulation, but for its cost.
+record::Run run_of(const sim::Scenario& scenario, const sim::Simulation& done, const Program& program);
+// Why a simulation is not to be used: a flow failed or was not done, an observer complained. Or nothing.
+std::string fault_of(const sim::Simulation& done);
 
 }  // namespace weft::lab

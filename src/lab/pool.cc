@@ -66,7 +66,8 @@ class Signals {
   _exit(0);
 }
 
-bool begin(std::size_t piece, const PoolCalls& calls, const Signals& signals, std::vector<Child>& children) {
+bool begin(std::size_t number, const std::string& piece, const PoolCalls& calls, const Signals& signals,
+           std::vector<Child>& children) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) return false;
   std::fflush(nullptr);
@@ -85,7 +86,7 @@ bool begin(std::size_t piece, const PoolCalls& calls, const Signals& signals, st
     be_child(ends[1], calls.work(piece));
   }
   close(ends[1]);
-  children.push_back({id, ends[0], piece, {}});
+  children.push_back({id, ends[0], number, {}});
   return true;
 }
 
@@ -116,14 +117,14 @@ Outcome reap(Child& c) {
 
 }  // namespace
 
-PoolEnd run_pool(std::size_t count, unsigned at_once, const PoolCalls& calls) {
+PoolEnd run_pool(const std::vector<std::string>& pieces, unsigned at_once, const PoolCalls& calls) {
   const Signals signals;
   std::vector<Child> children;
   std::size_t next = 0;
   PoolEnd end = PoolEnd::kAll;
-  while (next < count || !children.empty()) {
-    while (end == PoolEnd::kAll && next < count && children.size() < at_once) {
-      if (begin(next, calls, signals, children)) {
+  while (next < pieces.size() || !children.empty()) {
+    while (end == PoolEnd::kAll && next < pieces.size() && children.size() < at_once) {
+      if (begin(next, pieces[next], calls, signals, children)) {
         ++next;
         continue;
       }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace weft::lab {
 
@@ -17,15 +18,15 @@ struct Outcome {
 };
 
 struct PoolCalls {
-  std::function<std::string(std::size_t)> work;           // in the child
-  std::function<bool(std::size_t, const Outcome&)> done;  // in the parent; false: begin no more
-  std::function<void()> turn;                             // in the parent, twice a second
+  std::function<std::string(const std::string& piece)> work;  // in the child
+  std::function<bool(std::size_t, const Outcome&)> done;      // in the parent; false: begin no more
+  std::function<void()> turn;                                 // in the parent, twice a second or more
 };
 
 enum class PoolEnd : unsigned char { kAll, kStopped, kInterrupted };
 
-// Pieces 0 to count - 1 in this order, at most `at_once` of them. SIGINT and SIGTERM end it with
-// kInterrupted: what runs is killed.
-PoolEnd run_pool(std::size_t count, unsigned at_once, const PoolCalls& calls);
+// Pieces in this order, at most `at_once` of them. SIGINT and SIGTERM end it with kInterrupted:
+// what runs is killed.
+PoolEnd run_pool(const std::vector<std::string>& pieces, unsigned at_once, const PoolCalls& calls);
 
 }  // namespace weft::lab

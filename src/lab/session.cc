@@ -36,6 +36,27 @@ bool unpack(const std::string& text, record::Run& r) {
   return at == text.size();
 }
 
+// A planned run as a text: lines, none of which a path or a setting can break.
+std::string piece_of(const Planned& p) {
+  std::string all = fmt::format("{}\n{}", p.seed, p.base);
+  for (const std::string& c : p.changes) all += fmt::format("\n{}", c);
+  return all;
+}
+
+Planned planned_of(const std::string& piece) {
+  Planned p;
+  std::size_t begin = 0;
+  for (std::size_t line = 0; begin <= piece.size(); ++line) {
+    const std::size_t end = std::min(piece.find('\n', begin), piece.size());
+    const std::string text = piece.substr(begin, end - begin);
+    if (line == 0) p.seed = std::strtoull(text.c_str(), nullptr, 10);
+    if (line == 1) p.base = text;
+    if (line > 1) p.changes.push_back(text);
+    begin = end + 1;
+  }
+  return p;
+}
+
 // Runs that are not in the record, each once.
 Result<std::vector<const Planned*>> lacking(const std::vector<Chosen>& chosen, const record::Store& store,
                                             bool fresh, std::set<std::string>& keys) {
@@ -57,20 +78,20 @@ Result<std::vector<const Planned*>> lacking(const std::vector<Chosen>& chosen, c
 }
 
 Result<void> name_cells(const std::vector<Chosen>& chosen, record::Store& store, const Program& program) {
+  std::vector<record::Cell> cells;
   for (const Chosen& c : chosen) {
     const Experiment& e = *c.experiment;
     for (const Planned& p : c.runs) {
-      const auto ok = store.add(record::Cell{e.name, c.size.name, e.variants[p.variant].name,
-                                             point_text(e, p.point), p.seed, program.simulator, p.key});
-      if (!ok) return ok;
+      cells.push_back({e.name, c.size.name, e.variants[p.variant].name, point_text(e, p.point), p.seed,
+                       program.simulator, p.key});
     }
   }
-  return {};
+  return store.add(cells);
 }
 
-void read_run(const Chosen& c, const Planned& p, const std::optional<record::Run>& found, Samples& samples) {
+void read_run(const Experiment& e, const Planned& p, const std::optional<record::Run>& found,
+              Samples& samples) {
   if (!found) return;
-  const Experiment& e = *c.experiment;
   const auto reading = record::Reading::parse(found->result);
   for (std::size_t m = 0; m < e.metrics.size(); ++m) {
     if (!found->fault.empty()) {
@@ -121,6 +142,11 @@ Result<std::vector<Chosen>> choose(const std::vector<Experiment>& all, const std
   return chosen;
 }
 
+std::string execute_piece(const std::string& piece, const Program& program) {
+  const auto done = simulate(planned_of(piece), program);
+  return done ? pack(*done) : std::string();
+}
+
 Result<Ran> run(const std::vector<Chosen>& chosen, record::Store& store, const Program& program,
                 const RunOptions& options) {
   Ran ran;
@@ -133,10 +159,7 @@ Result<Ran> run(const std::vector<Chosen>& chosen, record::Store& store, const P
   const double began = program.seconds();
   std::string broken;  // the record itself
   PoolCalls calls;
-  calls.work = [&](std::size_t i) {
-    const auto done = simulate(*(*todo)[i], program);
-    return done ? pack(*done) : std::string();
-  };
+  calls.work = [&](const std::string& piece) { return execute_piece(piece, program); };
   calls.done = [&](std::size_t i, const Outcome& o) {
     const Planned& p = *(*todo)[i];
     record::Run r{p.key, program.simulator, program.version, p.seed, {}, {}, {}, 0, o.memory};
@@ -153,7 +176,9 @@ Result<Ran> run(const std::vector<Chosen>& chosen, record::Store& store, const P
     return kept.has_value();
   };
   calls.turn = [&] { options.progress({ran.executed, todo->size(), program.seconds() - began}); };
-  ran.interrupted = run_pool(todo->size(), options.at_once, calls) == PoolEnd::kInterrupted;
+  std::vector<std::string> pieces;
+  for (const Planned* p : *todo) pieces.push_back(piece_of(*p));
+  ran.interrupted = options.execute(pieces, calls) == PoolEnd::kInterrupted;
   if (!broken.empty()) return fail(broken);
   for (const std::string& key : keys) {
     const auto found = store.find(key);
@@ -168,27 +193,38 @@ Result<Samples> read_samples(const Chosen& c, const record::Store& store) {
   for (const Planned& p : c.runs) {
     const auto found = store.find(p.key);
     if (!found) return tl::unexpected(found.error());
-    read_run(c, p, *found, samples);
+    read_run(*c.experiment, p, *found, samples);
   }
   return samples;
 }
 
-Result<Samples> read_samples(const Chosen& c, const record::Store& store, const std::string& simulator) {
-  Samples samples(*c.experiment, c.seeds);
-  const Experiment& e = *c.experiment;
+Result<std::vector<Recorded>> recorded(const Experiment& e, const record::Store& store) {
   const auto cells = store.cells(e.name);
   if (!cells) return tl::unexpected(cells.error());
-  std::map<std::tuple<std::string, std::string, std::uint64_t>, std::string> keys;
-  for (const record::Cell& cell : *cells) {
-    if (cell.size == c.size.name && cell.simulator == simulator)
-      keys[{cell.variant, cell.point, cell.seed}] = cell.key;
+  std::vector<Recorded> all;
+  for (const record::Cell& c : *cells) {
+    auto it = std::find_if(all.begin(), all.end(),
+                           [&](const Recorded& r) { return r.size == c.size && r.simulator == c.simulator; });
+    if (it == all.end()) it = all.insert(all.end(), Recorded{c.size, c.simulator, 0});
+    it->seeds = std::max(it->seeds, static_cast<std::uint32_t>(c.seed));
   }
-  for (const Planned& p : c.runs) {
-    const auto it = keys.find({e.variants[p.variant].name, point_text(e, p.point), p.seed});
-    if (it == keys.end()) continue;
-    const auto found = store.find(it->second);
+  return all;
+}
+
+Result<Samples> read_samples(const Experiment& e, const Recorded& which, const record::Store& store) {
+  const auto cells = store.cells(e.name);
+  if (!cells) return tl::unexpected(cells.error());
+  std::map<std::string, std::size_t> variants;
+  std::map<std::string, std::size_t> points;
+  for (std::size_t v = 0; v < e.variants.size(); ++v) variants[e.variants[v].name] = v;
+  for (std::size_t p = 0; p < e.points(); ++p) points[point_text(e, p)] = p;
+  Samples samples(e, which.seeds);
+  for (const record::Cell& c : *cells) {
+    if (c.size != which.size || c.simulator != which.simulator || c.seed > which.seeds) continue;
+    if (!variants.contains(c.variant) || !points.contains(c.point)) continue;
+    const auto found = store.find(c.key);
     if (!found) return tl::unexpected(found.error());
-    read_run(c, p, *found, samples);
+    read_run(e, {variants[c.variant], points[c.point], c.seed, c.key, {}, {}}, *found, samples);
   }
   return samples;
 }

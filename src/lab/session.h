@@ -7,6 +7,7 @@
 
 #include "lab/experiment.h"
 #include "lab/plan.h"
+#include "lab/pool.h"
 #include "lab/verdict.h"
 #include "record/store.h"
 
@@ -30,12 +31,18 @@ struct Progress {
   double seconds = 0;  // since the first began
 };
 
+// Who executes pieces of work: child processes, or ranks of MPI.
+using Executor = std::function<PoolEnd(const std::vector<std::string>& pieces, const PoolCalls& calls)>;
+
 struct RunOptions {
-  unsigned at_once = 1;
+  Executor execute;
   bool fresh = false;
   std::function<void(const Progress&)> progress;  // often
   std::function<void(const std::string&)> say;    // a sentence: what failed and how to repeat it
 };
+
+// One piece of work: from a planned run, as a text, to what execution made of it, as a text.
+std::string execute_piece(const std::string& piece, const Program& program);
 
 struct Ran {
   std::size_t present = 0;  // were in the record
@@ -50,8 +57,14 @@ Result<Ran> run(const std::vector<Chosen>& chosen, record::Store& store, const P
 
 // Values of every metric, from the record.
 Result<Samples> read_samples(const Chosen& chosen, const record::Store& store);
-// As recorded under an experiment's names by another simulator, which may have resolved the same
-// scenario to another configuration.
-Result<Samples> read_samples(const Chosen& chosen, const record::Store& store, const std::string& simulator);
+
+// What was recorded under an experiment's names, whatever its scenarios resolve to today.
+struct Recorded {
+  std::string size;
+  std::string simulator;
+  std::uint32_t seeds = 0;
+};
+Result<std::vector<Recorded>> recorded(const Experiment& e, const record::Store& store);  // newest first
+Result<Samples> read_samples(const Experiment& e, const Recorded& which, const record::Store& store);
 
 }  // namespace weft::lab

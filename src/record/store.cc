@@ -127,12 +127,24 @@ Result<std::optional<Run>> Store::find(const std::string& key) const {
              s.text(4), s.text(5), s.real(6), s.integer(7)};
 }
 
-Result<void> Store::add(const Cell& c) {
-  Statement s(database_->handle,
-              "INSERT OR REPLACE INTO cell VALUES (?,?,?,?,?,?,?,strftime('%Y-%m-%dT%H:%M:%SZ','now'))");
-  s.bind(c.experiment).bind(c.size).bind(c.variant).bind(c.point).bind(c.seed).bind(c.simulator).bind(c.key);
-  if (s.step() != SQLITE_DONE) return database_->wrong();
-  return {};
+Result<void> Store::add(const std::vector<Cell>& cells) {
+  if (const auto ok = database_->execute("BEGIN IMMEDIATE"); !ok) return ok;
+  for (const Cell& c : cells) {
+    Statement s(database_->handle,
+                "INSERT OR REPLACE INTO cell VALUES (?,?,?,?,?,?,?,strftime('%Y-%m-%dT%H:%M:%SZ','now'))");
+    s.bind(c.experiment)
+        .bind(c.size)
+        .bind(c.variant)
+        .bind(c.point)
+        .bind(c.seed)
+        .bind(c.simulator)
+        .bind(c.key);
+    if (s.step() == SQLITE_DONE) continue;
+    const auto error = database_->wrong();
+    (void)database_->execute("ROLLBACK");
+    return error;
+  }
+  return database_->execute("COMMIT");
 }
 
 Result<std::vector<Cell>> Store::cells(const std::string& experiment) const {

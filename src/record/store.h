@@ -51,7 +51,7 @@ class Store {
 
   Result<void> add(const Run& run);  // in place of one with this key
   Result<std::optional<Run>> find(const std::string& key) const;
-  Result<void> add(const Cell& cell);
+  Result<void> add(const std::vector<Cell>& cells);  // all of them or none
   // Cells of one experiment, the simulator used last first, then in the order in which they were added.
   Result<std::vector<Cell>> cells(const std::string& experiment) const;
   Result<std::uint64_t> runs() const;

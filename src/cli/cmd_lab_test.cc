@@ -1,0 +1,165 @@
+// weft lab from outside: a tiny experiment from file to verdict, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "cli/commands.h"
+#include "lab/test_folder.h"
+
+namespace weft::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Answer {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+Answer weft(const std::vector<std::string>& args) {
+  std::ostringstream out;
+  std::ostringstream err;
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  const int code = run(args, out, err);
+  return {code, out.str() + ::testing::internal::GetCapturedStdout(),
+          err.str() + ::testing::internal::GetCapturedStderr()};
+}
+
+class LabCommand : public ::testing::Test {
+ protected:
+  Answer lab(std::vector<std::string> args) {
+    args.insert(args.begin(), "lab");
+    args.insert(args.end(), {"--dir", folder_.path()});
+    return weft(args);
+  }
+  Answer run_lab(std::vector<std::string> more = {}) {
+    std::vector<std::string> args{"run", "lossy", "--quick", "-j", "2", "--out", folder_.file("out")};
+    args.insert(args.end(), more.begin(), more.end());
+    return lab(args);
+  }
+  Answer show(std::vector<std::string> more = {}) {
+    std::vector<std::string> args{"show", "pairs", "--quick", "--out", folder_.file("out")};
+    args.insert(args.end(), more.begin(), more.end());
+    return lab(args);
+  }
+  const lab::TestFolder folder_{::testing::TempDir()};
+};
+
+TEST_F(LabCommand, ListsExperimentsClaimsAndRuns) {
+  const Answer a = lab({"list"});
+  EXPECT_EQ(a.code, 0);
+  EXPECT_THAT(a.out, HasSubstr("lossy       pairs  12     12       16    Loss on a link"));
+  EXPECT_THAT(a.out, HasSubstr("claims: better"));
+  EXPECT_THAT(lab({"list", "--json"}).out, HasSubstr("\"runs_full\": 16"));
+}
+
+// From nothing to a verdict, and again without running.
+TEST_F(LabCommand, RunsShowsAndResumes) {
+  const Answer first = run_lab();
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.err, HasSubstr("12 runs executed"));
+  EXPECT_THAT(first.err, HasSubstr("0 were in"));
+  for (const char* word : {"Loss on a link", "loss=5%", "goodput, irn over roce, mean", "reproduced", "1 reproduced, 0 trend"})
+    EXPECT_THAT(first.out, HasSubstr(word));
+  for (const char* file : {"out/lab.db", "out/lossy/quick/values.csv", "out/lossy/quick/verdict.json", "out/lossy/quick/goodput.csv"})
+    EXPECT_TRUE(std::filesystem::exists(folder_.file(file))) << file;
+  const Answer second = run_lab({"--require", "reproduced"});
+  EXPECT_EQ(second.code, 0);
+  EXPECT_THAT(second.err, HasSubstr("0 runs executed"));
+  EXPECT_EQ(second.out, first.out);
+  const Answer shown = show();
+  EXPECT_EQ(shown.code, 0);
+  EXPECT_EQ(first.out.substr(0, shown.out.size()), shown.out);
+  const Answer markdown = show({"--markdown"});
+  EXPECT_THAT(markdown.out, HasSubstr("build/weft lab run pairs --quick\n"));
+  EXPECT_THAT(markdown.out, HasSubstr("| better | better | reproduced | lossy |"));
+  EXPECT_THAT(show({"--json"}).out, HasSubstr("\"verdict\": \"reproduced\""));
+}
+
+TEST_F(LabCommand, AMissedRequirementHasItsExitCode) {
+  folder_.write("lossy.toml",
+                std::string(lab::TestFolder::kHead) +
+                    "[[claim]]\nid = 'c'\nstatement = 's'\npaper = '1000x'\nwhy = 'nobody could'\n"
+                    "reproduced = '> 1000'\ntrend = '> 1'\n[[claim.measure]]\nmetric = 'goodput'\nof = 'irn'\nover = "
+                    "'roce'\nreduce = 'mean'\n");
+  const Answer a = run_lab({"--require", "reproduced"});
+  EXPECT_EQ(a.code, 3) << a.err;
+  EXPECT_THAT(a.out, HasSubstr("trend reproduced"));
+  EXPECT_THAT(a.out, HasSubstr("nobody could"));
+  EXPECT_EQ(show({"--require", "trend"}).code, 0);
+  EXPECT_EQ(show({"--require", "reproduced"}).code, 3);
+}
+
+// Incomplete is below every requirement, and nothing is run by `show`.
+TEST_F(LabCommand, ShowRunsNothing) {
+  std::filesystem::create_directories(folder_.file("out"));
+  EXPECT_EQ(run_lab({"--seeds", "1"}).code, 0);
+  const Answer a = show({"--require", "trend"});
+  EXPECT_EQ(a.code, 3);
+  EXPECT_THAT(a.out, HasSubstr("not run yet"));
+  EXPECT_THAT(show({"--seeds", "1"}).out, HasSubstr("one seed: no intervals"));
+}
+
+// `weft sim --db` adds to the same record: the lab finds the run there.
+TEST_F(LabCommand, SimAddsToTheRecord) {
+  std::filesystem::create_directories(folder_.file("out"));
+  const Answer sim = weft({"sim", folder_.file("scenarios/pair.toml"), "--set", "flow.count=20", "--set",
+                           "network.loss=5%", "--seed", "2", "--db", folder_.file("out/lab.db")});
+  EXPECT_EQ(sim.code, 0) << sim.err;
+  const Answer a = run_lab();
+  EXPECT_THAT(a.err, HasSubstr("11 runs executed"));
+  EXPECT_THAT(a.err, HasSubstr("1 were in"));
+}
+
+TEST_F(LabCommand, RecordsOfOtherSimulatorsAreNamed) {
+  EXPECT_EQ(run_lab().code, 0);
+  const Answer a = show({"--simulator", "0123"});
+  EXPECT_THAT(a.out, HasSubstr("1 incomplete"));
+  const Answer same = lab({"compare", folder_.file("out/lab.db"), folder_.file("out/lab.db")});
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("0 of 6 metrics"));
+}
+
+TEST_F(LabCommand, RefusesWithOneSentence) {
+  const std::string out = folder_.file("out");
+  for (const auto& [args, sentence] : std::vector<std::pair<std::vector<std::string>, const char*>>{
+           {{"run", "nothing"}, "no experiment or group 'nothing'; there are lossy, pairs"},
+           {{"run"}, "NAME is required"},
+           {{"run", "lossy", "--quick", "--full"}, "excludes"},
+           {{"run", "lossy", "--seeds", "0", "--out", out}, "--seeds: '0'"},
+           {{"run", "lossy", "--require", "luck"}, "--require"},
+           {{"run", "lossy", "--out", "/dev/null/x"}, "--out: the folder"},
+           {{"show", "lossy", "--db", "/nonexistent.db"}, "'/nonexistent.db' cannot be opened"},
+           {{"compare", "/nonexistent.db", "x.db"}, "'/nonexistent.db' cannot be opened"},
+           {{"compare", "a.db"}, "RECORD"}
+           }) {
+    const Answer a = lab(args);
+    EXPECT_EQ(a.code, 2) << sentence;
+    EXPECT_THAT(a.err, HasSubstr(sentence));
+    EXPECT_EQ(std::count(a.err.begin(), a.err.end(), '\n'), 1) << a.err;
+    EXPECT_EQ(a.out, "");
+  }
+  EXPECT_THAT(weft({"lab", "list", "--dir", "/nonexistent"}).err, HasSubstr("'/nonexistent' holds no experiments"));
+}
+
+TEST(PairPlot, DrawsGoodputAgainstLoss) {
+  const std::string svg = ::testing::TempDir() + "weft-pair-plot.svg";
+  const Answer a = weft({"pair", "--modes", "roce,irn", "--loss", "0,1%", "--count", "50", "--plot", svg});
+  std::ifstream csv(::testing::TempDir() + "weft-pair-plot.csv");
+  const std::string text((std::istreambuf_iterator<char>(csv)), std::istreambuf_iterator<char>());
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
+  EXPECT_THAT(text, HasSubstr("irn,1,1,1%"));
+  EXPECT_EQ(weft({"pair", "--plot", "x.png"}).code, 2);
+  for (const char* end : {".svg", ".csv", ".gp"}) std::filesystem::remove(::testing::TempDir() + "weft-pair-plot" + end);
+}
+
+}  // namespace
+}  // namespace weft::cli

@@ -1,0 +1,18 @@
+// What a run of experiments leaves in its folder: values and verdicts as files, and the figures.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "lab/figure.h"
+#include "lab/report.h"
+
+namespace weft::lab {
+
+Figure figure_of(const Experiment& e, const Samples& samples, const Plot& plot);
+
+// FOLDER/EXPERIMENT/SIZE/: values.csv (every metric of every run), verdict.json, and each plot's files. The
+// sentences are about figures that could not be drawn, each once.
+Result<std::vector<std::string>> write_output(const std::vector<Judged>& all, const std::string& folder,
+                                              const std::string& simulator);
+
+}  // namespace weft::lab
