@@ -1,5 +1,7 @@
 // weft lab: experiments. `run` fills the record and says what came of each claim, `show` says it again from
 // the record, `list` names what there is, `compare` sets two records beside each other.
+#include "cli/cmd_lab.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -42,6 +44,7 @@ struct Options {
   std::string require;
   std::string simulator;
   std::vector<std::string> records;
+  lab::Executor executor;  // instead of child processes
 
   std::string size() const { return quick ? "quick" : full ? "full" : "default"; }
   std::string record() const { return db.empty() ? (fs::path(out) / "lab.db").string() : db; }
@@ -204,9 +207,12 @@ int run_lab(const Options& o) {
   lab::RunOptions options;
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   const unsigned jobs = o.jobs != 0 ? o.jobs : static_cast<unsigned>(std::max(cores, 1L));
-  options.execute = [jobs](const std::vector<std::string>& pieces, const lab::PoolCalls& calls) {
-    return lab::run_pool(pieces, jobs, calls);
-  };
+  options.execute = o.executor;
+  if (!options.execute) {
+    options.execute = [jobs](const std::vector<std::string>& pieces, const lab::PoolCalls& calls) {
+      return lab::run_pool(pieces, jobs, calls);
+    };
+  }
   options.fresh = o.fresh;
   options.progress = [&](const lab::Progress& p) { bar.show(p); };
   options.say = [&](const std::string& sentence) {
@@ -321,18 +327,10 @@ void add_selection(CLI::App* command, const std::shared_ptr<Options>& o) {
       ->check(CLI::IsMember({"reproduced", "trend"}));
 }
 
-}  // namespace
-
-void add_lab(CLI::App& app, int& exit_code) {
+void add_commands(CLI::App* lab, int& exit_code, const lab::Executor& executor) {
   auto o = std::make_shared<Options>();
-  CLI::App* lab =
-      app.add_subcommand("lab", "Run experiments, and say which claims of the papers they bear out");
+  o->executor = executor;
   lab->require_subcommand(1);
-  lab->footer(
-      "Examples:\n"
-      "  weft lab list\n"
-      "  weft lab run irn-fig1 --quick\n"
-      "  weft lab show irn --markdown");
   CLI::App* l = lab->add_subcommand("list", "every experiment, its claims, and how many runs it takes");
   add_folder(l, o);
   l->footer("Examples:\n  weft lab list\n  weft lab list --json");
@@ -340,12 +338,13 @@ void add_lab(CLI::App& app, int& exit_code) {
   CLI::App* r = lab->add_subcommand("run", "run what the record lacks, then show every claim's verdict");
   add_folder(r, o);
   add_selection(r, o);
-  r->add_option("-j,--jobs", o->jobs, "runs at a time; 0: as many as there are cores")->type_name("N");
+  if (!executor)
+    r->add_option("-j,--jobs", o->jobs, "runs at a time; 0: as many as there are cores")->type_name("N");
   r->add_flag("--fresh", o->fresh, "run again what the record has");
   r->footer(
       "An interrupted run continues where it was. Exit codes: 0 done, 1 a run failed, 2 wrong usage,\n"
       "3 a claim is below what --require asks for.\n"
-      "Examples:\n  weft lab run irn-fig1 --quick\n  weft lab run irn srnic-fig12 -j 8 --out results");
+      "Examples:\n  weft lab run irn-fig1 --quick\n  weft lab run irn srnic-fig12 --out results");
   r->callback([o, &exit_code] { exit_code = run_lab(*o); });
   CLI::App* s = lab->add_subcommand("show", "the verdicts again, from the record alone");
   add_folder(s, o);
@@ -360,6 +359,34 @@ void add_lab(CLI::App& app, int& exit_code) {
   c->add_option("RECORD", o->records, "two run records")->type_name("A.db B.db")->expected(2)->required();
   c->footer("Examples:\n  weft lab compare lab-out/lab.db after/lab.db");
   c->callback([o, &exit_code] { exit_code = compare(*o); });
+}
+
+}  // namespace
+
+void add_lab(CLI::App& app, int& exit_code) {
+  CLI::App* lab =
+      app.add_subcommand("lab", "Run experiments, and say which claims of the papers they bear out");
+  lab->footer(
+      "Examples:\n"
+      "  weft lab list\n"
+      "  weft lab run irn-fig1 --quick\n"
+      "  weft lab show irn --markdown");
+  add_commands(lab, exit_code, {});
+}
+
+int run_lab_program(std::vector<std::string> args, std::ostream& out, std::ostream& err,
+                    lab::Executor executor) {
+  CLI::App app{"weft lab, with its runs in the ranks of MPI: mpirun -n N weft-lab-mpi run NAME…",
+               "weft-lab-mpi"};
+  app.set_version_flag("--version", version_line());
+  app.footer(
+      "Rank 0 owns the record and hands out runs to the others.\nExamples:\n  mpirun -n 16 weft-lab-mpi run "
+      "irn --full");
+  app.option_defaults()->always_capture_default();
+  int exit_code = 0;
+  add_commands(&app, exit_code, executor);
+  const int parsed = parse(app, std::move(args), out, err);
+  return parsed != 0 ? parsed : exit_code;
 }
 
 }  // namespace weft::cli

@@ -67,9 +67,11 @@ TEST_F(LabCommand, RunsShowsAndResumes) {
   EXPECT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.err, HasSubstr("12 runs executed"));
   EXPECT_THAT(first.err, HasSubstr("0 were in"));
-  for (const char* word : {"Loss on a link", "loss=5%", "goodput, irn over roce, mean", "reproduced", "1 reproduced, 0 trend"})
+  for (const char* word :
+       {"Loss on a link", "loss=5%", "goodput, irn over roce, mean", "reproduced", "1 reproduced, 0 trend"})
     EXPECT_THAT(first.out, HasSubstr(word));
-  for (const char* file : {"out/lab.db", "out/lossy/quick/values.csv", "out/lossy/quick/verdict.json", "out/lossy/quick/goodput.csv"})
+  for (const char* file : {"out/lab.db", "out/lossy/quick/values.csv", "out/lossy/quick/verdict.json",
+                           "out/lossy/quick/goodput.csv"})
     EXPECT_TRUE(std::filesystem::exists(folder_.file(file))) << file;
   const Answer second = run_lab({"--require", "reproduced"});
   EXPECT_EQ(second.code, 0);
@@ -85,11 +87,12 @@ TEST_F(LabCommand, RunsShowsAndResumes) {
 }
 
 TEST_F(LabCommand, AMissedRequirementHasItsExitCode) {
-  folder_.write("lossy.toml",
-                std::string(lab::TestFolder::kHead) +
-                    "[[claim]]\nid = 'c'\nstatement = 's'\npaper = '1000x'\nwhy = 'nobody could'\n"
-                    "reproduced = '> 1000'\ntrend = '> 1'\n[[claim.measure]]\nmetric = 'goodput'\nof = 'irn'\nover = "
-                    "'roce'\nreduce = 'mean'\n");
+  folder_.write(
+      "lossy.toml",
+      std::string(lab::TestFolder::kHead) +
+          "[[claim]]\nid = 'c'\nstatement = 's'\npaper = '1000x'\nwhy = 'nobody could'\n"
+          "reproduced = '> 1000'\ntrend = '> 1'\n[[claim.measure]]\nmetric = 'goodput'\nof = 'irn'\nover = "
+          "'roce'\nreduce = 'mean'\n");
   const Answer a = run_lab({"--require", "reproduced"});
   EXPECT_EQ(a.code, 3) << a.err;
   EXPECT_THAT(a.out, HasSubstr("trend reproduced"));
@@ -132,22 +135,22 @@ TEST_F(LabCommand, RefusesWithOneSentence) {
   const std::string out = folder_.file("out");
   for (const auto& [args, sentence] : std::vector<std::pair<std::vector<std::string>, const char*>>{
            {{"run", "nothing"}, "no experiment or group 'nothing'; there are lossy, pairs"},
-           {{"run"}, "NAME is required"},
+           {{"run"}, "NAME is required; see weft lab run --help"},
            {{"run", "lossy", "--quick", "--full"}, "excludes"},
            {{"run", "lossy", "--seeds", "0", "--out", out}, "--seeds: '0'"},
            {{"run", "lossy", "--require", "luck"}, "--require"},
            {{"run", "lossy", "--out", "/dev/null/x"}, "--out: the folder"},
            {{"show", "lossy", "--db", "/nonexistent.db"}, "'/nonexistent.db' cannot be opened"},
            {{"compare", "/nonexistent.db", "x.db"}, "'/nonexistent.db' cannot be opened"},
-           {{"compare", "a.db"}, "RECORD"}
-           }) {
+           {{"compare", "a.db"}, "RECORD"}}) {
     const Answer a = lab(args);
     EXPECT_EQ(a.code, 2) << sentence;
     EXPECT_THAT(a.err, HasSubstr(sentence));
     EXPECT_EQ(std::count(a.err.begin(), a.err.end(), '\n'), 1) << a.err;
     EXPECT_EQ(a.out, "");
   }
-  EXPECT_THAT(weft({"lab", "list", "--dir", "/nonexistent"}).err, HasSubstr("'/nonexistent' holds no experiments"));
+  EXPECT_THAT(weft({"lab", "list", "--dir", "/nonexistent"}).err,
+              HasSubstr("'/nonexistent' holds no experiments"));
 }
 
 TEST(PairPlot, DrawsGoodputAgainstLoss) {
@@ -158,7 +161,8 @@ TEST(PairPlot, DrawsGoodputAgainstLoss) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
   EXPECT_THAT(text, HasSubstr("irn,1,1,1%"));
   EXPECT_EQ(weft({"pair", "--plot", "x.png"}).code, 2);
-  for (const char* end : {".svg", ".csv", ".gp"}) std::filesystem::remove(::testing::TempDir() + "weft-pair-plot" + end);
+  for (const char* end : {".svg", ".csv", ".gp"})
+    std::filesystem::remove(::testing::TempDir() + "weft-pair-plot" + end);
 }
 
 }  // namespace

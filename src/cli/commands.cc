@@ -43,6 +43,36 @@ int refuse(const Error& error) {
   return kExitRefused;
 }
 
+int parse(CLI::App& app, std::vector<std::string> args, std::ostream& out, std::ostream& err) {
+  const std::string program = app.get_name();
+  if (args.empty()) {
+    err << program << ": name a command; " << program << " --help lists them.\n";
+    return kExitRefused;
+  }
+  // CLI11 takes them from the back.
+  std::vector<std::string> reversed(args.rbegin(), args.rend());
+  try {
+    app.parse(std::move(reversed));
+    if (app.get_subcommands().empty()) {
+      err << program << ": name a command; " << program << " --help lists them.\n";
+      return kExitRefused;
+    }
+  } catch (const CLI::Success& wanted) {  // --help, --version
+    return app.exit(wanted, out, err);
+  } catch (const CLI::ParseError& wrong) {
+    std::string help = program;
+    const CLI::App* at = &app;
+    while (!at->get_subcommands().empty()) {
+      at = at->get_subcommands()[0];
+      help += " " + at->get_name();
+    }
+    help += " --help";
+    err << program << ": " << one_sentence(wrong.what()) << "; see " << help << ".\n";
+    return kExitRefused;
+  }
+  return 0;
+}
+
 int run(std::vector<std::string> args, std::ostream& out, std::ostream& err) {
   CLI::App app{kAbout, "weft"};
   app.set_version_flag("--version", version_line());
@@ -51,27 +81,8 @@ int run(std::vector<std::string> args, std::ostream& out, std::ostream& err) {
 
   int exit_code = 0;
   for (const Command& command : commands()) command.add(app, exit_code);
-  if (args.empty()) {
-    err << "weft: name a command; weft --help lists them.\n";
-    return kExitRefused;
-  }
-  // CLI11 takes them from the back.
-  std::vector<std::string> reversed(args.rbegin(), args.rend());
-  try {
-    app.parse(std::move(reversed));
-    if (app.get_subcommands().empty()) {
-      err << "weft: name a command; weft --help lists them.\n";
-      return kExitRefused;
-    }
-  } catch (const CLI::Success& wanted) {  // --help, --version
-    return app.exit(wanted, out, err);
-  } catch (const CLI::ParseError& wrong) {
-    const auto named = app.get_subcommands();
-    const std::string help = named.empty() ? "weft --help" : "weft " + named[0]->get_name() + " --help";
-    err << "weft: " << one_sentence(wrong.what()) << "; see " << help << ".\n";
-    return kExitRefused;
-  }
-  return exit_code;
+  const int parsed = parse(app, std::move(args), out, err);
+  return parsed != 0 ? parsed : exit_code;
 }
 
 }  // namespace weft::cli

@@ -46,6 +46,9 @@ std::span<const Command> commands();
 // What main does: parse `args` (without the program's name), run the command, give the exit code.
 int run(std::vector<std::string> args, std::ostream& out, std::ostream& err);
 
+// The shell around an App: help, version, and one sentence for what is wrong. 0 unless that was the answer.
+int parse(CLI::App& app, std::vector<std::string> args, std::ostream& out, std::ostream& err);
+
 // "weft 0.1.0 (commit 0123456789ab)".
 std::string version_line();
 

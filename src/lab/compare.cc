@@ -29,10 +29,10 @@ void compare_samples(const Experiment& e, const std::string& size, const Samples
     for (std::size_t v = 0; v < e.variants.size(); ++v) {
       for (const std::size_t m : e.shown) {
         const std::string at = point_text(e, p);
-        compare_findings(summary(e, a, m, v, p), summary(e, b, m, v, p),
-                         fmt::format("{}, {}{}{}", e.metrics[m].text, e.variants[v].name,
-                                     at.empty() ? "" : " at ", at),
-                         place, out);
+        compare_findings(
+            summary(e, a, m, v, p), summary(e, b, m, v, p),
+            fmt::format("{}, {}{}{}", e.metrics[m].text, e.variants[v].name, at.empty() ? "" : " at ", at),
+            place, out);
       }
     }
   }
@@ -42,8 +42,8 @@ void compare_samples(const Experiment& e, const std::string& size, const Samples
     const Judgement& x = before[i];
     const Judgement& y = after[i];
     for (std::size_t k = 0; k < x.findings.size(); ++k)
-      compare_findings(x.findings[k], y.findings[k],
-                       fmt::format("{}: {}", x.claim->id, x.findings[k].what), place, out);
+      compare_findings(x.findings[k], y.findings[k], fmt::format("{}: {}", x.claim->id, x.findings[k].what),
+                       place, out);
     ++out.compared;
     if (x.verdict == y.verdict) continue;
     Difference d = place;
@@ -81,8 +81,8 @@ Result<Comparison> compare(const std::vector<Experiment>& all, const record::Sto
       const auto of_b = read_samples(e, y, after);
       if (!of_a) return tl::unexpected(of_a.error());
       if (!of_b) return tl::unexpected(of_b.error());
-      out.experiments.push_back(fmt::format("{} {}: simulators {} and {}, {} seeds", e.name, size, x.simulator,
-                                            y.simulator, x.seeds));
+      out.experiments.push_back(fmt::format("{} {}: simulators {} and {}, {} seeds", e.name, size,
+                                            x.simulator, y.simulator, x.seeds));
       compare_samples(e, size, *of_a, *of_b, account, out);
     }
   }

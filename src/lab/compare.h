@@ -1,5 +1,6 @@
-// Two records beside each other: which verdicts differ, and which measures and metrics do beyond their intervals.
-// Runs are found by the names that experiments gave them, so records of different simulators compare.
+// Two records beside each other: which verdicts differ, and which measures and metrics do beyond their
+// intervals. Runs are found by the names that experiments gave them, so records of different simulators
+// compare.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ struct Difference {
 };
 
 struct Comparison {
-  std::size_t compared = 0;  // metrics, measures and verdicts that both records have
+  std::size_t compared = 0;              // metrics, measures and verdicts that both records have
   std::vector<std::string> experiments;  // "irn-fig1 quick: simulators X and Y, seeds 1 to 3"
   std::vector<Difference> differences;
 };

@@ -61,10 +61,11 @@ TEST_F(ExperimentFile, ChangesItsFamily) {
 }
 
 TEST_F(ExperimentFile, AListOfMetricsIsAMeasureForEach) {
-  folder_.write("x.toml", std::string(TestFolder::kHead) +
-                              "[[claim]]\nid = 'c'\nstatement = 's'\npaper = 'p'\nreproduced = [1, 2]\n"
-                              "[[claim.measure]]\nmetric = ['goodput', 'again']\nof = 'irn'\n"
-                              "at = { loss = '5%' }\n[[claim.measure]]\naccount = 'irn.bdp'\ntrend = '>= 3'\n");
+  folder_.write("x.toml",
+                std::string(TestFolder::kHead) +
+                    "[[claim]]\nid = 'c'\nstatement = 's'\npaper = 'p'\nreproduced = [1, 2]\n"
+                    "[[claim.measure]]\nmetric = ['goodput', 'again']\nof = 'irn'\n"
+                    "at = { loss = '5%' }\n[[claim.measure]]\naccount = 'irn.bdp'\ntrend = '>= 3'\n");
   const auto e = read_experiment(folder_.path(), "x");
   ASSERT_TRUE(e) << e.error().message;
   const auto& measures = e->claims[0].measures;
@@ -96,14 +97,18 @@ TEST_F(ExperimentFile, MistakesAreOneSentenceThatNamesThePlace) {
   EXPECT_THAT(mistake_behind_head("colour = 'red'"), HasSubstr("there is no 'colour' here"));
   EXPECT_THAT(mistake_behind_head(""), HasSubstr("'claim' is missing"));
   EXPECT_THAT(mistake_behind_head("[size.huge]\nseeds = 1"), HasSubstr("no size 'huge'"));
-  EXPECT_THAT(mistake_behind_head("[size.quick]\nseeds = 0"), HasSubstr("'seeds' must be a number from 1 to 1000"));
-  EXPECT_THAT(mistake_behind_head("[size.quick]\nset = ['flow.count']"), HasSubstr("'flow.count' is not NAME=VALUE"));
+  EXPECT_THAT(mistake_behind_head("[size.quick]\nseeds = 0"),
+              HasSubstr("'seeds' must be a number from 1 to 1000"));
+  EXPECT_THAT(mistake_behind_head("[size.quick]\nset = ['flow.count']"),
+              HasSubstr("'flow.count' is not NAME=VALUE"));
   EXPECT_THAT(mistake_behind_head("[size.quick]\nset = ['seed=3']"), HasSubstr("seeds are chosen by"));
   EXPECT_THAT(mistake_behind_head("[[variant]]\nname = 'irn'"), HasSubstr("name 'irn' is there twice"));
-  EXPECT_THAT(mistake_behind_head("[[variant]]\nname = 'v'\nbase = 'no.toml'"), HasSubstr("no scenario 'no.toml'"));
+  EXPECT_THAT(mistake_behind_head("[[variant]]\nname = 'v'\nbase = 'no.toml'"),
+              HasSubstr("no scenario 'no.toml'"));
   EXPECT_THAT(mistake_behind_head("[[axis]]\nname = 'a'"), HasSubstr("axis 2: 'point' is missing"));
   EXPECT_THAT(mistake_behind_head("[[metric]]\nname = 'm'\nvalue = 'a /'"), HasSubstr("metric 'a /'"));
-  EXPECT_THAT(mistake_behind_head("[[plot]]\nname = 'a/b'\nmetrics = 'goodput'"), HasSubstr("becomes a file"));
+  EXPECT_THAT(mistake_behind_head("[[plot]]\nname = 'a/b'\nmetrics = 'goodput'"),
+              HasSubstr("becomes a file"));
   EXPECT_THAT(mistake_behind_head("[[plot]]\nname = 'p'\nmetrics = 'goodput'"),
               HasSubstr("'at' must choose one point of axis 'loss'"));
 }
@@ -117,7 +122,8 @@ TEST_F(ExperimentFile, MistakesInClaimsAreOneSentenceThatNamesThePlace) {
   EXPECT_THAT(mistake_in_claim("trend = '> x'\n" + of), HasSubstr("trend: neither two rising numbers"));
   const std::string t = "trend = '> 1'\n";
   EXPECT_THAT(mistake_in_claim(t + "[[claim.measure]]\nof = 'irn'"), HasSubstr("'metric' is missing"));
-  EXPECT_THAT(mistake_in_claim(t + "[[claim.measure]]\nof = 'tcp'"), HasSubstr("of: there is no 'tcp'; there are irn, roce"));
+  EXPECT_THAT(mistake_in_claim(t + "[[claim.measure]]\nof = 'tcp'"),
+              HasSubstr("of: there is no 'tcp'; there are irn, roce"));
   EXPECT_THAT(mistake_in_claim(t + "[[claim.measure]]\nof = 'irn'\nmetric = 'speed'"),
               HasSubstr("metric: there is no 'speed'; there are goodput, again"));
   EXPECT_THAT(mistake_in_claim(t + of + "over = 'irn'"), HasSubstr("the same variant"));
@@ -128,7 +134,8 @@ TEST_F(ExperimentFile, MistakesInClaimsAreOneSentenceThatNamesThePlace) {
   EXPECT_THAT(mistake_in_claim(t + of + "along = 'loss'"), HasSubstr("'along' names an axis"));
   EXPECT_THAT(mistake_in_claim(t + of + "reduce = 'increasing'\nalong = 'loss'\nat = { loss = '1%' }"),
               HasSubstr("only one point"));
-  EXPECT_THAT(mistake_in_claim(t + of + "at = { load = '1%' }"), HasSubstr("at: there is no 'load'; there are loss"));
+  EXPECT_THAT(mistake_in_claim(t + of + "at = { load = '1%' }"),
+              HasSubstr("at: there is no 'load'; there are loss"));
   EXPECT_THAT(mistake_in_claim(t + of + "at = { loss = '2%' }"), HasSubstr("no '2%'; there are 1%, 5%"));
 }
 

@@ -52,7 +52,8 @@ std::string csv_of(const Figure& f) {
 
 // `column` of this series, and nothing of the others.
 std::string pick(const Panel& panel, std::size_t series, const std::string& column) {
-  return fmt::format("(strcol(1) eq {} && column(3) == {} ? {} : NaN)", in_quotes(panel.title), series, column);
+  return fmt::format("(strcol(1) eq {} && column(3) == {} ? {} : NaN)", in_quotes(panel.title), series,
+                     column);
 }
 
 // A tick's text is a format to gnuplot: a percent sign stands twice.
@@ -68,26 +69,28 @@ std::string ticks_of(const std::vector<std::string>& names) {
 
 std::string plot_of(const Figure& f, const Panel& panel, const std::string& csv) {
   const bool bars = f.ticks.size() <= 1;
-  std::string text = fmt::format("set title {}\nset ylabel {}\n", in_quotes(panel.title), in_quotes(panel.y_label));
+  std::string text =
+      fmt::format("set title {}\nset ylabel {}\n", in_quotes(panel.title), in_quotes(panel.y_label));
   std::vector<std::string> names;
   for (const Series& s : panel.series) names.push_back(s.name);
   const std::size_t places = bars ? names.size() : f.ticks.size();
-  text += fmt::format("set xtics ({}) rotate by -30\nset xrange [-0.6:{}]\n", ticks_of(bars ? names : f.ticks),
-                      static_cast<double>(places) - 0.4);
+  text += fmt::format("set xtics ({}) rotate by -30\nset xrange [-0.6:{}]\n",
+                      ticks_of(bars ? names : f.ticks), static_cast<double>(places) - 0.4);
   text += "plot ";
   for (std::size_t i = 0; i < panel.series.size(); ++i) {
     const auto column = [&](const char* c) { return pick(panel, i, c); };
     if (i != 0) text += ", \\\n     ";
     if (bars) {
-      text += fmt::format("{0} using {1}:{2}:(0.6) with boxes lt {5} fs solid 0.5 notitle, \\\n     {0} using "
-                          "{1}:{2}:{3}:{4} with yerrorbars lt -1 ps 0 notitle",
-                          csv, column("column(3)"), column("column(6)"), column("column(7)"),
-                          column("column(8)"), i + 1);
+      text += fmt::format(
+          "{0} using {1}:{2}:(0.6) with boxes lt {5} fs solid 0.5 notitle, \\\n     {0} using "
+          "{1}:{2}:{3}:{4} with yerrorbars lt -1 ps 0 notitle",
+          csv, column("column(3)"), column("column(6)"), column("column(7)"), column("column(8)"), i + 1);
     } else {
-      text += fmt::format("{0} using {1}:{2} with linespoints lt {5} pt {6} title {7}, \\\n     {0} using "
-                          "{1}:{2}:{3}:{4} with yerrorbars lt {5} ps 0 notitle",
-                          csv, column("column(4)"), column("column(6)"), column("column(7)"),
-                          column("column(8)"), i + 1, i + 4, in_quotes(panel.series[i].name));
+      text += fmt::format(
+          "{0} using {1}:{2} with linespoints lt {5} pt {6} title {7}, \\\n     {0} using "
+          "{1}:{2}:{3}:{4} with yerrorbars lt {5} ps 0 notitle",
+          csv, column("column(4)"), column("column(6)"), column("column(7)"), column("column(8)"), i + 1,
+          i + 4, in_quotes(panel.series[i].name));
     }
   }
   return text + "\n";
@@ -98,8 +101,9 @@ std::string script_of(const Figure& f, const std::string& csv, const std::string
       "set terminal svg size {},{} dynamic noenhanced background 'white' font 'Helvetica,12'\nset output {}\n"
       "set datafile separator ','\nset key outside right top noenhanced\nset grid ytics\nset xlabel {}\n{}"
       "set multiplot layout 1,{} title {}\n",
-      kPanelWidth * std::max<std::size_t>(f.panels.size(), 1), kPanelHeight, in_quotes(svg), in_quotes(f.x_label),
-      f.logarithmic ? "set logscale y\n" : "set yrange [0:*]\n", f.panels.size(), in_quotes(f.title));
+      kPanelWidth * std::max<std::size_t>(f.panels.size(), 1), kPanelHeight, in_quotes(svg),
+      in_quotes(f.x_label), f.logarithmic ? "set logscale y\n" : "set yrange [0:*]\n", f.panels.size(),
+      in_quotes(f.title));
   for (const Panel& p : f.panels) text += plot_of(f, p, in_quotes(csv));
   return text + "unset multiplot\n";
 }
@@ -122,14 +126,16 @@ Result<void> run_gnuplot(const fs::path& folder, const std::string& script, cons
   const int error = posix_spawnp(&id, name.c_str(), &actions, nullptr, arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0)
-    return fail(fmt::format("figures are drawn by gnuplot, which is not here (Debian's package is gnuplot-nox); "
-                            "the data are in '{}'",
-                            csv));
+    return fail(
+        fmt::format("figures are drawn by gnuplot, which is not here (Debian's package is gnuplot-nox); "
+                    "the data are in '{}'",
+                    csv));
   int status = 0;
   while (waitpid(id, &status, 0) < 0 && errno == EINTR) {
   }
   if (status != 0)
-    return fail(fmt::format("gnuplot did not draw '{}'; the data are in '{}'", (folder / script).string(), csv));
+    return fail(
+        fmt::format("gnuplot did not draw '{}'; the data are in '{}'", (folder / script).string(), csv));
   return {};
 }
 

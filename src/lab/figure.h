@@ -1,5 +1,5 @@
-// Figures: gnuplot, run as a program, draws an SVG from a CSV file that stays beside it, as does the script, so
-// that whoever wants another look edits that and runs gnuplot again.
+// Figures: gnuplot, run as a program, draws an SVG from a CSV file that stays beside it, as does the script,
+// so that whoever wants another look edits that and runs gnuplot again.
 #pragma once
 #include <string>
 #include <vector>

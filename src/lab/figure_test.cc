@@ -22,7 +22,10 @@ std::string content(const std::string& path) {
 const Figure kLines{"a 'quoted' title",
                     "loss",
                     {"0", "1%", "5%"},
-                    {{"left", "Gb/s", {{"irn", {{9, 8, 10, 3}, {7, 6, 8, 3}, {}}}, {"roce, old", {{5, 5, 5, 1}, {4, 4, 4, 1}, {1, 1, 1, 1}}}}},
+                    {{"left",
+                      "Gb/s",
+                      {{"irn", {{9, 8, 10, 3}, {7, 6, 8, 3}, {}}},
+                       {"roce, old", {{5, 5, 5, 1}, {4, 4, 4, 1}, {1, 1, 1, 1}}}}},
                      {"right", "us", {{"irn", {{1, 1, 1, 1}, {2, 2, 2, 1}, {3, 3, 3, 1}}}}}},
                     false};
 

@@ -41,8 +41,8 @@ std::string values_csv(const Judged& j) {
         for (std::size_t m = 0; m < e.metrics.size(); ++m) {
           const Samples::Value& value = j.samples.at(m, v, p, seed);
           if (!value.missing.empty()) continue;
-          text += fmt::format("{},{},{},{},{}\n", in_quotes(e.variants[v].name), in_quotes(point_text(e, p)), seed,
-                              e.metrics[m].name, value.number);
+          text += fmt::format("{},{},{},{},{}\n", in_quotes(e.variants[v].name), in_quotes(point_text(e, p)),
+                              seed, e.metrics[m].name, value.number);
         }
       }
     }
@@ -58,7 +58,8 @@ Figure figure_of(const Experiment& e, const Samples& samples, const Plot& plot) 
   if (plot.kind == PlotKind::kLines) {
     f.x_label = e.axes[plot.along].name;
     f.ticks.clear();
-    for (const std::size_t p : points) f.ticks.push_back(e.axes[plot.along].points[point_of(e, p)[plot.along]].label);
+    for (const std::size_t p : points)
+      f.ticks.push_back(e.axes[plot.along].points[point_of(e, p)[plot.along]].label);
   }
   for (const std::size_t m : plot.metrics) {
     Panel& panel = f.panels.emplace_back(Panel{e.metrics[m].text, e.metrics[m].unit, {}});

@@ -9,8 +9,8 @@
 
 #include "lab/account.h"
 #include "lab/compare.h"
-#include "record/reading.h"
 #include "lab/test_folder.h"
+#include "record/reading.h"
 
 namespace weft::lab {
 namespace {
@@ -32,7 +32,9 @@ class SessionTest : public ::testing::Test {
     EXPECT_TRUE(c) << c.error().message;
     return std::move(*c);
   }
-  record::Store store(const std::string& name = "lab.db") { return std::move(*record::Store::open(folder_.file(name))); }
+  record::Store store(const std::string& name = "lab.db") {
+    return std::move(*record::Store::open(folder_.file(name)));
+  }
   Ran run_now(record::Store& s, const std::vector<Chosen>& c, bool fresh = false,
               const Program& program = kProgram) {
     RunOptions o;
@@ -165,17 +167,20 @@ TEST_F(SessionTest, AChildThatDiesTakesItsRunOnly) {
   EXPECT_EQ(ran->died, 1U);
   EXPECT_EQ(*s.runs(), 11U);
   EXPECT_THAT(said_, HasSubstr("weft sim "));
-  EXPECT_THAT(said_, HasSubstr("pair.toml --set flow.count=20 --set transport.mode=roce --set network.loss=5% --seed 1"));
-  EXPECT_EQ(judge(experiments_[0], *read_samples(c[0], s), account_quantity)[0].verdict, Verdict::kIncomplete);
+  EXPECT_THAT(
+      said_,
+      HasSubstr("pair.toml --set flow.count=20 --set transport.mode=roce --set network.loss=5% --seed 1"));
+  EXPECT_EQ(judge(experiments_[0], *read_samples(c[0], s), account_quantity)[0].verdict,
+            Verdict::kIncomplete);
 }
 
 // Half of the packets are lost and requests fail: the run is kept, so that nobody repeats it, and not used.
 TEST_F(SessionTest, AFaultyRunIsKeptAndNotUsed) {
   folder_.write("lossy.toml", std::string("title = 'x'\nfamily = 'pairs'\nvariants = ['irn']\n") +
-                                       "[[variant]]\nname = 'bad'\nset = ['transport.mode=roce', "
-                                       "'network.loss=90%', 'transport.retry_count=1']\n"
-                                       "[[claim]]\nid = 'c'\nstatement = 's'\npaper = 'p'\ntrend = '> 1'\n"
-                                       "[[claim.measure]]\nmetric = 'goodput'\nof = 'irn'\nover = 'bad'\n");
+                                  "[[variant]]\nname = 'bad'\nset = ['transport.mode=roce', "
+                                  "'network.loss=90%', 'transport.retry_count=1']\n"
+                                  "[[claim]]\nid = 'c'\nstatement = 's'\npaper = 'p'\ntrend = '> 1'\n"
+                                  "[[claim.measure]]\nmetric = 'goodput'\nof = 'irn'\nover = 'bad'\n");
   read();
   auto s = store();
   const auto c = chosen();
@@ -190,9 +195,9 @@ TEST_F(SessionTest, AFaultyRunIsKeptAndNotUsed) {
 }
 
 TEST_F(SessionTest, VariantsThatAreTheSameAreRefused) {
-  folder_.write("lossy.toml",
-                std::string(TestFolder::kHead) + "[[variant]]\nname = 'irn2'\nset = ['transport.mode=irn']\n" +
-                    TestFolder::kClaim);
+  folder_.write("lossy.toml", std::string(TestFolder::kHead) +
+                                  "[[variant]]\nname = 'irn2'\nset = ['transport.mode=irn']\n" +
+                                  TestFolder::kClaim);
   read();
   const auto c = choose(experiments_, {"lossy"}, "quick", 0, "sim1");
   ASSERT_FALSE(c);
@@ -200,9 +205,9 @@ TEST_F(SessionTest, VariantsThatAreTheSameAreRefused) {
 }
 
 TEST_F(SessionTest, SettingsThatScenariosDoNotHaveAreRefused) {
-  folder_.write("lossy.toml",
-                std::string(TestFolder::kHead) + "[[variant]]\nname = 'odd'\nset = ['transport.colour=red']\n" +
-                    TestFolder::kClaim);
+  folder_.write("lossy.toml", std::string(TestFolder::kHead) +
+                                  "[[variant]]\nname = 'odd'\nset = ['transport.colour=red']\n" +
+                                  TestFolder::kClaim);
   read();
   const auto c = choose(experiments_, {"lossy"}, "quick", 0, "sim1");
   ASSERT_FALSE(c);

@@ -57,9 +57,11 @@ TEST(Reading, MistakesSayWhatThereIs) {
 }
 
 TEST(Reading, WhatIsNoExpressionIsFoundWithoutARecord) {
-  for (const char* bad : {"", "1 +", "(1", "1 2", "a.b c", "$", "* 3"}) EXPECT_FALSE(check_expression(bad)) << bad;
+  for (const char* bad : {"", "1 +", "(1", "1 2", "a.b c", "$", "* 3"})
+    EXPECT_FALSE(check_expression(bad)) << bad;
   EXPECT_FALSE(check_expression(std::string(1000, '(')));
-  for (const char* good : {"a", "a.0.b? / (b - c)", "-a", "a / 0.5"}) EXPECT_TRUE(check_expression(good)) << good;
+  for (const char* good : {"a", "a.0.b? / (b - c)", "-a", "a / 0.5"})
+    EXPECT_TRUE(check_expression(good)) << good;
 }
 
 TEST(Reading, WhatIsNotJsonIsRefused) { EXPECT_FALSE(Reading::parse("{")); }

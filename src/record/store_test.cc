@@ -19,7 +19,9 @@ class StoreTest : public ::testing::Test {
   const std::string file_ = ::testing::TempDir() + "weft-store-test.db";
 };
 
-Run some_run(const std::string& key) { return {key, "sim1", "weft 0", 7, "{\"a\": 1}", "{\"b\": 'x'}", "", 1.5, 4096}; }
+Run some_run(const std::string& key) {
+  return {key, "sim1", "weft 0", 7, "{\"a\": 1}", "{\"b\": 'x'}", "", 1.5, 4096};
+}
 
 // What was added is found as it was, by whoever opens the file next.
 TEST_F(StoreTest, KeepsRuns) {
@@ -71,7 +73,8 @@ TEST_F(StoreTest, CellsComeNewestSimulatorFirst) {
 
 TEST_F(StoreTest, FilesThatAreNoRecordAreRefused) {
   EXPECT_THAT(Store::open_existing(file_).error().message, HasSubstr("cannot be opened"));
-  std::ofstream(file_) << "this is no database, and long enough to be read as one by nobody: " << std::string(4096, 'x');
+  std::ofstream(file_) << "this is no database, and long enough to be read as one by nobody: "
+                       << std::string(4096, 'x');
   EXPECT_THAT(Store::open(file_).error().message, HasSubstr("not a database"));
   EXPECT_THAT(Store::open("/nonexistent/x.db").error().message, HasSubstr("/nonexistent/x.db"));
 }
