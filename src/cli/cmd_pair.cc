@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "lab/figure.h"
+#include "core/transport/loss/scheme.h"
 #include "record/record.h"
 #include "sim/world/simulation.h"
 
@@ -16,7 +17,7 @@ namespace weft::cli {
 namespace {
 
 struct Options {
-  std::vector<std::string> modes{"roce", "irn-go-back-n", "irn-no-sack", "irn", "srnic"};
+  std::vector<std::string> modes{"roce", "irn-go-back-n", "irn-no-sack", "irn", "srnic-stateless", "srnic"};
   std::vector<std::string> losses{"0", "0.1%", "0.5%", "1%", "2%", "5%"};
   std::string op = "write";
   std::string size = "64KiB";
@@ -41,10 +42,13 @@ struct Cell {
 
 constexpr std::size_t kBar = 10;
 
-// A column is a mode, or mode irn with one of its variants.
+// A column is a mode, or a variant of one.
 std::vector<std::string> transport_of(const std::string& column) {
-  if (!column.starts_with("irn-")) return {"transport.mode=" + column};
-  return {"transport.mode=irn", "transport.recovery=" + column};
+  const auto variants = loss_schemes().subspan(wire::kModeCount);
+  const LossScheme* scheme = find_loss_scheme(column);
+  if (std::find(variants.begin(), variants.end(), scheme) == variants.end())
+    return {"transport.mode=" + column};
+  return {"transport.mode=" + std::string(wire::mode_name(scheme->mode)), "transport.recovery=" + column};
 }
 
 Result<sim::Scenario> scenario_of(const Options& o, const std::string& column, const std::string& loss) {
@@ -151,7 +155,7 @@ void add_pair(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("pair", "Compare how modes bear a bad link between two hosts");
   command
       ->add_option("--modes", options->modes,
-                   "roce, irn, srnic, or a variant of irn: irn-no-sack, irn-go-back-n")
+                   "roce, irn, srnic, or a variant: irn-no-sack, irn-go-back-n, srnic-stateless")
       ->delimiter(',');
   command->add_option("--loss", options->losses, "probabilities; the first is what bars are measured against")
       ->delimiter(',');

@@ -36,6 +36,7 @@ TEST(PairCommand, EveryModeAndVariantSurvivesEveryOperation) {
     const Answer a = pair({"--loss", "0,2%", "--op", op, "--size", atomic ? "8" : "64KiB"});
     EXPECT_EQ(a.code, 0) << op << a.err;
     EXPECT_THAT(a.err, HasSubstr("irn-no-sack"));
+    EXPECT_THAT(a.err, HasSubstr("srnic-stateless"));
   }
 }
 

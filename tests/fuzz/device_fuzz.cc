@@ -13,6 +13,7 @@
 #include "core/base/check.h"
 #include "core/transport/cc/controller.h"
 #include "core/transport/device.h"
+#include "core/transport/loss/scheme.h"
 #include "tests/fuzz/device_host.h"
 #include "tests/fuzz/device_packets.h"
 #include "tests/fuzz/input.h"
@@ -58,6 +59,7 @@ DeviceConfig config_of(Input& in) {
   c.strict_write_order = in.below(4) == 1;
   if (in.flag()) c.pacing_quantum = microseconds(10);
   if (in.flag()) c.line_rate = megabits(20);  // slow enough that controllers pace
+  c.recovery = loss_schemes()[in.below(static_cast<std::uint32_t>(loss_schemes().size()))];
   return c;
 }
 

@@ -56,7 +56,7 @@ def cm():
 def device():
     operations = ["write", "write_imm", "send", "send_imm", "read", "swap", "add", "invalidate", "bind", "send_invalidate"]
     for mode, mode_name in enumerate(["roce", "irn", "srnic"]):
-        config = [19, 3, 0, 7, 0, 0, 0, mode, 0, 0, 0, 0] * 2 + [0, 0]  # and controllers 0, 1 and 2
+        config = [19, 3, 0, 7, 0, 0, 0, mode, 0, 0, 0, 0, mode] * 2 + [0, 0]  # controllers 0, 1 and 2; the mode's own scheme
         begin = config + [0, 0, mode, 0, 1, 3, 3, 14, 7, 7, 1]
         for op, name in enumerate(operations):
             atomic = name in ("swap", "add")

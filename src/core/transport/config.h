@@ -51,8 +51,9 @@ struct DeviceConfig {
   std::uint32_t nack_threshold = 1;  // NACKs without progress before recovery begins (IRN §7)
   // Bytes of WRITEs reach memory in order in every mode: for programs that watch the last byte (IRN §5.3.4).
   bool strict_write_order = false;
-  const LossScheme* irn_recovery = nullptr;  // what mode irn recovers losses with; nullptr is its own scheme
-  std::uint32_t roce_window = 0;             // packets in flight in roce; 0 is the standard: unbounded
+  const LossScheme* recovery =
+      nullptr;                    // what its mode recovers losses with; nullptr: every mode its own scheme
+  std::uint32_t roce_window = 0;  // packets in flight in roce; 0 is the standard: unbounded
   Duration roce_timeout{};  // roce: this long instead of the verbs code, whose steps are powers of two; 0:
                             // the code
   std::uint32_t read_chunk = 0;  // roce: largest READ request on the wire in bytes, 0 is whole messages

@@ -21,8 +21,6 @@ Result<void> DeviceConfig::validate() const {
     return fail("ack_every must not exceed roce_window: nothing in a full window would ask for an ACK");
   if (nack_threshold == 0 || nack_threshold > bdp_cap)
     return fail("nack_threshold must be between 1 and bdp_cap");
-  if (irn_recovery != nullptr && irn_recovery->mode != wire::Mode::kIrn)
-    return fail("irn_recovery must be a scheme of mode irn");
   if (rto_low.ps <= 0 || rto_high < rto_low)
     return fail("rto_low must be positive and no larger than rto_high");
   if (roce_timeout.ps < 0) return fail("roce_timeout must not be negative");
@@ -53,7 +51,7 @@ Engine::Engine(const DeviceConfig& c)
       burst_segments(static_cast<std::size_t>(c.burst_packets) * 4 + 64) {
   CHECK(c.validate().has_value());
   for (std::uint8_t m = 0; m < wire::kModeCount; ++m) schemes[m] = &loss_scheme(static_cast<wire::Mode>(m));
-  if (c.irn_recovery != nullptr) schemes[static_cast<std::size_t>(wire::Mode::kIrn)] = c.irn_recovery;
+  if (c.recovery != nullptr) schemes[static_cast<std::size_t>(c.recovery->mode)] = c.recovery;
   qpn_mask = (1U << c.qpn_bits) - 1U;
   chunks.resize((c.max_qp + kChunk - 1) / kChunk);
   colds.resize(c.max_qp);

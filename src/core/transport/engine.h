@@ -64,6 +64,7 @@ struct ControlEntry {
   std::uint8_t syndrome = 0;
   std::uint8_t ext_flags = 0;
   std::uint8_t mode = 0;
+  Hole hole;               // srnic: what a NACK names
   bool coalesced = false;  // stamped when it leaves; void if the queue pair's mark was taken back
   bool congestion = false;
   // SACK or ECX follows (wire-reference §5.4, §5.5).

@@ -99,10 +99,11 @@ std::size_t read_ext(Ext ext, const std::uint8_t* p, Header& h) {
       h.va = load_be64(p);
       h.rkey = {load_be32(p + 8)};
       return 12;
-    case Ext::kEcx:  // flags 1 | ePSN 3 | rsv 1 | echoed MSN 3 | rsv 1 | echoed PSN_OFFSET 3
+    case Ext::kEcx:  // flags 1 | ePSN 3 | missing 1 | echoed MSN 3 | since 1 | echoed PSN_OFFSET 3
       h.ext_flags = p[0] & kEcxFlags;
       h.set_sack({load_be24(p + 1)});
       h.set_echo(load_be24(p + 5), load_be24(p + 9));
+      h.set_hole(p[4], p[8]);
       return 12;
     case Ext::kCnpPad:
       return 16;
@@ -167,9 +168,9 @@ std::size_t write_ext(Ext ext, std::uint8_t* p, const Header& h) {
     case Ext::kEcx:
       p[0] = h.ext_flags & kEcxFlags;
       store_be24(p + 1, h.sack_psn().v);
-      p[4] = 0;
+      p[4] = h.hole_missing();
       store_be24(p + 5, h.echo_msn());
-      p[8] = 0;
+      p[8] = h.hole_since();
       store_be24(p + 9, h.echo_offset());
       return 12;
     case Ext::kCnpPad:

@@ -79,6 +79,7 @@ Header random_header(std::uint8_t opcode, Mode mode, std::uint8_t syndrome, Prng
         h.ext_flags = static_cast<std::uint8_t>(prng.next() & 0xE0U);
         h.set_sack({low(prng.next(), 24)});
         h.set_echo(low(prng.next(), 24), low(prng.next(), 24));
+        h.set_hole(static_cast<std::uint8_t>(prng.next()), static_cast<std::uint8_t>(prng.next()));
         break;
     }
   }

@@ -125,6 +125,14 @@ struct Header {
     b = offset;
   }
   constexpr std::uint32_t echo_offset() const { return static_cast<std::uint32_t>(b); }
+  // SRNIC NACKs, in the bytes of the ECX that are reserved otherwise: after set_echo. What they say is in
+  // core/transport/loss/hole.h.
+  constexpr void set_hole(std::uint8_t missing, std::uint8_t since) {
+    b = (b & 0xFFFF'FFFFULL) | (static_cast<std::uint64_t>(missing) << 32U) |
+        (static_cast<std::uint64_t>(since) << 40U);
+  }
+  constexpr std::uint8_t hole_missing() const { return static_cast<std::uint8_t>(b >> 32U); }
+  constexpr std::uint8_t hole_since() const { return static_cast<std::uint8_t>(b >> 40U); }
   constexpr std::uint32_t qkey() const { return static_cast<std::uint32_t>(a); }
   constexpr Qpn src_qp() const { return {static_cast<std::uint32_t>(a >> 32U)}; }
   constexpr void set_deth(std::uint32_t qkey_value, Qpn src) {

@@ -34,7 +34,7 @@ DeviceConfig device_config(const Scenario& s, std::uint32_t host) {
   c.rto_low_packets = t.rto_low_packets;
   c.rto = t.rto;
   c.roce_window = t.roce_window;
-  c.irn_recovery = t.recovery;
+  c.recovery = t.recovery;
   c.nack_threshold = t.nack_threshold;
   c.controller = t.controller;
   if (s.derived.reach.rate.bps != 0) c.line_rate = s.derived.reach.rate;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/transport/loss/scheme.h"
 #include "sim/fabric/frame.h"
 #include "sim/world/device_config.h"
 #include "sim/world/failures.h"
@@ -33,8 +34,12 @@ std::string contradiction(const Scenario& s) {
     return "transport.rto_low must be positive and no longer than rto_high";
   if (s.transport.roce_timeout.ps != 0 && s.transport.mode != wire::Mode::kRoce)
     return "transport.roce_timeout: only mode roce has it";
-  if (s.transport.recovery != nullptr && s.transport.mode != wire::Mode::kIrn)
-    return "transport.recovery: only mode irn has variants";
+  const LossScheme* recovery = s.transport.recovery;
+  if (recovery != nullptr && s.transport.mode != recovery->mode)
+    return "transport.recovery: " + std::string(recovery->name) + " is a variant of mode " +
+           std::string(wire::mode_name(recovery->mode));
+  if (s.transport.nack_threshold > 1 && (recovery != nullptr || s.transport.mode == wire::Mode::kRoce))
+    return "transport.nack_threshold: only irn and srnic count NACKs, and none of their variants";
   if (s.transport.rto != Rto::kStatic && s.transport.mode == wire::Mode::kRoce)
     return "transport.rto: mode roce has the verbs timeout only, which is static";
   if (s.measure.until.ps != 0 && s.measure.until <= s.measure.from)

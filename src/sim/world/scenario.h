@@ -99,7 +99,7 @@ struct FailureSpec {
 
 struct TransportSpec {
   wire::Mode mode = wire::Mode::kRoce;
-  const LossScheme* recovery = nullptr;  // of mode irn; nullptr: its own
+  const LossScheme* recovery = nullptr;  // of this mode; nullptr: its own
   std::uint32_t nack_threshold = 1;      // IRN §7
   std::uint8_t controller = 0;           // row of controllers()
   std::uint32_t mtu = 1024;

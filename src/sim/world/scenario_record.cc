@@ -13,7 +13,7 @@ std::vector<Choice> choices() {
   add("switch.kind", kSwitchKinds);
   add("switch.ecn", kEcnKinds);
   add("transport.mode", modes());
-  add("transport.recovery (of mode irn)", variants());
+  add("transport.recovery", variants());
   add("transport.rto (of irn and srnic)", kRtos);
   add("transport.controller", controller_words());
   add("flow.op", kOps);

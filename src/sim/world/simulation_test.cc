@@ -239,7 +239,10 @@ TEST(Scenario, MistakesAreNamed) {
   EXPECT_THAT(mistake({"bytes=true", "check=false"}), HasSubstr("bytes: real bytes are for the observers"));
   EXPECT_THAT(mistake({"bytes=true", "check=true", "flow.size=1GiB"}), HasSubstr("bytes of real memory"));
   EXPECT_THAT(mistake({"transport.recovery=irn-go-back-n", "transport.mode=roce"}),
-              HasSubstr("only mode irn"));
+              HasSubstr("irn-go-back-n is a variant of mode irn"));
+  EXPECT_THAT(
+      mistake({"transport.recovery=srnic-stateless", "transport.mode=srnic", "transport.nack_threshold=2"}),
+      HasSubstr("transport.nack_threshold: only irn and srnic"));
   EXPECT_THAT(mistake({"transport.rto=dynamic", "transport.mode=roce"}),
               HasSubstr("transport.rto: mode roce"));
   EXPECT_THAT(mistake({"traffic.load=70%"}, "[[traffic]]\nflows = 3\nlaod = \"3%\""),

@@ -50,7 +50,7 @@ inline std::vector<Row<wire::Mode>> modes() {
   return rows;
 }
 
-// What mode irn may recover losses with instead of its own scheme.
+// What a mode may recover losses with instead of its own scheme.
 inline std::vector<Row<const LossScheme*>> variants() {
   std::vector<Row<const LossScheme*>> rows{{"own", nullptr, "the mode's own scheme"}};
   for (const LossScheme* scheme : loss_schemes().subspan(wire::kModeCount))

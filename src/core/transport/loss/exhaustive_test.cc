@@ -38,7 +38,7 @@ void ExhaustiveTest::play(Impair impair) {
   const Case& c = GetParam();
   const std::uint32_t length = atomic(c.op) ? 8 : 900;  // four packets
   DeviceConfig config;
-  if (c.scheme->mode == wire::Mode::kIrn) config.irn_recovery = c.scheme;
+  config.recovery = c.scheme;
   TwoDevices w(c.scheme->mode, config);
   impair(w);
   for (std::size_t i = 0; i < 2048; ++i) {

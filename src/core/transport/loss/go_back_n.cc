@@ -18,7 +18,7 @@ void rewind(LossContext& c, SendStream& s) {
   c.counters.add(Counter::recoveries);
 }
 
-void on_nack(LossContext& c, SendStream& s, Seq, bool) {
+void on_nack(LossContext& c, SendStream& s, const Nack&) {
   if ((s.flags & kRewound) != 0 && s.nxt == s.una) return;  // already about to resend exactly this
   s.flags &= static_cast<std::uint8_t>(~kTimeoutRecovery);
   rewind(c, s);

@@ -49,8 +49,8 @@ void no_sack_on_ack(LossContext&, SendStream& s, std::uint64_t acked) {
   if ((s.flags & kTimeoutRecovery) == 0) s.lost = SendStream::low(s.una + 1);  // the next hole begins here
 }
 
-void no_sack_on_nack(LossContext& c, SendStream& s, Seq trigger, bool) {
-  if (trigger < s.una || trigger >= s.max || (s.flags & kInRecovery) != 0) return;
+void no_sack_on_nack(LossContext& c, SendStream& s, const Nack& n) {
+  if (n.trigger < s.una || n.trigger >= s.max || (s.flags & kInRecovery) != 0) return;
   begin(c, s);
 }
 
@@ -61,8 +61,8 @@ void no_sack_on_timeout(LossContext& c, SendStream& s) {
 
 // --- go-back-N over irn's wire: the receiver keeps nothing ---
 
-void go_back_on_nack(LossContext& c, SendStream& s, Seq trigger, bool) {
-  if (trigger < s.una || trigger >= s.max || (s.flags & kRewound) != 0) return;
+void go_back_on_nack(LossContext& c, SendStream& s, const Nack& n) {
+  if (n.trigger < s.una || n.trigger >= s.max || (s.flags & kRewound) != 0) return;
   s.flags &= static_cast<std::uint8_t>(~kTimeoutRecovery);
   selective::rewind(c, s);
 }

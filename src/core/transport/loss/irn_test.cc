@@ -19,7 +19,7 @@ class LossTest : public ::testing::Test {
   LossContext context() { return {pool, counters, threshold}; }
   void nack(const LossScheme& scheme, std::uint64_t trigger, bool kept = true) {
     LossContext c = context();
-    scheme.on_nack(c, s, Seq{trigger}, kept);
+    scheme.on_nack(c, s, {Seq{trigger}, kept, {}});
   }
   void ack(const LossScheme& scheme, std::uint64_t to) {
     LossContext c = context();

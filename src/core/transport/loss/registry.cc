@@ -4,7 +4,8 @@
 namespace weft {
 namespace {
 
-constexpr const LossScheme* kSchemes[] = {&kGoBackN, &kIrn, &kSrnic, &kIrnWithoutSack, &kIrnGoBackN};
+constexpr const LossScheme* kSchemes[] = {&kGoBackN,        &kIrn,        &kSrnic,
+                                          &kIrnWithoutSack, &kIrnGoBackN, &kSrnicStateless};
 
 }  // namespace
 

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "core/transport/counters.h"
+#include "core/transport/loss/hole.h"
 #include "core/transport/loss/pool.h"
 #include "core/transport/stream.h"
 #include "core/wire/header.h"
@@ -35,6 +36,12 @@ enum class Arrival : std::uint8_t {
   kBeyond,     // outside the window
 };
 
+struct Nack {
+  Seq trigger{};
+  bool kept = false;  // the receiver has it
+  Hole hole;          // srnic: what it names
+};
+
 struct LossScheme {
   const char* name;
   const char* text;
@@ -44,8 +51,8 @@ struct LossScheme {
 
   // Sender. `acked` is how far una just moved (una already updated).
   void (*on_ack)(LossContext&, SendStream&, std::uint64_t acked);
-  // una is already at the NACK's expected number. `kept`: the receiver has `trigger`.
-  void (*on_nack)(LossContext&, SendStream&, Seq trigger, bool kept);
+  // una is already at the NACK's expected number.
+  void (*on_nack)(LossContext&, SendStream&, const Nack&);
   void (*on_timeout)(LossContext&, SendStream&);
   // The next packet to retransmit out of order, if any; `take` consumes it.
   bool (*next_lost)(LossContext&, SendStream&, Seq& out, bool take);
@@ -69,6 +76,7 @@ extern const LossScheme kIrn;
 extern const LossScheme kSrnic;
 extern const LossScheme kIrnWithoutSack;
 extern const LossScheme kIrnGoBackN;
+extern const LossScheme kSrnicStateless;
 
 // Releases the stream's bitmap, if it has one.
 inline void release_block(LossPool& pool, std::uint16_t& block) {

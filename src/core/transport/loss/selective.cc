@@ -64,7 +64,8 @@ void on_ack(LossContext& c, SendStream& s, std::uint64_t acked) {
   advance(s, acked);
 }
 
-void on_nack(LossContext& c, SendStream& s, Seq trigger, bool kept) {
+void on_nack(LossContext& c, SendStream& s, const Nack& n) {
+  const auto [trigger, kept, hole] = n;
   if (trigger < s.una || trigger >= s.max || trigger - s.una >= c.pool.window()) return;
   if ((s.flags & kInRecovery) == 0) {
     if ((s.flags & kRewound) != 0) return;  // resending everything already

@@ -23,7 +23,7 @@ void rewind(LossContext& c, SendStream& s);
 void advance(SendStream& s, std::uint64_t acked);
 
 void on_ack(LossContext& c, SendStream& s, std::uint64_t acked);
-void on_nack(LossContext& c, SendStream& s, Seq trigger, bool kept);
+void on_nack(LossContext& c, SendStream& s, const Nack& n);
 void on_timeout(LossContext& c, SendStream& s);
 bool next_lost(LossContext& c, SendStream& s, Seq& out, bool take);
 Seq skip_received(LossContext& c, const SendStream& s, Seq from);

@@ -19,8 +19,8 @@ void on_ack(LossContext& c, SendStream& s, std::uint64_t acked) {
   note_retries(s);
 }
 
-void on_nack(LossContext& c, SendStream& s, Seq trigger, bool kept) {
-  selective::on_nack(c, s, trigger, kept);
+void on_nack(LossContext& c, SendStream& s, const Nack& n) {
+  selective::on_nack(c, s, n);
   note_retries(s);
 }
 

@@ -88,7 +88,7 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
   }
   const Seq before = s.nxt;
   const bool recovering = (s.flags & (kInRecovery | kRewound)) != 0;
-  e.tx_scheme(q).on_nack(loss, s, report.trigger, report.kept && report.trigger != s.una);
+  e.tx_scheme(q).on_nack(loss, s, report.nack(s.una));
   if (s.nxt != before || !e.tx_selective(q)) rc_rewind(e, q);
   q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
   q.rto_base = now;
@@ -198,7 +198,7 @@ void rc_implied_nak(Engine& e, QueuePair& q, Time now) {
   }
   ++q.retries;
   LossContext loss = e.loss();
-  e.tx_scheme(q).on_nack(loss, s, s.una, false);
+  e.tx_scheme(q).on_nack(loss, s, {s.una, false, {}});
   rc_rewind(e, q);
   q.rto_base = now;
 }
@@ -335,7 +335,7 @@ void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time
   if (h.syndrome == wire::kSyndromeNakSequence && s.outstanding()) {
     e.counters.add(Counter::nak_sequence);
     const bool recovering = (s.flags & (kInRecovery | kRewound)) != 0;
-    scheme.on_nack(loss, s, report.trigger, report.kept && report.trigger != s.una);
+    scheme.on_nack(loss, s, report.nack(s.una));
     e.cold(q).response_base = now;
     e.cold(q).response_timed_at = kNever;
     if (controlled(q) && !recovering) congestion_lost(e, q, now, false);

@@ -93,6 +93,7 @@ wire::Header to_header(const QueuePair& q, const ControlEntry& c) {
     h.ext_flags = c.ext_flags;
     if (c.mode == kSrnicMode) {
       h.set_echo(c.echo_msn, c.echo_offset);
+      h.set_hole(c.hole.missing, c.hole.since);
       if (c.congestion) h.ext_flags |= wire::kCeEcho;
     }
   }
@@ -157,13 +158,15 @@ void rc_schedule_read_ack(Engine& e, QueuePair& q, bool congestion) {
 }
 
 namespace {
-void push_nack(Engine& e, ControlEntry c, const wire::Header& trigger, Seq expected, bool kept,
+void push_nack(Engine& e, ControlEntry c, const wire::Header& trigger, const RecvStream& r, bool kept,
                bool congestion) {
+  const Seq expected = r.expected;
   c.syndrome = wire::kSyndromeNakSequence;
   c.congestion = congestion;
   if (c.mode == kSrnicMode) {
     echo(c, echo_of(trigger), expected);
     c.ext_flags = static_cast<std::uint8_t>(kept ? unsigned{wire::kEcxOutOfOrder} : 0U);
+    if (kept) c.hole = hole_before(e.pool, r, expand(trigger.psn, expected));
   } else {
     c.psn = expected.wire().v;
     c.sack = trigger.psn.v;
@@ -182,11 +185,11 @@ void push_duplicate(Engine& e, ControlEntry c, const wire::Header& trigger, Seq 
 }  // namespace
 
 void rc_push_nack(Engine& e, QueuePair& q, const wire::Header& trigger, bool kept, bool congestion) {
-  push_nack(e, acknowledgement(e, q), trigger, q.requests.expected, kept, congestion);
+  push_nack(e, acknowledgement(e, q), trigger, q.requests, kept, congestion);
 }
 
 void rc_push_read_nack(Engine& e, QueuePair& q, const wire::Header& trigger, bool kept, bool congestion) {
-  push_nack(e, read_acknowledgement(e, q), trigger, e.cold(q).responses.expected, kept, congestion);
+  push_nack(e, read_acknowledgement(e, q), trigger, e.cold(q).responses, kept, congestion);
 }
 
 void rc_ack_duplicate(Engine& e, QueuePair& q, const wire::Header& trigger, bool congestion) {
