@@ -177,6 +177,22 @@ TEST_P(CongestionTest, APacedQueuePairMayGoAtAnyTime) {
   }
 }
 
+// Told of congestion all the time, it sends at 100 Mb/s: a packet takes 26 us, and the message longer than
+// the time-out of 1.05 ms. The ACK that keeps it from running out must be asked for before the last packet.
+TEST(Congestion, ASlowQueuePairAsksForAnAckInTime) {
+  DeviceConfig c;
+  c.line_rate = megabits(200);
+  c.ack_every = 1000;
+  Marked w(wire::Mode::kRoce, "dcqcn", c);
+  w.mark_all = true;
+  w.post(w.request(WrOpcode::kWrite, 0, 256 * 200, 0));
+  w.run();
+  EXPECT_GT(w.now - Time{}, milliseconds(4));
+  EXPECT_EQ(w.a.statuses(), std::vector<WcStatus>{WcStatus::kSuccess});
+  EXPECT_EQ(w.at_a(Counter::tx_retransmitted), 0U);
+  EXPECT_LE(w.at_b(Counter::tx_control) - w.at_b(Counter::tx_cnp), 20U);  // and no more often than it must
+}
+
 // The attribute names the row; without it the device's configuration does; what does not exist is refused.
 TEST(Congestion, TheControllerIsAnAttribute) {
   DeviceConfig c;

@@ -312,13 +312,20 @@ wire::Burst Device::transmit(Qpn qpn, Time now, Budget budget) {
       pacing_leave(e, q);  // a NIC model chose it before its time
       budget = congestion_budget(e, q, now, budget);
     }
-    // Responses and requests of one queue pair take turns.
-    q.rx_flags ^= kResponsesFirst;
-    const bool responses_first = (q.rx_flags & kResponsesFirst) != 0;
-    const bool responses = e.owes_responses(q) && rc_responses_sendable(e, q);
-    if (responses_first && responses) burst = rc_send_responses(e, q, now, budget);
-    if (burst.empty()) burst = rc_send_requests(e, q, now, budget);
-    if (burst.empty() && !responses_first && responses) burst = rc_send_responses(e, q, now, budget);
+    // Responses and requests of one queue pair take turns. One in which nothing could leave does not count:
+    // who found no path credit comes first when there is some.
+    const auto send = [&](bool requests) {
+      if (requests) return rc_send_requests(e, q, now, budget);
+      const bool any = e.owes_responses(q) && rc_responses_sendable(e, q);
+      return any ? rc_send_responses(e, q, now, budget) : wire::Burst{};
+    };
+    bool requests = (q.rx_flags & kRequestsFirst) != 0;
+    burst = send(requests);
+    if (burst.empty()) {
+      requests = !requests;
+      burst = send(requests);
+    }
+    if (!burst.empty() && requests == ((q.rx_flags & kRequestsFirst) != 0)) q.rx_flags ^= kRequestsFirst;
     if (controlled(q)) congestion_sent(e, q, now, burst);
     e.make_ready_again(q);
     e.end_turn(q);

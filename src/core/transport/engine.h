@@ -255,6 +255,7 @@ void rc_repeat_ack(Engine& e, QueuePair& q);
 void rc_withdraw_acks(Engine& e, QueuePair& q,
                       Seq from);  // roce: responses from here on did not leave after all
 void rc_reads_drained(Engine& e, QueuePair& q);
+void rc_answers_given_up(Engine& e, QueuePair& q);  // nobody takes the READ responses that are left
 wire::Burst rc_poll_control(Engine& e, Time now);
 
 // --- rc/acknowledge.cc ---
@@ -277,6 +278,7 @@ Outcome<std::uint32_t> post_request(Engine& e, QueuePair& q, const SendWr& wr, T
 bool rc_requests_sendable(Engine& e, QueuePair& q);
 PathNeed rc_requests_need(Engine& e, QueuePair& q);  // if it were called now
 wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget);
+void rc_ask_in_time(Engine& e, const QueuePair& q, const wire::Burst& burst, Time next);  // for an ACK
 void rc_rewind(Engine& e, QueuePair& q);  // after nxt moved back to una: cursor and READs follow
 std::uint16_t rc_slot_of(Engine& e, QueuePair& q, Seq seq);
 // Appends the memory of `length` bytes from `from` of a message to the burst. False: a key does not allow it.

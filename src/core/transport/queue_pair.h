@@ -39,7 +39,7 @@ enum : std::uint8_t {  // QueuePair::flags
 enum : std::uint8_t {      // QueuePair::rx_flags
   kNakSent = 0x01,         // roce: sequence NAK sent, silent until the expected packet comes
   kEstablished = 0x02,     // COMM_EST raised
-  kResponsesFirst = 0x04,  // whose turn it is, responses or requests
+  kRequestsFirst = 0x04,   // whose turn it is, responses or requests
   kRttPending = 0x08,      // rtt_low is being timed
   kSendStopped = 0x10,     // a request failed locally; it is reported once all earlier ones are complete
   kResendRequest = 0x40,   // irn: the oldest unanswered READ's request goes out again

@@ -7,6 +7,8 @@
 // In roce an ACK must not overtake older READ responses: while any are owed, ACK and NAK are held and
 // made up for when the last response has left. In irn the responses have their own numbers and only
 // an error, which ends the connection, waits for them.
+#include <utility>
+
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 
@@ -229,6 +231,12 @@ void rc_reads_drained(Engine& e, QueuePair& q) {
     c.held_syndrome = 0;
     push_nak(e, q, syndrome, q.requests.expected);
   }
+}
+
+void rc_answers_given_up(Engine& e, QueuePair& q) {
+  ColdQueuePair& c = e.cold(q);
+  if (!fatal(c.held_syndrome)) return;
+  push_nak(e, q, std::exchange(c.held_syndrome, std::uint8_t{0}), q.requests.expected);
 }
 
 wire::Burst rc_poll_control(Engine& e, Time) {

@@ -91,7 +91,8 @@ bool rc_responses_sendable(Engine& e, QueuePair& q) {
   }
   if (s.nxt >= e.cold(q).response_next || s.nxt - s.una >= window(e, q)) return false;
   if (in_doubt(s) && s.nxt == s.max) return false;
-  return s.nxt < s.max || !q.has(kWaitingPath);
+  // It may have been called, and its requests have gone back into the line for want of more than this takes.
+  return s.nxt < s.max || !q.has(kWaitingPath) || e.path_of(q).called == e.index_of(q);
 }
 
 bool rc_response_again(Engine& e, QueuePair& q) {

@@ -174,7 +174,117 @@ TEST(RepairTest, ANewReadWakesASilencedResponder) {
   EXPECT_LT(w.now - asked, milliseconds(1));
 }
 
+// A refusal waits for the answers before it. Those that nobody takes must not keep the responder's own user
+// from getting its receives back.
+TEST(RepairTest, ARefusalDoesNotWaitForARequesterThatIsGone) {
+  for (const wire::Mode mode : {wire::Mode::kIrn, wire::Mode::kSrnic}) {
+    Hand w(mode);
+    ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 0, 8, 7)));
+    ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 8, 8, 8)));
+    w.post(w.request(WrOpcode::kRead, 0, 600, 0));
+    w.post(w.request(WrOpcode::kSend, 0, 64, 0));  // too long
+    w.to(w.b, w.from(w.a));
+    EXPECT_EQ(statuses(w.b), Statuses{WcStatus::kLocalLength});
+    ASSERT_TRUE(w.a.device.destroy_qp(w.qa));
+    w.play();
+    EXPECT_EQ(statuses(w.b), Statuses{WcStatus::kFlushed});
+    EXPECT_EQ(w.b.device.query_qp(w.qb)->state, QpState::kErr);
+  }
+}
+
+// The credit of one packet, which its own requests want again and again, and the answers to the peer's READ:
+// whoever found none and stood in the path's line goes first when it is called.
+TEST(RepairTest, RequestsDoNotUseUpTheCreditOfAnswers) {
+  DeviceConfig narrow;
+  narrow.path_credit = Bytes{256};
+  for (const wire::Mode mode : {wire::Mode::kIrn, wire::Mode::kSrnic}) {
+    for (const int vain : {0, 1}) {
+      Hand w(mode, narrow);
+      const Sge all{Side::kBase, 256 * 60, w.b.mr.lkey};
+      SendWr write;
+      write.opcode = WrOpcode::kWrite;
+      write.flags = kSendSignaled;
+      write.sges = {&all, 1};
+      write.remote_address = Side::kBase;
+      write.rkey = w.a.mr.rkey;
+      ASSERT_TRUE(w.b.device.post_send(w.qb, write, w.now));
+      Frames sent = w.from(w.b);
+      for (int i = 0; i < vain; ++i) EXPECT_TRUE(w.b.device.transmit(w.qb, w.now, {}).empty());
+      w.post(w.request(WrOpcode::kRead, 0, 256 * 4, 0));
+      for (int i = 0; i < 12; ++i) {  // eight would do: every second packet answers the READ
+        w.to(w.a, sent);
+        w.to(w.b, w.from(w.a));
+        sent = w.from(w.b);
+      }
+      EXPECT_EQ(statuses(w.a), Statuses{WcStatus::kSuccess});
+      EXPECT_EQ(statuses(w.b), Statuses{});  // the WRITE goes on
+    }
+  }
+}
+
+// 240 bytes of credit are left: too little for whose turn it is, and enough for the other.
+TEST(RepairTest, CreditThatIsTooLittleForOneKindIsThereForTheOther) {
+  DeviceConfig narrow;
+  narrow.path_credit = Bytes{800};
+  Hand w(wire::Mode::kIrn, narrow);
+  const auto write = [&](Qpn from, std::uint32_t length) {
+    const Sge all{Side::kBase, length, w.b.mr.lkey};
+    SendWr wr;
+    wr.opcode = WrOpcode::kWrite;
+    wr.flags = kSendSignaled;
+    wr.sges = {&all, 1};
+    wr.remote_address = Side::kBase;
+    wr.rkey = w.a.mr.rkey;
+    ASSERT_TRUE(w.b.device.post_send(from, wr, w.now));
+  };
+  const Qpn other = w.b.create();
+  w.connect(w.a.create(), other);
+  write(other, 560);
+  const Frames under_way = w.from(w.b);
+  w.post(w.request(WrOpcode::kRead, 0, 256, 0));
+  w.to(w.b, w.from(w.a));
+  write(w.qb, 8);
+  Frames sent = w.from(w.b);
+  EXPECT_EQ(only(sent, wire::kWriteOnly).size(), 1U);
+  EXPECT_EQ(only(sent, wire::kReadResponseOnly).size(), 0U);
+  w.to(w.a, sent);
+  w.to(w.a, under_way);
+  w.to(w.b, w.from(w.a));
+  sent = w.from(w.b);
+  EXPECT_EQ(only(sent, wire::kReadResponseOnly).size(), 1U);
+  w.to(w.a, sent);
+  w.to(w.b, w.from(w.a));
+  // An answer was last, so requests come first.
+  write(other, 560);
+  w.from(w.b);
+  write(w.qb, 256);
+  w.post(w.request(WrOpcode::kRead, 0, 8, 0));
+  w.to(w.b, w.from(w.a));
+  sent = w.from(w.b);
+  EXPECT_EQ(only(sent, wire::kWriteOnly).size(), 0U);
+  EXPECT_EQ(only(sent, wire::kReadResponseOnly).size(), 1U);
+}
+
 // --- roce ---
+
+// Where turns are rare, the packet that asks for an ACK would leave only after the time-out.
+TEST(RepairTest, ASlowTransmitterAsksForAnAckInTime) {
+  DeviceConfig c;
+  c.ack_every = 64;
+  c.burst_packets = 1;
+  Hand w(wire::Mode::kRoce, c);
+  w.post(w.request(WrOpcode::kWrite, 0, 256 * 60, 0));
+  Frames sent;
+  for (int turn = 0; turn < 8; ++turn) {  // within 0.8 ms; the time-out is 1.05 ms
+    w.a.collect(w.a.device.poll_transmit(w.now, {}), sent);
+    w.now = w.now.after(microseconds(100));
+  }
+  ASSERT_EQ(sent.size(), 8U);
+  int asked = 0;
+  for (const Side::Frame& f : sent) asked += (f.packet.header.bits & wire::kAckReq) != 0 ? 1 : 0;
+  EXPECT_EQ((sent[5].packet.header.bits | sent[6].packet.header.bits) & wire::kAckReq, wire::kAckReq);
+  EXPECT_LE(asked, 3);
+}
 
 // The requester asks again for READs whose answers are only late, then takes these and goes on: the rows that
 // answer for the second time make room.

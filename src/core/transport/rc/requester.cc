@@ -299,6 +299,15 @@ PathNeed rc_requests_need(Engine& e, QueuePair& q) {
   return g == Gate::kOpen && (is_read(w) || e.worth_a_turn(path)) ? PathNeed::kEnough : PathNeed::kTooLittle;
 }
 
+// roce: who sends slowly would see its time-out run out before the next packet that asks for an ACK has left.
+void rc_ask_in_time(Engine& e, const QueuePair& q, const wire::Burst& burst, Time next) {
+  if (e.tx_selective(q) || burst.empty()) return;
+  wire::Header& last = e.burst_packets[burst.packets.size() - 1].header;
+  if ((last.bits & wire::kAckReq) != 0 || rc_opcode(last.opcode).kind == RcKind::kResponse) return;
+  const Duration timeout = e.verbs_timeout(q);
+  if (timeout != kForever && next - q.rto_base >= timeout / 2) last.bits |= wire::kAckReq;
+}
+
 wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
   if (q.type != QpType::kRc) return uc_sendable(e, q) ? uc_send(e, q, now, budget) : wire::Burst{};
   if (!q.sends() || q.has(kRnrWaiting)) return {};
@@ -418,7 +427,9 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
     s.backoff = 0;
   }
   e.arm(q, rc_deadline(e, q));
-  return {q.qpn, q.path, {e.burst_packets.data(), n}, {e.burst_segments.data(), segments}};
+  const wire::Burst burst{q.qpn, q.path, {e.burst_packets.data(), n}, {e.burst_segments.data(), segments}};
+  rc_ask_in_time(e, q, burst, now);
+  return burst;
 }
 
 }  // namespace weft

@@ -142,9 +142,12 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
       e.rx_scheme(q).on_timeout(loss, q.served);
       if (controlled(q)) congestion_lost(e, q, now, true);
     } else {
-      // Silent from now on; credit and bitmap are for others.
+      // Silent from now on; credit and bitmap are for others. A refusal that waited for the answers ends it
+      // here.
       release_block(e.pool, q.served.block);
       q.served.flags = 0;
+      rc_answers_given_up(e, q);
+      if (q.state == QpState::kErr) return;
     }
     c.response_timed_at = kNever;
     ++q.served.backoff;
