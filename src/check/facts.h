@@ -47,7 +47,10 @@ struct QpFacts {
   bool ack_coalesce = false;
   bool path_bounded = false;  // either end caps what it has in flight to the other, all queue pairs together
   Duration cnp_interval = microseconds(50);  // as notification point
-  Duration slowest_turn{};     // a controller's lowest rate lets it send after this long at the latest
+  Duration slowest_turn{};  // a controller's lowest rate lets it send after this long at the latest
+  // As responder of a selective mode: how long READ responses that nobody acknowledges hold up a refusal
+  // behind them.
+  Duration answers_kept{};
   Duration credit_hold{};      // how long path credit may be lost on a peer that is gone
   bool network_loses = false;  // RETRY_EXC may happen without anybody's fault
 };
@@ -67,6 +70,10 @@ constexpr Duration rnr_delay(std::uint8_t code) {
       256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
   return microseconds(10) * kTensOfMicroseconds[code & 31U];
 }
+
+// A responder sends what nobody acknowledges again four times, waiting twice as long each time, and falls
+// silent after one time-out more (ARCHITECTURE, "A responder falls silent"): 1 + 2 + 4 + 8 + 16 time-outs.
+constexpr Duration answers_kept(Duration rto_high) { return rto_high * 31; }
 
 // Payload bytes going to user memory, before they are written: core/transport's Placement in the
 // observers' own words.

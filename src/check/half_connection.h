@@ -63,7 +63,7 @@ class HalfConnection {
   void response_placed(WirePsn psn, std::uint32_t bytes, Time now);
 
   // The requester has failed: whatever arrives from now on is no progress.
-  void requester_failed(Time now);
+  bool requester_failed(Time now);  // false if that was known
   const Silence& silence() const { return silence_; }
   // Both ends are in working order and nothing is under way any more.
   void finish(Time now);

@@ -13,10 +13,11 @@ constexpr std::int64_t kTurns = 64;
 
 void Progress::connected(const QpFacts& facts) {
   held_ += facts.credit_hold;
+  const Duration turns = facts.slowest_turn * kTurns;
+  patience_ = std::max(patience_, facts.answers_kept + turns);
   if (verbs_timeout(facts) == kForever) return;
   const std::int64_t charges = facts.retry_count + 1;
-  patience_ = std::max(patience_,
-                       verbs_timeout(facts) * charges + facts.peer_rnr_delay + facts.slowest_turn * kTurns);
+  patience_ = std::max(patience_, verbs_timeout(facts) * charges + facts.peer_rnr_delay + turns);
 }
 
 bool Progress::waiting(Time now) {

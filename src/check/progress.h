@@ -1,10 +1,17 @@
 // Progress within a stated bound: as long as somebody waits for something, something must happen.
 //
-// Something happens when a byte is placed, a request or receive completes, or a user posts. A requester
-// whose request goes unanswered is charged at the latest after one verbs time-out, and fails once it has
-// been charged more often than retry_cnt; an RNR delay puts this off once. So, whatever the network does:
+// Something happens when a byte is placed, an answer tells its requester something new, a request or receive
+// completes, a queue pair fails, or a user posts or takes a queue pair away. A requester whose request goes
+// unanswered is charged at the latest after one verbs time-out, and fails once it has been charged more often
+// than retry_cnt; an RNR delay puts this off once. Its time-outs count from when it last learned something:
+// the packet that it learned of may have been placed almost as long before.
 //
-//   bound = max over queue pairs of [ (retry_cnt + 1) x timeout + RNR delay + 64 turns ]
+// A responder that refuses a message keeps its receives until the READ responses before it are acknowledged,
+// or until it falls silent. The last time that its requester asked for them again was before that one failed
+// or was taken away. So, whatever the network does:
+//
+//   bound = max over queue pairs of [ (retry_cnt + 1) x timeout + RNR delay, silence of a responder ] + 64
+//   turns
 //           + sum of credit holds + transit
 //
 // where a turn is what a controller's lowest rate may keep a packet from leaving (nothing without one). Where

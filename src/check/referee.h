@@ -37,13 +37,21 @@ class Referee {
   void region_gone(HostId host, RegionId id) { ledger_.region_gone(host, id); }
   void region_faults(HostId host, RegionId id) { ledger_.region_faults(host, id); }
   void connected(const QpFacts& a, const QpFacts& b);
-  void destroyed(End end) { ledger_.destroyed(end); }
-  void forced_error(End end) { ledger_.forced_error(end); }
+  void destroyed(End end, Time now) {
+    progress_.happened(now);
+    ledger_.destroyed(end);
+  }
+  void forced_error(End end, Time now) {
+    progress_.happened(now);
+    ledger_.forced_error(end);
+  }
   // Into SQD and out of it; SQ_DRAINED.
   void draining(End end, bool on) { wire_.draining(end, on); }
   void drained(End end, Time now) { wire_.drained(end, now); }
   // A queue pair has just gone to ERR; its user learns it from a completion, maybe later.
-  void failed(End end, Time now) { wire_.requester_failed(end, now); }
+  void failed(End end, Time now) {
+    if (wire_.requester_failed(end, now)) progress_.happened(now);
+  }
 
   // --- what the users did and saw ---
   void posted_send(End end, const SendWr& wr, std::span<const std::uint8_t> inline_bytes, Time now) {
@@ -63,7 +71,7 @@ class Referee {
   }
   // `marked`: by the network, for congestion.
   void arrived(HostId at, const wire::Header& h, Time now, bool marked = false) {
-    wire_.arrived(at, h, now, marked);
+    if (wire_.arrived(at, h, now, marked)) progress_.happened(now);
   }
   void placed(const Placed& p, const wire::Header& h, std::span<const std::uint8_t> bytes, Time now);
 

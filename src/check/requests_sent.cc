@@ -181,11 +181,12 @@ void HalfConnection::progressed(Time now) {
   silence_ = {now, 0};
 }
 
-void HalfConnection::requester_failed(Time now) {
-  if (silence_.until != kNever) return;
+bool HalfConnection::requester_failed(Time now) {
+  if (silence_.until != kNever) return false;
   // Packets of one instant are reported together: it may have failed at one of them, with progress behind it.
   if (silence_.since == now) silence_ = before_;
   silence_.until = now;
+  return true;
 }
 
 void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto, bool remembers, Time now) {

@@ -77,26 +77,31 @@ void WireObserver::congestion_sent(End from, const wire::Header& h, Time now) {
                 static_cast<unsigned long long>(c.echoes), static_cast<unsigned long long>(c.marks));
 }
 
-void WireObserver::arrived(HostId at, const wire::Header& h, Time now, bool marked) {
+bool WireObserver::arrived(HostId at, const wire::Header& h, Time now, bool marked) {
   if (const auto c = congestion_.find({at, h.dest_qp}); marked && c != congestion_.end()) {
     ++c->second.marks;
     c->second.first = std::min(c->second.first, now);
   }
   const Role r = role(h.opcode);
   HalfConnection* c = half({at, h.dest_qp}, r);
-  if (c == nullptr) return;
+  if (c == nullptr) return false;
   switch (r) {
     case Role::kRequest:
-      return c->request_arrived(h);
+      c->request_arrived(h);
+      return false;
     case Role::kResponse:
-      return c->response_arrived(h, now);
+      c->response_arrived(h, now);
+      break;
     case Role::kAck:
-      return c->ack_arrived(h, now);
+      c->ack_arrived(h, now);
+      break;
     case Role::kReadAck:
-      return c->read_ack_arrived(h, now);
+      c->read_ack_arrived(h, now);
+      return false;
     case Role::kOther:
-      return;
+      return false;
   }
+  return c->silence().since == now && c->silence().until == kNever;
 }
 
 void WireObserver::placed(const Placed& p, const wire::Header& h, Time now) {
@@ -124,9 +129,9 @@ void WireObserver::drained(End requester, Time now) {
   if (HalfConnection* c = of(requester)) c->drained(now);
 }
 
-void WireObserver::requester_failed(End requester, Time now) {
-  const auto it = by_requester_.find(requester);
-  if (it != by_requester_.end()) it->second->requester_failed(now);
+bool WireObserver::requester_failed(End requester, Time now) {
+  HalfConnection* c = of(requester);
+  return c != nullptr && c->requester_failed(now);
 }
 
 Silence WireObserver::silence(End requester) const {

@@ -20,12 +20,13 @@ class WireObserver {
   // Both ends are known: the two half connections begin.
   void connected(const QpFacts& a, const QpFacts& b);
   void sent(HostId from, HostId to, const wire::Header& h, std::uint32_t payload, Time now);
-  void arrived(HostId at, const wire::Header& h, Time now, bool marked);
+  // True if its requester has learned something new from it.
+  bool arrived(HostId at, const wire::Header& h, Time now, bool marked);
   void placed(const Placed& p, const wire::Header& h, Time now);
   void posted(End requester, const SendWr& wr);
   void draining(End requester, bool on);
   void drained(End requester, Time now);
-  void requester_failed(End requester, Time now);
+  bool requester_failed(End requester, Time now);  // false if that was known
   Silence silence(End requester) const;
   // The half connection of this requester is in working order at the end of the run.
   void finish(End requester, Time now);

@@ -112,14 +112,14 @@ void World::destroy(std::uint32_t h, Qpn qpn) {
   if (recorder_ != nullptr) recorder_->note(now_, "host " + std::to_string(h) + " destroys a queue pair");
   CHECK(host(h).device.destroy_qp(qpn).has_value());
   host(h).forget_inline(qpn);
-  referee_.destroyed({host(h).id(), qpn});
+  referee_.destroyed({host(h).id(), qpn}, now_);
 }
 
 void World::force_error(std::uint32_t h, Qpn qpn) {
   if (recorder_ != nullptr) recorder_->note(now_, "host " + std::to_string(h) + " moves a queue pair to ERR");
   QpAttr attr;
   attr.state = QpState::kErr;
-  referee_.forced_error({host(h).id(), qpn});
+  referee_.forced_error({host(h).id(), qpn}, now_);
   CHECK(host(h).device.modify_qp(qpn, attr, kAttrState, now_).has_value());
 }
 
@@ -386,12 +386,10 @@ bool World::step(Application& app) {
   return true;
 }
 
-// A responder whose requester is gone sends its READ responses again four times (ARCHITECTURE, "A responder
-// falls silent"), waiting twice as long each time, and once more for the credit: 1 + 2 + 4 + 8 + 16
-// time-outs.
+// A responder whose requester is gone tries for a while.
 Duration World::farewell_bound() const {
   Duration tries{};
-  for (const DeviceConfig& d : config_.hosts) tries = std::max(tries, d.rto_high * 31);
+  for (const DeviceConfig& d : config_.hosts) tries = std::max(tries, check::answers_kept(d.rto_high));
   return referee_.progress().bound() + tries;
 }
 

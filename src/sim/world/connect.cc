@@ -28,6 +28,7 @@ check::QpFacts facts_of(const Scenario& s, const ConnectSpec& c, int i, const Co
   q.bdp_cap = t.bdp_cap;
   q.roce_window = t.roce_window;
   q.selective_rto = t.timeouts ? t.rto_low : kForever;
+  if (t.mode != wire::Mode::kRoce && t.timeouts) q.answers_kept = check::answers_kept(t.rto_high);
   q.reads_kept = std::bit_ceil(c.reads);
   q.cnp_interval = controllers()[t.controller]->cnp_interval;
   if (t.controller != 0)

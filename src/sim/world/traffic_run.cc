@@ -183,16 +183,16 @@ void TrafficRun::completed(std::uint32_t host, const Completion& done, Time now)
   if (scenario_.transport.controller == 0) {
     idle_[pair_key(c.from, c.to)].push_back(index);
   } else {
-    close(c);
+    close(c, now);
   }
 }
 
 // Its controller remembers what the last flow met; the next one begins at line rate.
-void TrafficRun::close(Connection& c) {
+void TrafficRun::close(Connection& c, Time now) {
   const std::uint32_t ends[2] = {c.from, c.to};
   for (std::uint32_t i = 0; i < 2; ++i) {
     CHECK(nics_[ends[i]]->device().destroy_qp(c.qpn[i]).has_value());
-    if (referee_ != nullptr) referee_->destroyed({{ends[i]}, c.qpn[i]});
+    if (referee_ != nullptr) referee_->destroyed({{ends[i]}, c.qpn[i]}, now);
   }
   free_.push_back(static_cast<std::uint32_t>(&c - connections_.data()));
 }

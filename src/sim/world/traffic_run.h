@@ -65,7 +65,7 @@ class TrafficRun {
   void post(Connection& c, Time now);
   void completed(std::uint32_t host, const Completion& c, Time now);
   void await_next();
-  void close(Connection& c);
+  void close(Connection& c, Time now);
 
   const Scenario& scenario_;
   const Network& network_;
