@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "lab/figure.h"
 #include "core/transport/loss/scheme.h"
+#include "lab/figure.h"
 #include "record/record.h"
 #include "sim/world/simulation.h"
 

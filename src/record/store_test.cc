@@ -16,7 +16,9 @@ class StoreTest : public ::testing::Test {
  protected:
   void SetUp() override { std::filesystem::remove(file_); }
   void TearDown() override { std::filesystem::remove(file_); }
-  const std::string file_ = ::testing::TempDir() + "weft-store-test.db";
+  // One of its own for each test: they may run at the same time.
+  const std::string file_ = ::testing::TempDir() + "weft-store-" +
+                            ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".db";
 };
 
 Run some_run(const std::string& key) {

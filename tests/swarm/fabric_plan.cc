@@ -115,10 +115,16 @@ class Plan {
     const std::string mode = word_of(sim::modes());
     t += line("mode", mode) + line("mtu", mtu_);
     if (one_in(2)) t += line("controller", word_of(sim::controller_words()));
-    if (mode == "irn" && one_in(2)) t += line("recovery", word_of(sim::variants()));
+    auto variants = sim::variants();
+    std::erase_if(variants, [&](const auto& v) {
+      return v.value != nullptr && wire::mode_name(v.value->mode) != mode;
+    });
+    const std::string recovery = one_in(2) ? word_of(variants) : std::string("own");
+    t += line("recovery", recovery);
     const std::uint64_t cap = one_in(3) ? pick({1, 2, 8, 40}) : 0;
     if (cap != 0) t += line("bdp_cap", cap);
-    if (one_in(4)) t += line("nack_threshold", random_.between(1, cap == 0 ? 4 : cap));
+    if (mode != "roce" && recovery == "own" && one_in(3))
+      t += line("nack_threshold", random_.between(1, cap == 0 ? 4 : cap));
     if (one_in(3)) t += line("roce_window", pick({1, 4, 32, 200}));
     if (one_in(4)) t += line("loss_blocks", pick({0, 1, 4}));
     if (one_in(3))

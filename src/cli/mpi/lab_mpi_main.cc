@@ -1,5 +1,6 @@
-// weft-lab-mpi: `weft lab` over machines. mpirun -n N weft-lab-mpi run NAME…: rank 0 owns the record and hands out
-// runs to the others. All ranks must see the experiments under the same path; the record only rank 0 does.
+// weft-lab-mpi: `weft lab` over machines. mpirun -n N weft-lab-mpi run NAME…: rank 0 owns the record and
+// hands out runs to the others. All ranks must see the experiments under the same path; the record only rank
+// 0 does.
 #include <exception>
 #include <iostream>
 
@@ -15,10 +16,9 @@ int main(int argc, char** argv) {
     return 0;
   }
   try {
-    return cli::run_lab_program({argv + (argc > 0 ? 1 : 0), argv + argc}, std::cout, std::cerr,
-                                [&](const auto& pieces, const lab::PoolCalls& calls) {
-                                  return ranks.run(pieces, calls);
-                                });
+    return cli::run_lab_program(
+        {argv + (argc > 0 ? 1 : 0), argv + argc}, std::cout, std::cerr,
+        [&](const auto& pieces, const lab::PoolCalls& calls) { return ranks.run(pieces, calls); });
   } catch (const std::exception& error) {
     std::cerr << "weft-lab-mpi: " << error.what() << '\n';
     return 1;

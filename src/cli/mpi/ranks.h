@@ -1,5 +1,6 @@
 // Work in the ranks of an MPI program: rank 0 hands out pieces and gathers what became of them, the others
-// compute. A rank computes in a child process, as `weft lab` does, so a run that crashes takes nothing with it.
+// compute. A rank computes in a child process, as `weft lab` does, so a run that crashes takes nothing with
+// it.
 //
 // Nobody spins: ranks that wait look for messages 200 times a second and sleep in between.
 #pragma once

@@ -291,7 +291,7 @@ bool Device::next_is_retransmission(Qpn qpn) {
   if (q == nullptr || !q->receives()) return false;
   // In the order of transmit.
   const bool responses = rc_responses_sendable(e, *q);
-  const bool responses_first = (q->rx_flags & kResponsesFirst) == 0;
+  const bool responses_first = (q->rx_flags & kRequestsFirst) == 0;
   if (responses && responses_first) return rc_response_again(e, *q);
   if (rc_requests_sendable(e, *q)) return rc_request_again(e, *q);
   return responses && rc_response_again(e, *q);

@@ -96,8 +96,8 @@ SwitchConfig credits(SwitchKind kind, std::uint64_t buffer, std::uint32_t classe
   return c;
 }
 
-// A packet's credit is away for its serialisation, its way there, and its own way back. With credit for n packets
-// there are n in each such round.
+// A packet's credit is away for its serialisation, its way there, and its own way back. With credit for n
+// packets there are n in each such round.
 TEST(Credits, HalfOfWhatALinkHoldsIsHalfItsThroughput) {
   TopologySpec spec;
   spec.rate = gigabits(100);

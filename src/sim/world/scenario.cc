@@ -342,7 +342,8 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
   f.duration("limit", s.limit);
   f.flag("check", s.check);
   f.flag("bytes", s.bytes);
-  for (const char* t : {"measure", "topology", "network", "switch", "transport", "nic", "flow", "traffic", "failure"})
+  for (const char* t :
+       {"measure", "topology", "network", "switch", "transport", "nic", "flow", "traffic", "failure"})
     f.known(t);
   f.finish();
   const auto table = [&](const char* key, auto read, auto& out) {

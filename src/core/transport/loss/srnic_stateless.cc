@@ -1,15 +1,15 @@
-// SRNIC with a requester that keeps no bitmap (SRNIC §4.4.2, the option at the end of its "requester side"): the
-// responder names what is missing (hole.h), and that is resent, once. The responder is srnic's own.
+// SRNIC with a requester that keeps no bitmap (SRNIC §4.4.2, the option at the end of its "requester side"):
+// the responder names what is missing (hole.h), and that is resent, once. The responder is srnic's own.
 //
 //      una          rtx        lost                nxt
 //       |   resent   |  named   |   not named yet   |
 //
 // What stays is numbers that every send stream has: where the retry queue begins and ends. Several holes
-// named while one is still being resent become one range, with what arrived between them. Recovery ends when all
-// that was resent is acknowledged, as srnic's.
+// named while one is still being resent become one range, with what arrived between them. Recovery ends when
+// all that was resent is acknowledged, as srnic's.
 //
-// The paper leaves time-outs open, of which a requester without a bitmap learns nothing: what was sent before is
-// presumed lost, at two packets per acknowledged one, as irn's, and what the receiver has is sent again.
+// The paper leaves time-outs open, of which a requester without a bitmap learns nothing: what was sent before
+// is presumed lost, at two packets per acknowledged one, as irn's, and what the receiver has is sent again.
 #include <algorithm>
 
 #include "core/transport/loss/selective.h"

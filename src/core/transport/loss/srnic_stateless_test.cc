@@ -1,4 +1,5 @@
-// The requester without a bitmap and the receiver that names what it lacks, one rule at a time (SRNIC §4.4.2).
+// The requester without a bitmap and the receiver that names what it lacks, one rule at a time (SRNIC
+// §4.4.2).
 #include <gtest/gtest.h>
 
 #include <vector>
