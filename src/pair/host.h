@@ -46,8 +46,8 @@ class Host {
 
   // A new region of random bytes.
   Buffer allocate(PdId pd, std::uint32_t size, std::uint8_t access, Prng& random);
-  // From now on the memory of this region cannot be touched.
-  void take_away(RegionId region);
+  // One whose memory cannot be touched.
+  Buffer allocate_gone(PdId pd, std::uint32_t size, std::uint8_t access, Prng& random);
 
   // The inline bytes of the request in `slot` of this queue pair.
   void keep_inline(Qpn qpn, std::uint32_t slot, std::uint32_t max_inline,
@@ -70,6 +70,8 @@ class Host {
     bool gone = false;
   };
   struct Placer;  // the Sink
+  Buffer reserve(PdId pd, std::uint32_t size, std::uint8_t access, Prng& random);
+  void announce(const Buffer& b, PdId pd, std::uint32_t size, std::uint8_t access);
 
   HostId id_;
   wire::Address address_;

@@ -132,7 +132,7 @@ void plan_message(Prng& r, const ConnectionPlan& c, const EndConfig& from, Messa
     m.flags |= kSendInline;
     m.length = std::min(m.length, between(r, 0, from.caps.max_inline));
   }
-  m.source_offset = between(r, 0, 1000);
+  m.source_offset = between(r, 0, kMostSourceOffset);
 }
 
 FlowPlan plan_flow(Prng& r, const ConnectionPlan& c, std::uint32_t sender, std::uint32_t budget) {
@@ -161,6 +161,8 @@ FlowPlan plan_flow(Prng& r, const ConnectionPlan& c, std::uint32_t sender, std::
   if (one_in(r, 3)) f.think = some(r, nanoseconds(10), microseconds(5));
   if (one_in(r, 4)) f.receive_delay = some(r, microseconds(1), microseconds(60));
   f.spare_receives = one_in(r, 3) ? between(r, 1, 4) : 0;
+  // More would never be used.
+  f.slots = std::min(f.slots, static_cast<std::uint32_t>(f.messages.size()) + f.spare_receives + 1);
   return f;
 }
 

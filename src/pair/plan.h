@@ -22,6 +22,8 @@ enum class Fault : std::uint8_t {
   kMemoryGone,  // the target's memory faults
 };
 
+inline constexpr std::uint32_t kMostSourceOffset = 1000;  // of a message in its source region
+
 struct MessagePlan {
   WrOpcode opcode = WrOpcode::kWrite;
   std::uint8_t flags = 0;

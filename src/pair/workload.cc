@@ -67,16 +67,17 @@ void Workload::set_up(World& world, std::uint32_t connection) {
     Host& here = world.host(e.host);
     Host& there = world.host(c.host[1 - side]);
     const PdId pd = config[side].pd;
+    // Room for the longest message of either direction at any offset.
+    const std::uint32_t memory = kMostSourceOffset + std::max(out.slot_bytes, in.slot_bytes);
     const auto sinks = [&](Host& host, PdId domain, std::uint8_t access, const FlowPlan& f, Sinks& s) {
       s.buffer = host.allocate(domain, f.slots * f.slot_bytes, access, random_);
       for (std::uint32_t i = f.slots; i > 0; --i) s.free.push_back(i - 1);
     };
-    e.source = here.allocate(pd, 80'000, kRemoteRead, random_);
+    e.source = here.allocate(pd, memory, kRemoteRead, random_);
     if (c.atomics) e.cells = shared(world, c.host[1 - side]).second;
-    e.no_right = here.allocate(pd, 80'000, kLocalWrite, random_);
+    e.no_right = here.allocate(pd, memory, kLocalWrite, random_);
     e.vanishing =
-        here.allocate(pd, 80'000, kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic, random_);
-    here.take_away(e.vanishing.mr.region);
+        here.allocate_gone(pd, memory, kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic, random_);
     sinks(there, config[1 - side].pd, kLocalWrite | kRemoteWrite | (c.windows ? kMwBind : 0), out,
           e.write_sinks);
     if (c.windows) {
@@ -306,10 +307,9 @@ void Workload::window_completed(World& world, End& e, const Completion& c) {
 }
 
 void Workload::poll(World& world, End& e) {
-  Completion out[8];
   for (const CqId cq : {e.send_cq, e.recv_cq}) {
-    while (const std::uint32_t n = world.poll(e.host, cq, out)) {
-      for (const Completion& c : std::span(out).first(n)) {
+    while (const std::uint32_t n = world.poll(e.host, cq, polled_)) {
+      for (const Completion& c : std::span(polled_).first(n)) {
         const bool ok = c.status == WcStatus::kSuccess;
         e.dead = e.dead || !ok;
         if (ok) window_completed(world, e, c);

@@ -101,6 +101,7 @@ class Workload final : public Application {
   std::map<std::uint32_t, std::pair<PdId, Buffer>> shared_;  // with atomics: per host
   std::vector<bool> disrupted_;
   std::array<Sge, 32> sges_{};
+  std::array<Completion, 8> polled_{};
   std::uint32_t forged_ = 0;
   Time next_forgery_{};
   Time next_poll_{};
