@@ -74,7 +74,9 @@ bool Completions::deserved(const Endpoint& e, const Message& m, WcStatus status,
   switch (status) {
     case WcStatus::kLocalProtection:
     case WcStatus::kLocalAccess:
-      return !m.local_ok;
+      return !m.local_ok && m.opcode != WrOpcode::kBindWindow;
+    case WcStatus::kBindError:
+      return !m.local_ok && m.opcode == WrOpcode::kBindWindow;
     case WcStatus::kRemoteAccess:
       return m.remote == Verdict::kNoRights;
     case WcStatus::kRemoteInvalidRequest:

@@ -73,6 +73,32 @@ bool Ledger::resolve(HostId host, PdId pd, Qpn qpn, Key key, std::uint64_t addre
   return false;
 }
 
+void Ledger::window(HostId host, Key key, PdId pd) { window_pds_[{host, any_tag(key)}] = pd; }
+
+// wire-reference §2.7, of type 2: shut, and of the queue pair's domain like the region, which grants binding
+// and holds all of it; rights for the peer only, and none to write where the host itself has none.
+bool Ledger::may_bind(const Endpoint& owner, const WindowBind& bind) const {
+  const HostId host = owner.facts.self.host;
+  const auto known = window_pds_.find({host, any_tag(bind.window)});
+  if (known == window_pds_.end() || known->second != owner.facts.pd) return false;
+  const auto open = windows_.lower_bound({host, any_tag(bind.window)});
+  if (open != windows_.end() && open->first.first == host &&
+      any_tag(open->first.second) == any_tag(bind.window))
+    return false;
+  constexpr std::uint8_t kWriting = kRemoteWrite | kRemoteAtomic;
+  if (bind.length == 0 || (bind.access & ~(kWriting | kRemoteRead)) != 0) return false;
+  for (auto it = regions_.lower_bound({host, RegionId{0}}); it != regions_.end() && it->first.first == host;
+       ++it) {
+    const Region& r = it->second;
+    if (r.key != bind.region) continue;
+    if (r.pd != owner.facts.pd || (r.access & kMwBind) == 0) return false;
+    if ((bind.access & kWriting) != 0 && (r.access & kLocalWrite) == 0) return false;
+    return bind.address >= r.address && bind.address - r.address <= r.length &&
+           bind.length <= r.length - (bind.address - r.address);
+  }
+  return false;
+}
+
 void Ledger::window_bound(const Endpoint& owner, const WindowBind& bind) {
   windows_[{owner.facts.self.host, bind.window}] = {owner.facts.self.qpn, bind};
 }
@@ -110,6 +136,7 @@ void Ledger::posted_send(End end, const SendWr& wr, std::span<const std::uint8_t
     m.local.push_back(r);
   }
   m.local_ok = m.local_ok && !local_faults;
+  if (wr.opcode == WrOpcode::kBindWindow) m.local_ok = may_bind(*e, wr.bind);
   m.placed.assign((m.length + 63U) / 64U, 0);
   if (m.consumes_receive()) {
     m.receive = e->consumers.size();

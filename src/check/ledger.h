@@ -123,6 +123,7 @@ class Ledger {
   void region(HostId host, RegionId id, const Region& region);
   void region_gone(HostId host, RegionId id);
   void region_faults(HostId host, RegionId id);
+  void window(HostId host, Key key, PdId pd);
   void connected(const QpFacts& facts);
   void destroyed(End end);
   void forced_error(End end);
@@ -154,16 +155,19 @@ class Ledger {
   // `qpn`: of the queue pair that is asked for it; a window opens for its owner's peer only.
   bool resolve(HostId host, PdId pd, Qpn qpn, Key key, std::uint64_t address, std::uint64_t length,
                std::uint8_t rights, Range& out, bool& faults);
+  bool may_bind(const Endpoint& owner, const WindowBind& bind) const;
   void match(Endpoint& requester, Endpoint& receiver, std::uint64_t receive);
   void add_sink(HostId host, const Range& range, Sink sink, Time now);
 
   Report& report_;
-  struct Window {
+  struct Window {  // one that is open
     Qpn owner;
     WindowBind bind;
   };
+  static Key any_tag(Key key) { return {key.v & ~0xFFU}; }
   std::map<Place, Region> regions_;
   std::map<std::pair<HostId, Key>, Window> windows_;
+  std::map<std::pair<HostId, Key>, PdId> window_pds_;  // by any_tag
   std::map<End, std::unique_ptr<Endpoint>> endpoints_;
   std::map<std::pair<Place, std::uint64_t>, Sink> sinks_;  // by region and offset
 };

@@ -36,6 +36,7 @@ class Referee {
   void region(HostId host, RegionId id, const Region& region) { ledger_.region(host, id, region); }
   void region_gone(HostId host, RegionId id) { ledger_.region_gone(host, id); }
   void region_faults(HostId host, RegionId id) { ledger_.region_faults(host, id); }
+  void window(HostId host, Key key, PdId pd) { ledger_.window(host, key, pd); }  // of type 2
   void connected(const QpFacts& a, const QpFacts& b);
   void destroyed(End end, Time now) {
     progress_.happened(now);

@@ -77,6 +77,13 @@ Buffer Host::allocate_gone(PdId pd, std::uint32_t size, std::uint8_t access, Prn
   return b;
 }
 
+Key Host::allocate_window(PdId pd) {
+  const auto key = device.alloc_window(pd, WindowType::k2);
+  CHECK(key.has_value());
+  referee_.window(id_, *key, pd);
+  return *key;
+}
+
 void Host::keep_inline(Qpn qpn, std::uint32_t slot, std::uint32_t max_inline,
                        std::span<const std::uint8_t> bytes) {
   std::vector<std::uint8_t>& area = inline_[qpn];

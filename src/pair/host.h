@@ -49,6 +49,8 @@ class Host {
   // One whose memory cannot be touched.
   Buffer allocate_gone(PdId pd, std::uint32_t size, std::uint8_t access, Prng& random);
 
+  Key allocate_window(PdId pd);  // of type 2
+
   // The inline bytes of the request in `slot` of this queue pair.
   void keep_inline(Qpn qpn, std::uint32_t slot, std::uint32_t max_inline,
                    std::span<const std::uint8_t> bytes);

@@ -22,6 +22,10 @@ namespace weft::pair {
   X(windows_missed, "WRITEs through a memory window that is shut")             \
   X(windows_shut_here, "memory windows shut by a local invalidation")          \
   X(windows_shut_by_peer, "memory windows shut by the peer's SEND")            \
+  X(binds_beyond, "binds refused for what they cover")                         \
+  X(binds_without_right, "binds refused for want of a right")                  \
+  X(binds_foreign, "binds refused across protection domains")                  \
+  X(binds_in_use, "binds refused because the window was open")                 \
   X(drained_busy, "queue pairs drained with requests under way")               \
   X(drained_idle, "queue pairs drained with nothing under way")
 

@@ -250,6 +250,18 @@ void plan_congestion(Prng r, Plan& p) {
   }
 }
 
+void plan_bad_binds(Prng r, Plan& p) {
+  constexpr auto kKinds = static_cast<std::uint32_t>(BindFault::kCount);
+  for (ConnectionPlan& c : p.connections) {
+    if (!c.windows || !one_in(r, 3)) continue;
+    const std::size_t side = r.below(2);
+    // Few windows live to be bound again while they are open.
+    c.bad_bind[side] = static_cast<BindFault>(std::min(between(r, 1, kKinds), kKinds - 1));
+    c.good_binds[side] = between(r, 0, 2);
+    if (c.bad_bind[side] == BindFault::kInUse) c.good_binds[side] = 1;
+  }
+}
+
 }  // namespace
 
 Plan plan_world(std::uint64_t seed) {
@@ -313,6 +325,7 @@ Plan plan_world(std::uint64_t seed) {
     if (lossless) p.door_bound = door_bound(p);
   }
   plan_congestion(Prng(seed).fork(0x70616365), p);
+  plan_bad_binds(Prng(seed).fork(0x6269'6E64), p);
   return p;
 }
 

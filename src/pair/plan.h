@@ -24,6 +24,21 @@ enum class Fault : std::uint8_t {
 
 inline constexpr std::uint32_t kMostSourceOffset = 1000;  // of a message in its source region
 
+// What is wrong with one of an end's binds, if anything. It fails, and its connection with it.
+enum class BindFault : std::uint8_t {
+  kNone,
+  kBeyond,         // a byte more than the region has
+  kEmpty,          // no byte at all
+  kNoBindRight,    // of a region that is not for windows
+  kNoLocalWrite,   // asks for writing where not even its own host may write
+  kLocalRight,     // asks for a right that windows do not give
+  kWrongKey,       // of no region
+  kForeignRegion,  // of a region in another protection domain
+  kForeignWindow,  // a window of another protection domain
+  kInUse,          // of a window that is open
+  kCount
+};
+
 struct MessagePlan {
   WrOpcode opcode = WrOpcode::kWrite;
   std::uint8_t flags = 0;
@@ -57,6 +72,8 @@ struct ConnectionPlan {
   bool atomics = false;  // some of its requests
   bool fences = false;   // many of its requests
   bool windows = false;  // some WRITEs go through memory windows that open and shut
+  BindFault bad_bind[2] = {BindFault::kNone, BindFault::kNone};
+  std::uint32_t good_binds[2] = {0, 0};  // before the bad one
   DrainPlan drain[2];
   std::uint32_t mtu = 1024;
   EndConfig end[2];

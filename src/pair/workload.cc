@@ -19,13 +19,7 @@ constexpr std::uint32_t kCells = 8;
 // Regions begin anywhere, atomics at multiples of eight.
 std::uint64_t aligned(std::uint64_t address) { return (address + 7U) / 8U * 8U; }
 
-constexpr std::uint64_t kReceiveMark = 1ULL << 63U;  // wr_ids of receives
-
 }  // namespace
-
-bool Workload::uses_window(const std::deque<Posted>& posted) {
-  return std::any_of(posted.begin(), posted.end(), [](const Posted& p) { return p.through_window; });
-}
 
 Workload::Workload(const Plan& plan, World& world)
     : plan_(plan),
@@ -73,17 +67,14 @@ void Workload::set_up(World& world, std::uint32_t connection) {
       s.buffer = host.allocate(domain, f.slots * f.slot_bytes, access, random_);
       for (std::uint32_t i = f.slots; i > 0; --i) s.free.push_back(i - 1);
     };
-    e.source = here.allocate(pd, memory, kRemoteRead, random_);
+    e.source = here.allocate(pd, memory, kRemoteRead | (c.windows ? kMwBind : 0), random_);
     if (c.atomics) e.cells = shared(world, c.host[1 - side]).second;
     e.no_right = here.allocate(pd, memory, kLocalWrite, random_);
     e.vanishing =
         here.allocate_gone(pd, memory, kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic, random_);
     sinks(there, config[1 - side].pd, kLocalWrite | kRemoteWrite | (c.windows ? kMwBind : 0), out,
           e.write_sinks);
-    if (c.windows) {
-      e.window.key = *here.device.alloc_window(pd, WindowType::k2);
-      e.window.state = Window::State::kShut;
-    }
+    if (c.windows) make_window(world, e, pd, memory);
     sinks(here, pd, kLocalWrite, out, e.read_sinks);
     sinks(here, pd, kLocalWrite, in, e.receive_sinks);
     for (const MessagePlan& m : in.messages) {
@@ -109,38 +100,6 @@ std::span<const Sge> Workload::pieces(const Buffer& b, std::uint64_t offset, std
   }
   if (reversed) std::reverse(sges_.begin(), sges_.begin() + n);
   return std::span(sges_).first(n);
-}
-
-// Binds and invalidations are requests like others, so they wait for a place in the queue.
-void Workload::tend_window(World& world, End& e) {
-  Window& w = e.window;
-  const End& user = peer_of(e);
-  if (w.state != Window::State::kShut && w.state != Window::State::kClosing) return;
-  SendWr wr;
-  wr.wr_id = e.last_id + 1;
-  wr.flags = kSendSignaled | (random_.below(4) == 0 ? kSendFence : 0);
-  Window::State next = Window::State::kNone;
-  if (w.state == Window::State::kShut) {
-    wr.opcode = WrOpcode::kBindWindow;
-    wr.bind.window = {(w.key.v & ~0xFFU) | ((w.key.v + 1U) & 0xFFU)};
-    wr.bind.region = user.write_sinks.buffer.mr.lkey;
-    wr.bind.address = user.write_sinks.buffer.address;
-    wr.bind.length = user.write_sinks.buffer.bytes.size();
-    wr.bind.access = kRemoteWrite;
-    next = Window::State::kBinding;
-  } else if (w.state == Window::State::kClosing && !w.by_peer && !uses_window(user.posted)) {
-    wr.opcode = WrOpcode::kLocalInvalidate;
-    wr.imm = w.key.v;
-    next = Window::State::kShutting;
-  } else {
-    return;
-  }
-  if (!world.post_send(e.host, e.qpn, wr)) return;
-  e.last_id = wr.wr_id;
-  e.posted.push_back({wr.wr_id});
-  e.posted.back().signaled = true;
-  if (next == Window::State::kBinding) w.key = wr.bind.window;
-  w.state = next;
 }
 
 bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
@@ -289,30 +248,13 @@ void Workload::post_receives(World& world, End& e, Time now) {
   }
 }
 
-void Workload::window_completed(World& world, End& e, const Completion& c) {
-  Window& w = e.window;
-  Marks& marks = world.host(e.host).marks;
-  if (c.opcode == WcOpcode::kBindWindow) {
-    marks.hit(Mark::windows_bound);
-    w.uses = static_cast<std::uint32_t>(random_.between(1, 4));
-    w.by_peer = random_.below(2) == 0;
-    w.state = Window::State::kOpen;
-  } else if (c.opcode == WcOpcode::kLocalInvalidate) {
-    marks.hit(Mark::windows_shut_here);
-    w.state = Window::State::kShut;
-  } else if ((c.wr_id & kReceiveMark) != 0 && (c.flags & kWcWithInvalidate) != 0) {
-    marks.hit(Mark::windows_shut_by_peer);
-    w.state = Window::State::kShut;
-  }
-}
-
 void Workload::poll(World& world, End& e) {
   for (const CqId cq : {e.send_cq, e.recv_cq}) {
     while (const std::uint32_t n = world.poll(e.host, cq, polled_)) {
       for (const Completion& c : std::span(polled_).first(n)) {
         const bool ok = c.status == WcStatus::kSuccess;
         e.dead = e.dead || !ok;
-        if (ok) window_completed(world, e, c);
+        window_completed(world, e, c);
         if ((c.wr_id & kReceiveMark) != 0) {
           if (e.receives.empty()) continue;  // the referee has the complaint
           if (ok) e.receive_sinks.free.push_back(e.receives.front());

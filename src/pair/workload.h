@@ -40,11 +40,12 @@ class Workload final : public Application {
   static bool uses_window(const std::deque<Posted>& posted);
   // A memory window over the sinks of the peer's WRITEs: bound, used a few times, shut, bound again.
   struct Window {
-    enum class State : std::uint8_t { kNone, kShut, kBinding, kOpen, kClosing, kShutting };
+    enum class State : std::uint8_t { kNone, kShut, kBinding, kOpen, kClosing, kShutting, kSpoilt };
     State state = State::kNone;
     Key key{};
     std::uint32_t uses = 0;  // to come
-    bool by_peer = false;    // how it will be shut
+    std::uint32_t binds = 0;
+    bool by_peer = false;  // how it will be shut
   };
   // One end of one connection.
   struct End {
@@ -57,7 +58,9 @@ class Workload final : public Application {
     Buffer source;
     Buffer cells;                        // at the peer: what atomics work on, shared by all its queue pairs
     Buffer no_right;                     // registered here, grants the peer nothing
-    Buffer vanishing;                    // registered here, its memory goes away
+    Buffer vanishing;                    // registered here, its memory is gone
+    Buffer foreign;                      // registered here, in another protection domain
+    Key foreign_window{};                // likewise
     Sinks write_sinks;                   // at the peer: where our WRITEs land
     Sinks read_sinks;                    // here
     Sinks receive_sinks;                 // here
@@ -77,11 +80,17 @@ class Workload final : public Application {
     bool destroyed = false;
   };
 
+  static constexpr std::uint64_t kReceiveMark = 1ULL << 63U;  // wr_ids of receives
+
   const ConnectionPlan& plan_of(const End& e) const { return plan_.connections[e.connection]; }
   const FlowPlan& flow_of(const End& e) const { return plan_of(e).flow[e.side]; }
   End& peer_of(const End& e) { return ends_[e.connection * 2 + (1 - e.side)]; }
   void set_up(World& world, std::uint32_t connection);
   std::pair<PdId, Buffer>& shared(World& world, std::uint32_t host);
+  // windows.cc
+  void make_window(World& world, End& e, PdId pd, std::uint32_t memory);
+  WindowBind good_bind(End& e);
+  void spoil_bind(const End& e, BindFault fault, WindowBind& bind);
   void tend_window(World& world, End& e);
   void window_completed(World& world, End& e, const Completion& c);
   void post_sends(World& world, End& e, Time now);
