@@ -193,8 +193,9 @@ void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto
   ++p.times;
   if (seq < s.una) return bad(now, "cause", "psn %u is resent though acknowledged", p.header.psn.v);
   // The oldest one may go out again whatever is known of it (wire-reference §5.6, "first resend = cumulative
-  // PSN"): it alone brings another ACK.
-  if (p.sacked && remembers && seq != s.una)
+  // PSN"): it alone brings another ACK. Which response is the oldest, a READ request may have told.
+  const bool oldest = seq == s.una || (&s == &responses_ && seq == may_know_);
+  if (p.sacked && remembers && !oldest)
     bad(now, "cause", "psn %u is resent though selectively acknowledged", p.header.psn.v);
   // Silence excuses everything sent before it, whatever an earlier NAK excused.
   const bool silent = now - s.progress >= shortest_rto;

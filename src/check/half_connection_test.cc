@@ -1,0 +1,88 @@
+// One half connection, packet by packet: what its observer must let pass, and what it must not.
+#include "check/half_connection.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::check {
+namespace {
+
+Time at(std::int64_t us) { return Time{}.after(microseconds(us)); }
+
+// READs in irn, numbered from 0 like their responses; nobody may have more than two outstanding.
+struct Reads {
+  static QpFacts known() {
+    QpFacts f;
+    f.mode = wire::Mode::kIrn;
+    f.reads_kept = 2;
+    f.remembers_sacks = true;
+    f.selective_rto = microseconds(100);
+    return f;
+  }
+  static wire::Header header(std::uint8_t opcode, std::uint32_t psn) {
+    wire::Header h;
+    h.mode = wire::Mode::kIrn;
+    h.opcode = opcode;
+    h.psn = {psn};
+    return h;
+  }
+  // Asked for, and the request arrives.
+  void read(std::uint32_t number, std::uint32_t packets, Time now) {
+    const Sge all{0, packets * 1024, {}};
+    SendWr wr;
+    wr.opcode = WrOpcode::kRead;
+    wr.sges = {&all, 1};
+    half.posted(wr);
+    wire::Header h = header(wire::kReadRequest, number);
+    h.sn = number;
+    h.dma_len = packets * 1024;
+    h.bits = wire::kAckReq;
+    half.request_sent(h, 0, now);
+    half.request_arrived(h);
+  }
+  wire::Header response(std::uint8_t opcode, std::uint32_t psn, Time now) {
+    const wire::Header h = header(opcode, psn);
+    half.response_sent(h, 1024, now);
+    return h;
+  }
+  void take(const wire::Header& h, Time now) {
+    half.response_placed(h.psn, 1024, now);
+    half.response_arrived(h, now);
+  }
+  // The requester has `trigger`, and misses `expected`.
+  wire::Header nack(std::uint32_t expected, std::uint32_t trigger, Time now) {
+    wire::Header h = header(wire::kReadAcknowledge, expected);
+    h.set_aeth(wire::kSyndromeNakSequence, 0);
+    h.set_sack({trigger});
+    half.read_ack_sent(h, now);
+    return h;
+  }
+  QpFacts facts = known();
+  Report report;
+  HalfConnection half{facts, facts, report};
+};
+
+// The third READ tells the responder that the first one was answered: response 1 is its oldest then, and may
+// go out first when a NACK comes, though an older NACK said that it is there. Response 2 may not.
+TEST(HalfConnection, TheOldestResponseIsTheFirstThatARequestDoesNotImply) {
+  for (const std::uint32_t resent : {1U, 2U}) {
+    Reads w;
+    w.read(0, 1, at(0));
+    w.read(1, 3, at(0));
+    const wire::Header zero = w.response(wire::kReadResponseOnly, 0, at(1));
+    const wire::Header one = w.response(wire::kReadResponseFirst, 1, at(1));
+    const wire::Header two = w.response(wire::kReadResponseMiddle, 2, at(1));
+    w.take(one, at(2));
+    const wire::Header has_one = w.nack(0, 1, at(2));
+    w.take(two, at(2));
+    const wire::Header has_two = w.nack(0, 2, at(2));
+    w.take(zero, at(2));
+    w.read(2, 1, at(3));
+    w.half.read_ack_arrived(has_one, at(4));
+    w.half.read_ack_arrived(has_two, at(4));
+    w.half.response_sent(resent == 1 ? one : two, 1024, at(4));
+    EXPECT_EQ(w.report.clean(), resent == 1) << w.report.text();
+  }
+}
+
+}  // namespace
+}  // namespace weft::check
