@@ -50,12 +50,12 @@ struct Options {
   std::string record() const { return db.empty() ? (fs::path(out) / "lab.db").string() : db; }
 };
 
-Result<std::vector<lab::Experiment>> experiments(const Options& o) {
-  if (!o.folder.empty()) return lab::read_experiments(o.folder);
+Result<std::vector<lab::Experiment>> experiments(const Options& o, const std::string& size) {
+  if (!o.folder.empty()) return lab::read_experiments(o.folder, size);
   std::error_code wrong;
   const std::string folder = lab::find_experiments(fs::read_symlink("/proc/self/exe", wrong));
   if (folder.empty()) return fail("there is no folder of experiments near this program; name one with --dir");
-  return lab::read_experiments(folder);
+  return lab::read_experiments(folder, size);
 }
 
 Result<std::uint32_t> seeds_of(const Options& o) {
@@ -71,45 +71,48 @@ int fault(const Error& error) {
 }
 
 int list(const Options& o) {
-  const auto all = experiments(o);
-  if (!all) return refuse(all.error());
+  std::vector<std::vector<lab::Experiment>> sizes;
+  for (const char* size : lab::kSizes) {
+    auto all = experiments(o, size);
+    if (!all) return refuse(all.error());
+    sizes.push_back(std::move(*all));
+  }
   record::Record json;
   std::vector<std::vector<std::string>> rows{{"experiment", "group", "quick", "default", "full", "title"}};
-  for (const lab::Experiment& e : *all) {
-    std::vector<std::string> row{e.name, ""};
-    for (const std::string& g : e.groups) row[1] += (row[1].empty() ? "" : ",") + g;
+  std::vector<std::string> claims;
+  for (std::size_t i = 0; i < sizes[0].size(); ++i) {
+    const lab::Experiment& e = sizes[0][i];
+    std::string groups;
+    for (const std::string& g : e.groups) groups += (groups.empty() ? "" : ",") + g;
+    std::vector<std::string> row{e.name, groups};
     record::Record one;
-    one.set("experiment", e.name).set("title", e.title).set("groups", row[1]);
-    for (const char* size : lab::kSizes) {
-      const std::uint64_t runs = e.variants.size() * e.points() * e.size(size).seeds;
+    one.set("experiment", e.name).set("title", e.title).set("groups", groups);
+    for (std::size_t s = 0; s < sizes.size(); ++s) {
+      const std::uint64_t runs = e.variants.size() * sizes[s][i].points() * e.size(lab::kSizes[s]).seeds;
       row.push_back(std::to_string(runs));
-      one.set(std::string("runs_") + size, runs);
+      one.set(std::string("runs_") + lab::kSizes[s], runs);
     }
     row.push_back(e.title);
     rows.push_back(std::move(row));
-    std::string claims;
+    std::string& ids = claims.emplace_back();
     for (const lab::Claim& c : e.claims) {
       record::Record claim;
       claim.set("id", c.id).set("statement", c.statement).set("paper", c.paper);
       one.append("claims", std::move(claim));
-      claims += (claims.empty() ? "" : ", ") + c.id;
+      ids += (ids.empty() ? "" : ", ") + c.id;
     }
-    rows.push_back({"  claims: " + claims});
     json.append("experiments", std::move(one));
   }
   if (o.json) {
     std::cout << json.json();
     return 0;
   }
-  // The lines of claims are not cells: they would make the first column as wide as themselves.
-  std::vector<std::vector<std::string>> cells;
-  for (std::size_t i = 0; i < rows.size(); i += i == 0 ? 1 : 2) cells.push_back(rows[i]);
-  const std::string table = lab::text_table(cells);
+  const std::string table = lab::text_table(rows);
   std::size_t at = 0;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::size_t end = table.find('\n', at) + 1;
     std::cout << table.substr(at, end - at);
-    if (i > 0) std::cout << rows[2 * i][0] << "\n";
+    if (i > 0) std::cout << "  claims: " << claims[i - 1] << "\n";
     at = end;
   }
   std::cout << "\nnumbers are of runs at each size; runs that several experiments share are run once\n";
@@ -191,7 +194,7 @@ int required(const std::vector<lab::Judged>& all, const Options& o) {
 }
 
 int run_lab(const Options& o) {
-  const auto all = experiments(o);
+  const auto all = experiments(o, o.size());
   if (!all) return refuse(all.error());
   const auto seeds = seeds_of(o);
   if (!seeds) return refuse(seeds.error());
@@ -260,7 +263,7 @@ void point_elsewhere(const std::vector<lab::Judged>& all, const record::Store& s
 }
 
 int show(const Options& o) {
-  const auto all = experiments(o);
+  const auto all = experiments(o, o.size());
   if (!all) return refuse(all.error());
   const auto seeds = seeds_of(o);
   if (!seeds) return refuse(seeds.error());
@@ -277,19 +280,22 @@ int show(const Options& o) {
 }
 
 int compare(const Options& o) {
-  const auto all = experiments(o);
-  if (!all) return refuse(all.error());
   const auto before = record::Store::open_existing(o.records[0]);
   if (!before) return refuse(before.error());
   const auto after = record::Store::open_existing(o.records[1]);
   if (!after) return refuse(after.error());
-  const auto found = lab::compare(*all, *before, *after, lab::account_quantity);
-  if (!found) return fault(found.error());
-  if (found->experiments.empty()) return refuse({"the two records have no experiment and size in common"});
+  lab::Comparison found;
+  for (const char* size : lab::kSizes) {
+    const auto all = experiments(o, size);
+    if (!all) return refuse(all.error());
+    const auto done = lab::compare(*all, size, *before, *after, lab::account_quantity, found);
+    if (!done) return fault(done.error());
+  }
+  if (found.experiments.empty()) return refuse({"the two records have no experiment and size in common"});
   if (o.json) {
     record::Record r;
-    r.set("compared", std::uint64_t{found->compared});
-    for (const lab::Difference& d : found->differences) {
+    r.set("compared", std::uint64_t{found.compared});
+    for (const lab::Difference& d : found.differences) {
       record::Record one;
       one.set("experiment", d.experiment).set("size", d.size).set("what", d.what);
       one.set("before", d.before).set("after", d.after);
@@ -298,13 +304,13 @@ int compare(const Options& o) {
     std::cout << r.json();
     return 0;
   }
-  for (const std::string& line : found->experiments) std::cout << line << "\n";
+  for (const std::string& line : found.experiments) std::cout << line << "\n";
   std::vector<std::vector<std::string>> rows{{"experiment", "size", "what", o.records[0], o.records[1]}};
-  for (const lab::Difference& d : found->differences)
+  for (const lab::Difference& d : found.differences)
     rows.push_back({d.experiment, d.size, d.what, d.before, d.after});
   std::cout << "\n";
   if (rows.size() > 1) std::cout << lab::text_table(rows) << "\n";
-  std::cout << found->differences.size() << " of " << found->compared
+  std::cout << found.differences.size() << " of " << found.compared
             << " metrics, measures and verdicts differ beyond their intervals\n";
   return 0;
 }

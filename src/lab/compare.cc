@@ -62,31 +62,28 @@ const Recorded* newest(const std::vector<Recorded>& all, const std::string& size
 
 }  // namespace
 
-Result<Comparison> compare(const std::vector<Experiment>& all, const record::Store& before,
-                           const record::Store& after, Account account) {
-  Comparison out;
+Result<void> compare(const std::vector<Experiment>& all, const std::string& size, const record::Store& before,
+                     const record::Store& after, Account account, Comparison& out) {
   for (const Experiment& e : all) {
     const auto in_a = recorded(e, before);
     const auto in_b = recorded(e, after);
     if (!in_a) return tl::unexpected(in_a.error());
     if (!in_b) return tl::unexpected(in_b.error());
-    for (const char* size : kSizes) {
-      const Recorded* a = newest(*in_a, size);
-      const Recorded* b = newest(*in_b, size);
-      if (a == nullptr || b == nullptr) continue;
-      Recorded x = *a;
-      Recorded y = *b;
-      x.seeds = y.seeds = std::min(x.seeds, y.seeds);
-      const auto of_a = read_samples(e, x, before);
-      const auto of_b = read_samples(e, y, after);
-      if (!of_a) return tl::unexpected(of_a.error());
-      if (!of_b) return tl::unexpected(of_b.error());
-      out.experiments.push_back(fmt::format("{} {}: simulators {} and {}, {} seeds", e.name, size,
-                                            x.simulator, y.simulator, x.seeds));
-      compare_samples(e, size, *of_a, *of_b, account, out);
-    }
+    const Recorded* a = newest(*in_a, size);
+    const Recorded* b = newest(*in_b, size);
+    if (a == nullptr || b == nullptr) continue;
+    Recorded x = *a;
+    Recorded y = *b;
+    x.seeds = y.seeds = std::min(x.seeds, y.seeds);
+    const auto of_a = read_samples(e, x, before);
+    const auto of_b = read_samples(e, y, after);
+    if (!of_a) return tl::unexpected(of_a.error());
+    if (!of_b) return tl::unexpected(of_b.error());
+    out.experiments.push_back(fmt::format("{} {}: simulators {} and {}, {} seeds", e.name, size, x.simulator,
+                                          y.simulator, x.seeds));
+    compare_samples(e, size, *of_a, *of_b, account, out);
   }
-  return out;
+  return {};
 }
 
 }  // namespace weft::lab

@@ -24,8 +24,9 @@ struct Comparison {
   std::vector<Difference> differences;
 };
 
-// Of each size the newest simulator in either record, and as many seeds as both have.
-Result<Comparison> compare(const std::vector<Experiment>& all, const record::Store& before,
-                           const record::Store& after, Account account);
+// `all` are read for `size`. The newest simulator in either record, and as many seeds as both have. Adds to
+// `out`.
+Result<void> compare(const std::vector<Experiment>& all, const std::string& size, const record::Store& before,
+                     const record::Store& after, Account account, Comparison& out);
 
 }  // namespace weft::lab

@@ -19,7 +19,7 @@ std::size_t Experiment::points() const {
   return n;
 }
 
-Result<std::vector<Experiment>> read_experiments(const std::string& folder) {
+Result<std::vector<Experiment>> read_experiments(const std::string& folder, const std::string& size) {
   std::vector<std::string> names;
   std::error_code wrong;
   for (const auto& entry : std::filesystem::directory_iterator(folder, wrong)) {
@@ -29,7 +29,7 @@ Result<std::vector<Experiment>> read_experiments(const std::string& folder) {
   std::sort(names.begin(), names.end());
   std::vector<Experiment> all;
   for (const std::string& name : names) {
-    auto one = read_experiment(folder, name);
+    auto one = read_experiment(folder, name, size);
     if (!one) return tl::unexpected(one.error());
     all.push_back(std::move(*one));
   }
@@ -54,6 +54,12 @@ std::vector<std::size_t> point_of(const Experiment& e, std::size_t number) {
     number /= e.axes[i].points.size();
   }
   return at;
+}
+
+std::size_t number_of(const Experiment& e, const std::vector<std::size_t>& at) {
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < at.size(); ++i) number = number * e.axes[i].points.size() + at[i];
+  return number;
 }
 
 std::string point_text(const Experiment& e, std::size_t number) {

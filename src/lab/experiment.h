@@ -64,6 +64,8 @@ struct Band {
 enum class As : std::uint8_t { kValue, kRatio, kPercentLess, kPercentMore };
 enum class Reduce : std::uint8_t { kEach, kMax, kMin, kMean, kIncreasing, kDecreasing };
 
+inline constexpr std::size_t kSamePoint = static_cast<std::size_t>(-1);
+
 struct Measure {
   std::string account;     // a quantity that is computed, not run; then only the bands below matter
   std::size_t metric = 0;  // of Experiment::metrics
@@ -73,6 +75,8 @@ struct Measure {
   Reduce reduce = Reduce::kEach;
   std::size_t along = 0;                         // increasing, decreasing: the axis
   std::vector<std::vector<std::size_t>> points;  // for each axis those that count
+  // For each axis the point at which `over` is measured; kSamePoint: where `of` is.
+  std::vector<std::size_t> over_points;
   std::optional<Band> reproduced;
   std::optional<Band> trend;
 };
@@ -121,9 +125,11 @@ struct Experiment {
 inline constexpr const char* kSizes[] = {"quick", "default", "full"};
 
 // The folder holds NAME.toml for each experiment, and families/NAME.toml for what several of them share.
-Result<Experiment> read_experiment(const std::string& folder, const std::string& name);
+// Points of axes that are not for this size are left out.
+Result<Experiment> read_experiment(const std::string& folder, const std::string& name,
+                                   const std::string& size);
 // Of all files, in the order of their names; the first mistake in any of them is the answer.
-Result<std::vector<Experiment>> read_experiments(const std::string& folder);
+Result<std::vector<Experiment>> read_experiments(const std::string& folder, const std::string& size);
 
 // The folder of the experiments that came with this program: the nearest `experiments` or
 // `share/weft/experiments` above `program`, a path.
@@ -131,6 +137,7 @@ std::string find_experiments(const std::string& program);
 
 // Every point is the number of one of each axis, the last axis counting fastest.
 std::vector<std::size_t> point_of(const Experiment& e, std::size_t number);
+std::size_t number_of(const Experiment& e, const std::vector<std::size_t>& at);
 std::string point_text(const Experiment& e, std::size_t number);  // "load=30%, cc=none", or empty
 
 }  // namespace weft::lab

@@ -36,6 +36,8 @@ std::vector<std::string> names_of(const std::vector<T>& list) {
   return all;
 }
 
+std::vector<std::string> all_sizes() { return {std::begin(kSizes), std::end(kSizes)}; }
+
 std::vector<std::string> labels_of(const Axis& axis) {
   std::vector<std::string> all;
   for (const Point& p : axis.points) all.push_back(p.label);
@@ -192,7 +194,10 @@ T choice(Table& t, const char* name, T otherwise, const std::pair<const char*, T
 
 class Reader {
  public:
-  Reader(std::string folder, const std::string& name) : folder_(std::move(folder)) { e_.name = name; }
+  Reader(std::string folder, const std::string& name, std::string size)
+      : folder_(std::move(folder)), size_(std::move(size)) {
+    e_.name = name;
+  }
 
   Experiment read() {
     e_.file = folder_ + "/" + e_.name + ".toml";
@@ -287,14 +292,21 @@ class Reader {
 
   void read_axis(Table& a) {
     Axis axis{a.needed("name"), {}};
+    std::set<std::string> labels;
+    auto& others = other_labels_.emplace_back();
     a.tables("point", [&](Table& p) {
       Point point{p.needed("label"), p.changes()};
-      for (const Point& other : axis.points) {
-        if (other.label == point.label) p.wrong("label '" + point.label + "' is there twice");
+      if (!labels.insert(point.label).second) p.wrong("label '" + point.label + "' is there twice");
+      const auto sizes = p.texts("sizes");
+      for (const std::string& s : sizes) index_in(p, "sizes", s, all_sizes());
+      if (sizes.empty() || std::find(sizes.begin(), sizes.end(), size_) != sizes.end()) {
+        axis.points.push_back(std::move(point));
+      } else {
+        others.insert(point.label);
       }
-      axis.points.push_back(std::move(point));
     });
-    if (axis.points.empty()) a.wrong("'point' is missing: write [[axis.point]] tables");
+    if (labels.empty()) a.wrong("'point' is missing: write [[axis.point]] tables");
+    if (axis.points.empty()) a.wrong("size " + size_ + " has no point");
     add(a, e_.axes, std::move(axis));
   }
 
@@ -343,7 +355,9 @@ class Reader {
                          {"percent-more", As::kPercentMore}});
     if (out.as != As::kValue && over.empty()) m.wrong("'over' is missing: the variant to compare with");
     if (out.as == As::kValue && !over.empty()) m.wrong("as 'value' of one variant needs no 'over'");
-    if (!over.empty() && out.over == out.of) m.wrong("'of' and 'over' are the same variant");
+    read_over_at(m, out);
+    if (!over.empty() && out.over == out.of && !m.has("over_at"))
+      m.wrong("'of' and 'over' are the same variant, and no 'over_at' sets them apart");
     out.reduce = choice<Reduce>(m, "reduce", Reduce::kEach,
                                 {{"each", Reduce::kEach},
                                  {"max", Reduce::kMax},
@@ -351,7 +365,7 @@ class Reader {
                                  {"mean", Reduce::kMean},
                                  {"increasing", Reduce::kIncreasing},
                                  {"decreasing", Reduce::kDecreasing}});
-    out.points = read_at(m);
+    out.points = read_at(m, "at");
     const bool order = out.reduce == Reduce::kIncreasing || out.reduce == Reduce::kDecreasing;
     const std::string along = m.text("along");
     if (order != !along.empty()) m.wrong("'along' names an axis if 'reduce' is increasing or decreasing");
@@ -360,24 +374,40 @@ class Reader {
     if (out.points[out.along].size() < 2) m.wrong("along: axis '" + along + "' has only one point here");
   }
 
+  // Where `over` is measured, if not where `of` is: one point of some axes.
+  void read_over_at(Table& m, Measure& out) {
+    out.over_points.assign(e_.axes.size(), kSamePoint);
+    if (!m.has("over_at")) return;
+    if (out.as == As::kValue) m.wrong("'over_at' needs an 'over'");
+    const auto chosen = read_at(m, "over_at");
+    for (std::size_t i = 0; i < e_.axes.size(); ++i) {
+      if (!m.node("over_at")->as_table()->contains(e_.axes[i].name)) continue;
+      if (chosen[i].size() != 1) m.wrong("over_at: choose one point of axis '" + e_.axes[i].name + "'");
+      out.over_points[i] = chosen[i][0];
+    }
+  }
+
   // at = { load = "70%", cc = ["none", "dcqcn"] }
-  std::vector<std::vector<std::size_t>> read_at(Table& m) {
+  std::vector<std::vector<std::size_t>> read_at(Table& m, const char* field) {
     std::vector<std::vector<std::size_t>> points;
     for (const Axis& axis : e_.axes) {
       auto& all = points.emplace_back();
       for (std::size_t i = 0; i < axis.points.size(); ++i) all.push_back(i);
     }
-    const toml::node* n = m.node("at");
+    const toml::node* n = m.node(field);
     if (n == nullptr) return points;
-    if (n->as_table() == nullptr) m.wrong("'at' must be a table such as { load = \"70%\" }");
-    Table at(*n->as_table(), m.place() + ", at");
+    if (n->as_table() == nullptr)
+      m.wrong(std::string("'") + field + "' must be a table such as { load = \"70%\" }");
+    Table at(*n->as_table(), m.place() + ", " + field);
     for (const auto& [key, value] : *n->as_table()) {
       const std::string name(key.str());
-      const std::size_t axis = index_in(m, "at", name, names_of(e_.axes));
+      const std::size_t axis = index_in(m, field, name, names_of(e_.axes));
       points[axis].clear();
-      for (const std::string& label : at.texts(name.c_str()))
+      for (const std::string& label : at.texts(name.c_str())) {
+        if (other_labels_[axis].contains(label)) continue;
         points[axis].push_back(index_in(at, name.c_str(), label, labels_of(e_.axes[axis])));
-      if (points[axis].empty()) at.wrong("'" + name + "' names no point");
+      }
+      if (points[axis].empty()) at.wrong("'" + name + "' names no point of size " + size_);
     }
     return points;
   }
@@ -396,7 +426,7 @@ class Reader {
     if (plot.metrics.empty()) p.wrong("'metrics' is missing");
     plot.variants = indices(p, "variants", p.texts("variants"), e_.variants);
     for (std::size_t i = 0; !p.has("variants") && i < e_.variants.size(); ++i) plot.variants.push_back(i);
-    plot.points = read_at(p);
+    plot.points = read_at(p, "at");
     const std::string along = p.text("along");
     plot.kind = along.empty() ? PlotKind::kBars : PlotKind::kLines;
     if (!along.empty()) plot.along = index_in(p, "along", along, names_of(e_.axes));
@@ -449,15 +479,18 @@ class Reader {
   }
 
   std::string folder_;
+  std::string size_;
+  std::vector<std::set<std::string>> other_labels_;  // of each axis: points that this size has not
   Experiment e_;
   std::vector<Variant> family_variants_;
 };
 
 }  // namespace
 
-Result<Experiment> read_experiment(const std::string& folder, const std::string& name) {
+Result<Experiment> read_experiment(const std::string& folder, const std::string& name,
+                                   const std::string& size) {
   try {
-    return Reader(folder, name).read();
+    return Reader(folder, name, size).read();
   } catch (const Mistake& m) {
     return fail(m.sentence);
   }

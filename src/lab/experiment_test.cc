@@ -16,7 +16,7 @@ class ExperimentFile : public ::testing::Test {
   // What reading says of a file whose family is the test's and which ends with `text`.
   std::string mistake(const std::string& text) {
     folder_.write("x.toml", text);
-    const auto e = read_experiment(folder_.path(), "x");
+    const auto e = read_experiment(folder_.path(), "x", "quick");
     return e ? "none" : e.error().message;
   }
   std::string mistake_behind_head(const std::string& text) { return mistake(TestFolder::kHead + text); }
@@ -27,7 +27,7 @@ class ExperimentFile : public ::testing::Test {
 };
 
 TEST_F(ExperimentFile, HasWhatItsFamilyAndItselfSay) {
-  const auto e = read_experiment(folder_.path(), "lossy");
+  const auto e = read_experiment(folder_.path(), "lossy", "quick");
   ASSERT_TRUE(e) << e.error().message;
   EXPECT_EQ(e->title, "Loss on a link");
   EXPECT_THAT(e->groups, ElementsAre("pairs"));
@@ -52,7 +52,7 @@ TEST_F(ExperimentFile, ChangesItsFamily) {
                               "[size.quick]\nseeds = 9\n[[variant]]\nname = 'srnic'\nset = "
                               "'transport.mode=srnic'\n" +
                               TestFolder::kClaim);
-  const auto e = read_experiment(folder_.path(), "x");
+  const auto e = read_experiment(folder_.path(), "x", "quick");
   ASSERT_TRUE(e) << e.error().message;
   EXPECT_EQ(e->size("quick").seeds, 9U);
   EXPECT_THAT(e->size("quick").changes, ElementsAre("flow.count=20"));
@@ -66,7 +66,7 @@ TEST_F(ExperimentFile, AListOfMetricsIsAMeasureForEach) {
                     "[[claim]]\nid = 'c'\nstatement = 's'\npaper = 'p'\nreproduced = [1, 2]\n"
                     "[[claim.measure]]\nmetric = ['goodput', 'again']\nof = 'irn'\n"
                     "at = { loss = '5%' }\n[[claim.measure]]\naccount = 'irn.bdp'\ntrend = '>= 3'\n");
-  const auto e = read_experiment(folder_.path(), "x");
+  const auto e = read_experiment(folder_.path(), "x", "quick");
   ASSERT_TRUE(e) << e.error().message;
   const auto& measures = e->claims[0].measures;
   ASSERT_EQ(measures.size(), 3U);
@@ -77,11 +77,39 @@ TEST_F(ExperimentFile, AListOfMetricsIsAMeasureForEach) {
   EXPECT_FALSE(measures[2].trend->low_open);
 }
 
+// Large points are for large sizes; measures that name them go on without.
+TEST_F(ExperimentFile, APointMayBeForSomeSizesOnly) {
+  folder_.write("x.toml",
+                std::string(TestFolder::kHead) +
+                    "[[axis]]\nname = 'hosts'\n[[axis.point]]\nlabel = '2'\nset = 'hosts=2'\n"
+                    "[[axis.point]]\nlabel = '9'\nset = 'hosts=9'\nsizes = ['full']\n"
+                    "[[claim]]\nid = 'c'\nstatement = 's'\npaper = 'p'\nreproduced = [1, 2]\n"
+                    "[[claim.measure]]\nmetric = 'goodput'\nof = 'irn'\nat = { hosts = ['2', '9'] }\n"
+                    "[[plot]]\nname = 'p'\nmetrics = 'goodput'\nalong = 'hosts'\nat = { loss = '1%' }\n");
+  // The plot of kHead leaves the new axis open, and says so only where there is a choice.
+  const auto quick = read_experiment(folder_.path(), "x", "quick");
+  ASSERT_TRUE(quick) << quick.error().message;
+  EXPECT_EQ(quick->points(), 2U);
+  EXPECT_THAT(quick->claims[0].measures[0].points[1], ElementsAre(0U));
+  EXPECT_THAT(read_experiment(folder_.path(), "x", "full").error().message,
+              HasSubstr("plot 1: 'at' must choose"));
+}
+
+TEST_F(ExperimentFile, OverMayBeMeasuredElsewhere) {
+  const std::string claim = "[[claim]]\nid = 'c'\nstatement = 's'\npaper = 'p'\nreproduced = [1, 2]\n";
+  folder_.write("x.toml", TestFolder::kHead + claim +
+                              "[[claim.measure]]\nmetric = 'goodput'\nof = 'irn'\nover = 'irn'\n"
+                              "at = { loss = '5%' }\nover_at = { loss = '1%' }\n");
+  const auto e = read_experiment(folder_.path(), "x", "quick");
+  ASSERT_TRUE(e) << e.error().message;
+  EXPECT_THAT(e->claims[0].measures[0].over_points, ElementsAre(0U));
+}
+
 TEST_F(ExperimentFile, OfQuantitiesOnlyNeedsNoScenario) {
   folder_.write("x.toml",
                 "title = 't'\ngroup = 'g'\n[[claim]]\nid = 'c'\nstatement = 's'\npaper = 'p'\n"
                 "reproduced = '<= 3'\n[[claim.measure]]\naccount = 'a'\n");
-  const auto e = read_experiment(folder_.path(), "x");
+  const auto e = read_experiment(folder_.path(), "x", "quick");
   ASSERT_TRUE(e) << e.error().message;
   EXPECT_TRUE(e->variants.empty());
   EXPECT_EQ(e->size("quick").seeds, 0U);
@@ -106,6 +134,10 @@ TEST_F(ExperimentFile, MistakesAreOneSentenceThatNamesThePlace) {
   EXPECT_THAT(mistake_behind_head("[[variant]]\nname = 'v'\nbase = 'no.toml'"),
               HasSubstr("no scenario 'no.toml'"));
   EXPECT_THAT(mistake_behind_head("[[axis]]\nname = 'a'"), HasSubstr("axis 2: 'point' is missing"));
+  EXPECT_THAT(mistake_behind_head("[[axis]]\nname = 'a'\n[[axis.point]]\nlabel = 'l'\nsizes = ['huge']"),
+              HasSubstr("sizes: there is no 'huge'; there are quick, default, full"));
+  EXPECT_THAT(mistake_behind_head("[[axis]]\nname = 'a'\n[[axis.point]]\nlabel = 'l'\nsizes = ['full']"),
+              HasSubstr("size quick has no point"));
   EXPECT_THAT(mistake_behind_head("[[metric]]\nname = 'm'\nvalue = 'a /'"), HasSubstr("metric 'a /'"));
   EXPECT_THAT(mistake_behind_head("[[plot]]\nname = 'a/b'\nmetrics = 'goodput'"),
               HasSubstr("becomes a file"));
@@ -127,6 +159,9 @@ TEST_F(ExperimentFile, MistakesInClaimsAreOneSentenceThatNamesThePlace) {
   EXPECT_THAT(mistake_in_claim(t + "[[claim.measure]]\nof = 'irn'\nmetric = 'speed'"),
               HasSubstr("metric: there is no 'speed'; there are goodput, again"));
   EXPECT_THAT(mistake_in_claim(t + of + "over = 'irn'"), HasSubstr("the same variant"));
+  EXPECT_THAT(mistake_in_claim(t + of + "over_at = { loss = '1%' }"), HasSubstr("'over_at' needs an 'over'"));
+  EXPECT_THAT(mistake_in_claim(t + of + "over = 'roce'\nover_at = { loss = ['1%', '5%'] }"),
+              HasSubstr("over_at: choose one point of axis 'loss'"));
   EXPECT_THAT(mistake_in_claim(t + of + "as = 'ratio'"), HasSubstr("'over' is missing"));
   EXPECT_THAT(mistake_in_claim(t + of + "as = 'value'\nover = 'roce'"), HasSubstr("needs no 'over'"));
   EXPECT_THAT(mistake_in_claim(t + of + "as = 'log'"), HasSubstr("'log' is not one of value, ratio"));
@@ -150,9 +185,11 @@ TEST_F(ExperimentFile, AreFoundFromTheProgram) {
 
 // Every experiment of ours can be read.
 TEST(Experiments, OfThisTreeAreSound) {
-  const auto all = read_experiments(WEFT_SOURCE_DIR "/experiments");
-  ASSERT_TRUE(all) << all.error().message;
-  EXPECT_FALSE(all->empty());
+  for (const char* size : kSizes) {
+    const auto all = read_experiments(WEFT_SOURCE_DIR "/experiments", size);
+    ASSERT_TRUE(all) << all.error().message;
+    EXPECT_FALSE(all->empty());
+  }
 }
 
 TEST(Band, EndsAreInsideOrNot) {

@@ -22,7 +22,7 @@ const Program kProgram{"sim1", "weft test", [] { return 0.0; }};
 class SessionTest : public ::testing::Test {
  protected:
   void read() {
-    auto all = read_experiments(folder_.path());
+    auto all = read_experiments(folder_.path(), "quick");
     ASSERT_TRUE(all) << all.error().message;
     experiments_ = std::move(*all);
   }
@@ -224,10 +224,12 @@ TEST_F(SessionTest, RecordsCompareBeyondTheirIntervals) {
   const Program other{"sim2", "", kProgram.seconds};
   const auto d = chosen("sim2");
   run_now(b, d, false, other);
-  const auto same = compare(experiments_, a, b, account_quantity);
-  ASSERT_TRUE(same) << same.error().message;
-  EXPECT_EQ(same->compared, 4U + 2U);
-  EXPECT_TRUE(same->differences.empty());
+  Comparison same;
+  ASSERT_TRUE(compare(experiments_, "quick", a, b, account_quantity, same));
+  EXPECT_EQ(same.compared, 4U + 2U);
+  EXPECT_TRUE(same.differences.empty());
+  ASSERT_TRUE(compare(experiments_, "full", a, b, account_quantity, same));
+  EXPECT_EQ(same.compared, 4U + 2U) << "nothing was run at that size";
   for (const Planned& p : d[0].runs) {
     if (experiments_[0].variants[p.variant].name != "irn") continue;
     record::Run r = **b.find(p.key);
@@ -237,10 +239,10 @@ TEST_F(SessionTest, RecordsCompareBeyondTheirIntervals) {
     r.result.erase(at + 4 + r.result.substr(at + 4).find('.'), 1);
     ASSERT_TRUE(b.add(r));
   }
-  const auto found = compare(experiments_, a, b, account_quantity);
-  ASSERT_TRUE(found);
+  Comparison found;
+  ASSERT_TRUE(compare(experiments_, "quick", a, b, account_quantity, found));
   std::string all;
-  for (const Difference& x : found->differences) all += x.what + ": " + x.before + " -> " + x.after + "\n";
+  for (const Difference& x : found.differences) all += x.what + ": " + x.before + " -> " + x.after + "\n";
   EXPECT_THAT(all, HasSubstr("goodput, irn at loss=5%: "));
   EXPECT_THAT(all, HasSubstr("verdict of better: "));
   EXPECT_THAT(all, HasSubstr("-> not reproduced"));

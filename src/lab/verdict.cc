@@ -31,10 +31,15 @@ std::vector<Point> chosen_points(const Experiment& e, const Measure& m) {
 }
 
 // The measure at one point with one seed.
-Samples::Value value_at(const Measure& m, const Samples& s, std::size_t point, std::uint64_t seed) {
-  const Samples::Value a = s.at(m.metric, m.of, point, seed);
+Samples::Value value_at(const Experiment& e, const Measure& m, const Samples& s, const Point& point,
+                        std::uint64_t seed) {
+  const Samples::Value a = s.at(m.metric, m.of, point.number, seed);
   if (!a.missing.empty() || m.as == As::kValue) return a;
-  const Samples::Value b = s.at(m.metric, m.over, point, seed);
+  std::vector<std::size_t> over = point.at;
+  for (std::size_t i = 0; i < m.over_points.size(); ++i) {
+    if (m.over_points[i] != kSamePoint) over[i] = m.over_points[i];
+  }
+  const Samples::Value b = s.at(m.metric, m.over, number_of(e, over), seed);
   if (!b.missing.empty()) return b;
   if (b.number == 0) return {0, fmt::format("what is compared with is 0 with seed {}", seed)};
   const double ratio = a.number / b.number;
@@ -68,6 +73,10 @@ std::string what_text(const Experiment& e, const Measure& m) {
   if (m.as == As::kRatio) text += " over " + e.variants[m.over].name;
   if (m.as == As::kPercentLess) text += " less than " + e.variants[m.over].name;
   if (m.as == As::kPercentMore) text += " more than " + e.variants[m.over].name;
+  for (std::size_t i = 0; i < m.over_points.size(); ++i) {
+    if (m.over_points[i] != kSamePoint)
+      text += " at " + e.axes[i].name + "=" + e.axes[i].points[m.over_points[i]].label;
+  }
   if (m.reduce == Reduce::kMax) text += ", highest";
   if (m.reduce == Reduce::kMin) text += ", lowest";
   if (m.reduce == Reduce::kMean) text += ", mean";
@@ -112,7 +121,7 @@ Finding finding_of(const Experiment& e, const Measure& m, const Samples& s, cons
   for (std::uint64_t seed = 1; seed <= s.seeds(); ++seed) {
     std::vector<double> values;
     for (const Point& p : group) {
-      const Samples::Value v = value_at(m, s, p.number, seed);
+      const Samples::Value v = value_at(e, m, s, p, seed);
       if (!v.missing.empty() && f.missing.empty()) f.missing = v.missing;
       values.push_back(v.number);
     }

@@ -174,6 +174,18 @@ TEST_F(OverPoints, OrderAlongAnAxis) {
   EXPECT_NEAR(with(Reduce::kIncreasing, kTwoToThree).findings.at(0).ours.mean, (1 + 1.0 / 3) / 2, 1e-12);
 }
 
+// a at the last point is four times a at the first; b does not matter.
+TEST_F(OverPoints, OverMayBeMeasuredElsewhere) {
+  Measure m = ratio(e_);
+  m.over = 0;
+  m.points = {{2}};
+  m.over_points = {0};
+  m.reproduced = side("4", 4, 4);
+  const Judgement j = judge_one(e_, m, samples_);
+  EXPECT_EQ(j.verdict, Verdict::kReproduced);
+  EXPECT_THAT(j.findings[0].what, HasSubstr("a over a at load=0, at load=2"));
+}
+
 TEST_F(OverPoints, OnlyChosenPointsCount) {
   Measure m = ratio(e_);
   m.points = {{0, 2}};
