@@ -1,4 +1,5 @@
-// Quantities that are computed from parameters instead of run: measures with `account = "NAME"`.
+// Quantities that are computed from parameters instead of run: measures with `account = "NAME"`, or "NAME.N"
+// for a figure of several, counted from 0 (src/account/quantities.cc lists them).
 #pragma once
 #include <string>
 
