@@ -4,12 +4,15 @@
   decode   the UDP payloads of data/vectors/packets.txt, one file per vector. Run this after adding a vector.
   cm       connections and SIDR exchanges that succeed, as the decisions that cm_fuzz.cc reads from its bytes
   device   one operation of each kind, delivered and acknowledged, in each mode: decisions of device_fuzz.cc
+  scenario the examples, a topology, a trace, a size distribution, and what `weft-fabric-swarm --print` draws
+           from some seeds, if it is built (as build/weft-fabric-swarm)
 
-Seeds of the last two go stale when their target reads its bytes in another order. They are then still valid
+Seeds of cm and device go stale when their target reads its bytes in another order. They are then still valid
 inputs, only dull ones; write them again here.
 """
 import pathlib
 import re
+import subprocess
 
 HEADERS = {"0800": 14 + 20 + 8, "86dd": 14 + 40 + 8, "8915": 14 + 40}  # by Ethertype; 8915 has a GRH instead
 
@@ -74,6 +77,20 @@ def device():
             write("device", f"{mode_name}_{name}", begin + window + (receive + post + carry + back) * 3)
 
 
+def scenario():
+    root = here.parent.parent
+    for example in sorted((root / "examples").glob("*.toml")):
+        write("scenario", example.stem, b"S" + example.read_bytes())
+    write("scenario", "topology", b"Thosts 3\nswitches 2\nlink h0 s0\nlink h1 s0 25Gbps\nlink h2 s1 25Gbps 5us\nlink s0 s1 10Gbps # core\n")
+    write("scenario", "trace", b"R0us 0 3 64KiB read\n1.5us 1 2 1000\n2us, 4, 5, 1MB, send\n")
+    write("scenario", "sizes", b"Z" + (root / "data/cdf/irn-heavy.txt").read_bytes())
+    plan = root / "build/weft-fabric-swarm"
+    for seed in range(1, 25) if plan.exists() else []:
+        text = subprocess.run([plan, "--print", str(seed)], capture_output=True, check=True).stdout
+        write("scenario", f"fabric{seed}", b"S" + text)
+
+
 decode()
 cm()
 device()
+scenario()

@@ -96,7 +96,7 @@ class Plan {
         break;
       case 4:  // nothing may be dropped, either
         t += "credits = true\n";
-        if (one_in(2)) t += line("buffer", (mtu_ + 200) * 24 * random_.between(1, 4));
+        if (one_in(2)) t += line("buffer", (mtu_ + 200) * 34 * random_.between(1, 4));
         break;
       default:  // no bound
         break;

@@ -23,7 +23,10 @@ std::uint32_t draw_other(std::uint32_t hosts, std::uint32_t self, Prng& random) 
   return other < self ? other : other + 1U;
 }
 
-// A list made beforehand.
+// A list made beforehand, of at most so many.
+constexpr std::uint64_t kMostListed = 1U << 20U;
+// No flow begins later: two days, and twice that is still a Time.
+constexpr std::uint64_t kLatestPs = 172'800'000'000'000'000;
 class Listed final : public Arrivals {
  public:
   explicit Listed(std::vector<Arrival> list) : list_(std::move(list)) {
@@ -55,10 +58,12 @@ class Poisson final : public Arrivals {
     const std::uint64_t wire = sizes_.mean() + packets * g.packet_overhead / kSample;
     __extension__ using Wide = unsigned __int128;
     const Wide bits = Wide{wire} * 8U * 1'000'000'000'000ULL * 1'000'000U;
-    gap_ps_ = static_cast<std::uint64_t>(bits / (Wide{g.rate.bps} * g.hosts * spec.load));
+    const Wide gap = bits / (Wide{g.rate.bps} * g.hosts * spec.load);
+    gap_ps_ = static_cast<std::uint64_t>(std::min<Wide>(gap, kLatestPs));
   }
   bool next(Arrival& out) override {
-    at_ = at_ + Duration{static_cast<std::int64_t>(exponential(random_, gap_ps_))};
+    const std::uint64_t gap = std::min(exponential(random_, gap_ps_), kLatestPs);
+    at_ = Time{std::min(at_.ps + static_cast<std::int64_t>(gap), static_cast<std::int64_t>(kLatestPs))};
     if (spec_.flows != 0 ? made_ == spec_.flows : at_ >= Time{} + spec_.start + spec_.duration) return false;
     ++made_;
     out = {};
@@ -104,7 +109,12 @@ Made incast(const TrafficSpec& s, const TrafficGround& g) {
   if (s.total.n != 0 && s.total.n / stripes >= 1ULL << 31U)
     return fail("total: more than 2 GiB for each connection");
   if (s.total.n != 0 && s.total.n < stripes) return fail("total: less than a byte for each connection");
-  if (stripes * s.requests > 10'000'000) return fail("requests: more than 10000000 flows");
+  if (stripes * s.requests > kMostListed)
+    return fail("requests: " + std::to_string(s.requests) + " of " + std::to_string(stripes) +
+                " flows each are more than a million flows");
+  __extension__ using Wide = unsigned __int128;
+  if (Wide{static_cast<std::uint64_t>(s.every.ps)} * s.requests > kLatestPs / 2)
+    return fail("every: the last request would come after more than a day");
   Prng random(g.seed);
   std::vector<Arrival> list;
   std::vector<std::uint32_t> order(g.hosts);

@@ -21,7 +21,7 @@ bool fixed_point(std::string_view text, unsigned bits, std::uint64_t& out) {
     } else if (c >= '0' && c <= '9' && digits < 24) {
       value = value * 10U + static_cast<unsigned>(c - '0');
       if (point) scale *= 10U;
-      if (value != 0) ++digits;
+      if (value != 0 || point) ++digits;
     } else {
       return false;
     }

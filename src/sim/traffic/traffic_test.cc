@@ -107,6 +107,32 @@ TEST(Sizes, FilesWithMistakesAreRefused) {
   EXPECT_THAT(mistake("10 0\n20 one\n"), HasSubstr("line 2"));
   EXPECT_THAT(mistake("0 0\n9000000000 1\n"), HasSubstr("2 GiB"));
   EXPECT_EQ(mistake("# head\n10 0\n20 100\n"), "accepted");
+  EXPECT_THAT(mistake(("10 0\n20 0." + std::string(130, '0') + "1\n").c_str()), HasSubstr("line 2"));
+}
+
+// Times and numbers that nothing can hold are refused, or come to the latest time there is.
+TEST(Patterns, WhatNothingCanHoldIsRefused) {
+  TrafficSpec s;
+  s.pattern = "incast";
+  s.fan_in = 9;
+  s.every = seconds(86'400);
+  s.requests = 1'000'000;
+  const TrafficGround g{10, gigabits(100), 1000, 100, 5};
+  EXPECT_THAT(make_arrivals(s, g).error().message, HasSubstr("requests: 1000000 of 9 flows each"));
+  s.requests = 100'000;
+  EXPECT_THAT(make_arrivals(s, g).error().message, HasSubstr("every: the last request would come after"));
+  s = {};
+  s.flows = 100;
+  s.load = 1;
+  s.sizes = "2GiB";
+  const auto slow = make_arrivals(s, {10, Rate{1'000'000}, 1000, 100, 5});
+  ASSERT_TRUE(slow.has_value());
+  Arrival a;
+  Time before{};
+  while ((*slow)->next(a)) {
+    EXPECT_GE(a.at, before);
+    before = a.at;
+  }
 }
 
 // --- patterns -------------------------------------------------------------------------------------

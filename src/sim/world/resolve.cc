@@ -68,8 +68,22 @@ std::string contradiction(const Scenario& s) {
   return {};
 }
 
+// What the arithmetic below could not hold.
+std::string out_of_scale(const Scenario& s) {
+  constexpr std::uint64_t kMost = 1ULL << 40U;
+  for (const Link& l : s.graph.links) {
+    if (l.rate.bps != 0 && l.rate.bps < 1'000'000)
+      return "topology: the link between " + s.graph.name(l.a) + " and " + s.graph.name(l.b) +
+             " is slower than 1 Mb/s";
+  }
+  const SwitchConfig& sw = s.network.switches;
+  if (sw.buffer.n > kMost || sw.queue.n > kMost || sw.xoff.n > kMost)
+    return "switch.buffer, queue and xoff are at most 1 TiB";
+  return {};
+}
+
 // Draws all flows once, to know how many there will be: Devices and progress bars are sized by it.
-Result<void> count_traffic(Scenario& s) {
+Result<void> count_traffic(Scenario& s, std::uint64_t most) {
   s.derived.traffic_flows = s.derived.measured_flows = 0;
   s.derived.flows_of_host.assign(s.graph.hosts, 0);
   s.derived.bytes_of_host.assign(s.graph.hosts, 0);
@@ -77,7 +91,8 @@ Result<void> count_traffic(Scenario& s) {
     const auto arrivals = make_arrivals(s.traffic[i], ground_of(s, i));
     if (!arrivals) return fail("traffic." + arrivals.error().message);
     for (Arrival a; (*arrivals)->next(a);) {
-      ++s.derived.traffic_flows;
+      if (++s.derived.traffic_flows > most)
+        return fail("traffic: more than " + std::to_string(most) + " flows");
       s.derived.measured_flows += s.measure.counts(a.at) ? 1U : 0U;
       ++s.derived.flows_of_host[a.from];
       ++s.derived.flows_of_host[a.to];
@@ -105,10 +120,14 @@ Result<void> check_memory(const Scenario& s) {
 
 }  // namespace
 
-Result<void> resolve(Scenario& s) {
+Result<void> resolve(Scenario& s, const ScenarioLimits& limits) {
   auto graph = build_topology(s.topology);
   if (!graph) return tl::unexpected(graph.error());
   s.graph = std::move(*graph);
+  if (s.graph.hosts > limits.hosts || s.graph.switches() > limits.switches)
+    return fail("topology: more than " + std::to_string(limits.hosts) + " hosts or " +
+                std::to_string(limits.switches) + " switches");
+  if (std::string wrong = out_of_scale(s); !wrong.empty()) return fail(std::move(wrong));
   SwitchConfig& sw = s.network.switches;
   TransportSpec& t = s.transport;
   wire::Header data;
@@ -155,12 +174,13 @@ Result<void> resolve(Scenario& s) {
     t.bdp_cap = static_cast<std::uint32_t>(std::clamp<std::int64_t>(cap, 4, 8192));
   }
   if (t.rto_high.ps == 0) {
-    t.rto_high = reach.fullest_switch.n == 0 ? microseconds(320)
-                                             : s.derived.base_rtt + rate.time_for(reach.fullest_switch);
+    t.rto_high = reach.fullest_switch.n == 0
+                     ? microseconds(320)
+                     : s.derived.base_rtt + std::min(rate.time_for(reach.fullest_switch), seconds(86'400));
     t.rto_high = std::max(t.rto_high, t.rto_low);
   }
   if (std::string wrong = contradiction(s); !wrong.empty()) return fail(std::move(wrong));
-  if (const auto ok = count_traffic(s); !ok) return ok;
+  if (const auto ok = count_traffic(s, limits.flows); !ok) return ok;
   if (const auto ok = check_memory(s); !ok) return ok;
   auto changes = link_changes(s);
   if (!changes) return tl::unexpected(changes.error());

@@ -166,6 +166,13 @@ struct Derived {
   std::vector<LinkChange> link_changes;      // in order of time
 };
 
+// More than this is refused.
+struct ScenarioLimits {
+  std::uint32_t hosts = 65535;
+  std::uint32_t switches = 65534;
+  std::uint64_t flows = 100'000'000;  // of all [[traffic]]
+};
+
 struct Scenario {
   std::uint64_t seed = 1;
   Duration limit = seconds(10);
@@ -186,12 +193,12 @@ struct Scenario {
 
 // Builds the graph, computes what was left open (bdp_cap, rto_high, buffers that PFC needs), and finds what
 // contradicts what. parse_scenario() ends with it; who writes a Scenario by hand calls it.
-Result<void> resolve(Scenario& scenario);
+Result<void> resolve(Scenario& scenario, const ScenarioLimits& limits = {});
 
 // `text` is the file's content, `name` its path: what errors call it, and where other files are looked for.
 // `changes` are "network.loss=1%", applied on top; "flow.size=1MiB" changes every flow.
 Result<Scenario> parse_scenario(const std::string& text, const std::string& name,
-                                std::span<const std::string> changes);
+                                std::span<const std::string> changes, const ScenarioLimits& limits = {});
 
 // What the pattern of traffic table `index` is drawn for.
 TrafficGround ground_of(const Scenario& scenario, std::size_t index);

@@ -17,7 +17,9 @@ Duration transit(const Scenario& s) {
     bytes += s.derived.bytes_of_host[h] + 4096ULL * s.derived.flows_of_host[h];
   Rate slowest = s.derived.reach.rate;
   for (const Link& l : s.graph.links) slowest = std::min(slowest, l.rate);
-  return (s.derived.base_rtt + n.jitter + n.reorder_by + slowest.time_for({bytes})) * 2;
+  return (s.derived.base_rtt + n.jitter + n.reorder_by +
+          std::min(slowest.time_for({bytes}), seconds(86'400))) *
+         2;
 }
 
 }  // namespace

@@ -221,6 +221,7 @@ TEST(Scenario, MistakesAreNamed) {
   EXPECT_THAT(mistake({"topology.kind=file"}), HasSubstr("topology.file: name the file"));
   EXPECT_THAT(mistake({"topology.kind=file", "topology.file=no/such.txt"}),
               HasSubstr("'no/such.txt' cannot be read"));
+  EXPECT_THAT(mistake({"topology.kind=file", "topology.file=/dev/zero"}), HasSubstr("cannot be read"));
   EXPECT_THAT(mistake({"topology.file=x.txt"}), HasSubstr("means nothing unless"));
   EXPECT_THAT(mistake({"switch.pfc=yes"}), HasSubstr("'yes' is not true or false"));
   EXPECT_THAT(mistake({"switch.xoff=10kB"}), HasSubstr("mean nothing without pfc"));
@@ -235,7 +236,8 @@ TEST(Scenario, MistakesAreNamed) {
   EXPECT_THAT(mistake({"network.control_class=8"}), HasSubstr("network.control_class"));
   EXPECT_THAT(mistake({"transport.nack_threshold=5", "transport.bdp_cap=4"}),
               HasSubstr("transport: nack_threshold must be between 1 and bdp_cap"));
-  EXPECT_THAT(mistake({"network.rate=1kbps"}), HasSubstr("transport: line_rate"));
+  EXPECT_THAT(mistake({"network.rate=1kbps"}), HasSubstr("slower than 1 Mb/s"));
+  EXPECT_THAT(mistake({"switch.buffer=1125899906842624"}), HasSubstr("at most 1 TiB"));
   EXPECT_THAT(mistake({"bytes=true", "check=false"}), HasSubstr("bytes: real bytes are for the observers"));
   EXPECT_THAT(mistake({"bytes=true", "check=true", "flow.size=1GiB"}), HasSubstr("bytes of real memory"));
   EXPECT_THAT(mistake({"transport.recovery=irn-go-back-n", "transport.mode=roce"}),
@@ -253,6 +255,8 @@ TEST(Scenario, MistakesAreNamed) {
   EXPECT_THAT(mistake({}, "[[traffic]]\npattern = \"trace\""), HasSubstr("traffic.trace: name the file"));
   EXPECT_THAT(mistake({}, "hosts = 2"), HasSubstr("at least one [[flow]]"));
   EXPECT_THAT(mistake({}, "hosts = \n"), HasSubstr("line 1"));
+  EXPECT_THAT(mistake({"switch.kind=a\nb"}), HasSubstr("'a?b' is not one of"));
+  EXPECT_THAT(mistake({}, "[)topology]\n"), HasSubstr("line 1: Error while parsing key"));
   EXPECT_THAT(mistake({}, "flow = 3"), HasSubstr("list of tables"));
   EXPECT_THAT(mistake({}, "[network]\nloss = 0.01\n[[flow]]\n"), HasSubstr("written as a string"));
 }
