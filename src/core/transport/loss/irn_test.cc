@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "core/transport/loss/advance.h"
 #include "core/transport/loss/scheme.h"
 
 namespace weft {

@@ -3,7 +3,7 @@
 // alike ("one loss engine serves both directions", DESIGN §4.3).
 //
 // The common case never comes here: an in-order packet and an ACK without recovery are handled inline
-// by their callers (`sender_idle`, `receive_in_order` below).
+// by their callers (`receive_in_order`, advance.h).
 //
 // To add a scheme: write its file, add its row to kSchemes (registry.cc); the conformance suite in
 // scheme_test.cc then runs over it.
@@ -84,37 +84,6 @@ inline void release_block(LossPool& pool, std::uint16_t& block) {
     pool.give_back(block);
     block = kNoBlock;
   }
-}
-
-struct Advance {
-  std::uint32_t packets = 0;   // how far `expected` moved
-  std::uint32_t messages = 0;  // of those, last packets of a message
-};
-
-// The expected packet arrived and was placed: move past it and past everything kept behind it.
-inline Advance receive_in_order(LossPool& pool, RecvStream& stream, bool message_end) {
-  Advance a{1, message_end ? 1U : 0U};
-  ++stream.expected;
-  if (stream.block == kNoBlock) return a;
-  while (stream.held > 0 && pool.arrived(stream.block, stream.expected)) {
-    const FastExit& run = pool.run(stream.block);
-    if (run.any && stream.expected == run.left) {
-      // What came last came in one piece: nothing is missing any more.
-      a.packets += stream.held;
-      a.messages += run.messages;
-      CHECK_OP(run.right + 1 - run.left, ==, stream.held);
-      stream.expected = run.right + 1;
-      stream.held = 0;
-      break;
-    }
-    a.messages += pool.message_end(stream.block, stream.expected) ? 1U : 0U;
-    pool.clear(stream.block, stream.expected);
-    ++stream.expected;
-    ++a.packets;
-    --stream.held;
-  }
-  if (stream.held == 0) release_block(pool, stream.block);
-  return a;
 }
 
 }  // namespace weft

@@ -18,6 +18,7 @@
 #include <string>
 
 #include "core/base/prng.h"
+#include "core/transport/loss/advance.h"
 
 namespace weft {
 namespace {

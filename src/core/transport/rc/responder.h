@@ -16,6 +16,7 @@
 #include <algorithm>
 
 #include "core/transport/engine.h"
+#include "core/transport/loss/advance.h"
 #include "core/transport/rc/opcodes.h"
 #include "core/transport/sink.h"
 

@@ -7,6 +7,7 @@
 #pragma once
 #include <algorithm>
 
+#include "core/transport/loss/advance.h"
 #include "core/transport/rc/responder.h"
 
 namespace weft {
