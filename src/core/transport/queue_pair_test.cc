@@ -163,11 +163,7 @@ TEST(Allocation, IsNoticed) {
 
 INSTANTIATE_TEST_SUITE_P(Modes, AllocationTest,
                          ::testing::Values(wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic),
-                         [](const auto& m) {
-                           return m.param == wire::Mode::kRoce  ? "roce"
-                                  : m.param == wire::Mode::kIrn ? "irn"
-                                                                : "srnic";
-                         });
+                         [](const auto& m) { return std::string(wire::mode_name(m.param)); });
 
 }  // namespace
 }  // namespace weft

@@ -167,7 +167,7 @@ TEST_P(RtoTest, AResponderMeasuresToo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, RtoTest, ::testing::Values(wire::Mode::kIrn, wire::Mode::kSrnic),
-                         [](const auto& m) { return m.param == wire::Mode::kIrn ? "irn" : "srnic"; });
+                         [](const auto& m) { return std::string(wire::mode_name(m.param)); });
 
 }  // namespace
 }  // namespace weft

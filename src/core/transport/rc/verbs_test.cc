@@ -157,6 +157,14 @@ SendWr bind(TwoDevices& w, Key window, std::uint64_t offset, std::uint64_t lengt
 }
 void post_at_b(TwoDevices& w, const SendWr& r) { ASSERT_TRUE(w.b.device.post_send(w.qb, r, w.now)); }
 
+// A WRITE of eight bytes with this key.
+void write_through(TwoDevices& w, Key key, std::uint64_t at) {
+  SendWr r = w.request(WrOpcode::kWrite, 0, 8, at);
+  r.rkey = key;
+  w.post(r);
+  w.run();
+}
+
 TEST_P(VerbsTest, AWindowOpensItsRangeAndNoMore) {
   for (const WindowType type : {WindowType::k1, WindowType::k2}) {
     TwoDevices w(GetParam());
@@ -171,10 +179,7 @@ TEST_P(VerbsTest, AWindowOpensItsRangeAndNoMore) {
     w.run();
     expect_success(w.a, {1});
     EXPECT_EQ(w.b.bytes()[256], 0xAB);
-    SendWr beyond = w.request(WrOpcode::kWrite, 0, 8, 256 + 60);
-    beyond.rkey = key;
-    w.post(beyond);
-    w.run();
+    write_through(w, key, 256 + 60);
     expect_failure(w.a, WcStatus::kRemoteAccess);
   }
 }
@@ -183,10 +188,7 @@ TEST_P(VerbsTest, AWindowGrantsOnlyItsRights) {
   TwoDevices w(GetParam());
   const Key key = *w.b.device.alloc_window(w.b.pd, WindowType::k2);
   post_at_b(w, bind(w, key, 0, 64, kRemoteRead));
-  SendWr r = w.request(WrOpcode::kWrite, 0, 8, 0);
-  r.rkey = key;
-  w.post(r);
-  w.run();
+  write_through(w, key, 0);
   expect_failure(w.a, WcStatus::kRemoteAccess);
 }
 
@@ -197,10 +199,7 @@ TEST_P(VerbsTest, AWindowOfAnotherQueuePairIsClosed) {
   const Qpn xb = w.b.create();
   w.connect(xa, xb);
   ASSERT_TRUE(w.b.device.post_send(xb, bind(w, key, 0, 64, kRemoteWrite), w.now));
-  SendWr r = w.request(WrOpcode::kWrite, 0, 8, 0);
-  r.rkey = key;
-  w.post(r);
-  w.run();
+  write_through(w, key, 0);
   expect_failure(w.a, WcStatus::kRemoteAccess);
 }
 
