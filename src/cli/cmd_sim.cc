@@ -74,8 +74,13 @@ std::string network_text(const sim::Scenario& s) {
       "{} hosts, {} switches, {} links; longest way {} hops, base round trip {}, {} B in flight\n",
       s.graph.hosts, s.graph.switches(), s.graph.links.size(), d.reach.hops, time_text(d.base_rtt),
       d.reach.bdp.n);
-  t += fmt::format("bdp_cap {} packets, rto_low {}, rto_high {}", s.transport.bdp_cap,
-                   time_text(s.transport.rto_low), time_text(s.transport.rto_high));
+  if (s.transport.tcp) {
+    t += fmt::format("segments of {} B, initial window {} of them, rto_min {}", s.tcp.mss,
+                     s.tcp.initial_window, time_text(s.tcp.rto_min));
+  } else {
+    t += fmt::format("bdp_cap {} packets, rto_low {}, rto_high {}", s.transport.bdp_cap,
+                     time_text(s.transport.rto_low), time_text(s.transport.rto_high));
+  }
   const sim::SwitchConfig& w = s.network.switches;
   if (w.buffer.n != 0) t += fmt::format("; buffer {} B", w.buffer.n);
   if (w.credits)
@@ -161,6 +166,8 @@ int simulate(const Options& o) {
   const auto scenario = sim::parse_scenario(text, o.file, changes);
   if (!scenario) return refuse(scenario.error());
 
+  if (!o.trace.empty() && scenario->transport.tcp)
+    return refuse({"--trace writes packets of RDMA; those of transport.mode tcp it cannot"});
   std::ofstream capture;
   std::unique_ptr<trace::PcapngWriter> trace;
   if (!o.trace.empty()) {

@@ -1,7 +1,8 @@
 // A packet inside the simulated fabric. Nothing is ever serialised; a frame is a number of bytes (frame.h).
 //
 //   Packet    the decoded header and who sent it: two cache lines that only the two ends touch. The first
-//             88 bytes are an RxPacket, so that the receiving Device reads the packet where it lies.
+//             88 bytes are an RxPacket, so that the receiving Device reads the packet where it lies, or a
+//             Segment of TCP. Both ends know which; links and switches look at neither.
 //   Transit   what links and switches look at: 16 bytes that travel by value from queue to queue, so that
 //             a hop costs no cache miss on the packet itself. Congestion marks ride here until delivery.
 //
@@ -17,6 +18,7 @@
 #include "core/base/check.h"
 #include "core/base/ids.h"
 #include "core/wire/packet.h"
+#include "sim/fabric/segment.h"
 
 namespace weft::sim {
 
@@ -26,7 +28,11 @@ using PayloadRef = Id<struct PayloadTag, std::uint32_t>;
 inline constexpr PayloadRef kNoPayload{0xFFFF'FFFF};
 
 struct alignas(64) Packet {
-  wire::RxPacket rx;
+  Packet() : rx() {}
+  union {
+    wire::RxPacket rx;
+    Segment segment;
+  };
   std::uint32_t frame = 0;  // bytes this packet occupies a link for
   HostId destination{};
   std::uint32_t flow = 0;  // same for all packets of a queue pair towards one host: entropy for routing
@@ -38,6 +44,7 @@ struct alignas(64) Packet {
   bool retransmission = false;
 };
 static_assert(sizeof(Packet) <= 128);
+static_assert(sizeof(Segment) <= sizeof(wire::RxPacket));
 
 // Traffic classes: each has a queue of its own at every port, and PFC pauses one class of a link. The
 // higher number goes first.

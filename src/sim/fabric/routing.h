@@ -14,6 +14,14 @@
 
 namespace weft::sim {
 
+// Spreads the ends of a flow over 32 bits, so that switches need to mix in no more than a salt.
+inline std::uint32_t flow_hash(std::uint32_t from, std::uint32_t to, std::uint32_t flow) {
+  std::uint64_t z = (std::uint64_t{from} << 40U) ^ (std::uint64_t{to} << 20U) ^ flow;
+  z = (z ^ (z >> 30U)) * 0xBF58'476D'1CE4'E5B9ULL;
+  z = (z ^ (z >> 27U)) * 0x94D0'49BB'1331'11EBULL;
+  return static_cast<std::uint32_t>(z >> 32U);
+}
+
 enum class Routing : std::uint8_t { kEcmp, kSpray, kFixed };
 
 // Where each host is: shared by all switches of a network.

@@ -108,16 +108,17 @@ void Wire::impaired_arrival(const Transit& t, Time now) {
     if (original.payload != kNoPayload) fabric_.payloads.share(original.payload);
     detour_->hold(twin, now + v.duplicate_delay);
   }
-  if (v.mark) fabric_.packets.at(t.packet).rx.tos |= wire::kEcnCe;
+  Transit goes_on = t;
+  if (v.mark) goes_on.marks |= Transit::kCongested;
   if (v.corrupt) {
     ++counters_.corrupted;
     fabric_.packets.at(t.packet).corrupt = true;
   }
   if (v.delay.ps != 0) {
     ++counters_.delayed;
-    detour_->hold(t, now + v.delay);
+    detour_->hold(goes_on, now + v.delay);
   } else {
-    far_.arrive(far_.node, t, far_.number);
+    far_.arrive(far_.node, goes_on, far_.number);
   }
 }
 

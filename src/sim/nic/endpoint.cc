@@ -3,19 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sim/fabric/routing.h"
+
 namespace weft::sim {
 namespace {
 
 bool is_control(std::uint8_t opcode) {
   return opcode == wire::kAcknowledge || opcode == wire::kReadAcknowledge || opcode == wire::kCnp;
-}
-
-// Spreads the ends of a flow over 32 bits, so that switches need to mix in no more than a salt.
-std::uint32_t flow_hash(std::uint32_t from, std::uint32_t to, std::uint32_t qpn) {
-  std::uint64_t z = (std::uint64_t{from} << 40U) ^ (std::uint64_t{to} << 20U) ^ qpn;
-  z = (z ^ (z >> 30U)) * 0xBF58'476D'1CE4'E5B9ULL;
-  z = (z ^ (z >> 27U)) * 0x94D0'49BB'1331'11EBULL;
-  return static_cast<std::uint32_t>(z >> 32U);
 }
 
 }  // namespace

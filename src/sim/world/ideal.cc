@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/fabric/frame.h"
+#include "sim/tcp/frame.h"
 
 namespace weft::sim {
 namespace {
@@ -64,9 +65,15 @@ Duration train(const std::vector<const Port*>& way, std::uint32_t first, std::ui
 IdealTime ideal_time(const Network& network, const TransportSpec& t, const Arrival& f) {
   const auto there = network.way(f.from, f.to);
   const auto back = network.way(f.to, f.from);
-  const Opcodes o = opcodes(f.op);
   const std::uint64_t packets = f.bytes == 0 ? 1 : (f.bytes + t.mtu - 1) / t.mtu;
   const auto rest = static_cast<std::uint32_t>(f.bytes - (packets - 1) * t.mtu);
+  if (t.tcp) {
+    const std::uint32_t full = tcp::frame_bytes(t.mtu, 0);
+    const std::uint32_t last = tcp::frame_bytes(rest, 0);
+    return {packets == 1 ? one_packet(there, last) : train(there, full, full, last, packets),
+            one_packet(back, tcp::frame_bytes(0, 0))};
+  }
+  const Opcodes o = opcodes(f.op);
   const Duration data = packets == 1
                             ? one_packet(there, frame(t.mode, o.only, rest))
                             : train(there, frame(t.mode, o.first, t.mtu), frame(t.mode, o.middle, t.mtu),

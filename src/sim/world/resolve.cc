@@ -4,6 +4,7 @@
 
 #include "core/transport/loss/scheme.h"
 #include "sim/fabric/frame.h"
+#include "sim/tcp/frame.h"
 #include "sim/world/device_config.h"
 #include "sim/world/failures.h"
 #include "sim/world/scenario.h"
@@ -82,6 +83,47 @@ std::string out_of_scale(const Scenario& s) {
   return {};
 }
 
+// Bytes on the wire of a full packet and of its ACK.
+struct Frames {
+  std::uint32_t data;
+  std::uint32_t ack;
+};
+Frames frames_of(const TransportSpec& t) {
+  if (t.tcp) return {tcp::frame_bytes(t.mtu, 0), tcp::frame_bytes(0, 0)};
+  wire::Header data;
+  data.mode = t.mode;
+  data.opcode = wire::kWriteMiddle;
+  wire::Header ack;
+  ack.mode = t.mode;
+  ack.opcode = wire::kAcknowledge;
+  ack.syndrome = wire::kSyndromeAck;
+  return {frame_bytes(data, t.mtu, Framing::kWire), frame_bytes(ack, 0, Framing::kWire)};
+}
+
+// What mode tcp does not have, and the time-outs that were left open: as patient as irn's longer one, and at
+// first what a handshake over an idle network would have measured.
+Result<void> resolve_tcp(Scenario& s) {
+  tcp::Config& c = s.tcp;
+  if (s.check) return fail("check: there are no observers of transport.mode tcp");
+  if (!s.flows.empty()) return fail("transport.mode: tcp runs [[traffic]] only, and there is a [[flow]]");
+  for (const TrafficSpec& t : s.traffic) {
+    if (t.verb == Verb::kRead || t.verb == Verb::kMixed)
+      return fail("traffic.verb: a stream of tcp knows write and send only");
+  }
+  if (s.transport.controller != 0)
+    return fail("transport.controller: tcp has its own, and takes no other than none");
+  if (s.bytes) return fail("bytes: tcp counts bytes only");
+  c.mss = s.transport.mtu;
+  if (c.rto_min.ps == 0) c.rto_min = s.transport.rto_high;
+  if (!s.transport.timeouts) c.rto_min = c.rto_initial = c.rto_max = kForever;
+  if (c.rto_max < c.rto_min) return fail("tcp.rto_max must not be below rto_min");
+  if (c.rto_initial.ps == 0) c.rto_initial = std::clamp(s.derived.base_rtt * 3, c.rto_min, c.rto_max);
+  if (c.receive_window.n != 0 && c.receive_window.n < c.mss)
+    return fail("tcp.receive_window: " + std::to_string(c.receive_window.n) + " bytes hold no segment of " +
+                std::to_string(c.mss));
+  return {};
+}
+
 // Draws all flows once, to know how many there will be: Devices and progress bars are sized by it.
 Result<void> count_traffic(Scenario& s, std::uint64_t most) {
   s.derived.traffic_flows = s.derived.measured_flows = 0;
@@ -130,14 +172,8 @@ Result<void> resolve(Scenario& s, const ScenarioLimits& limits) {
   if (std::string wrong = out_of_scale(s); !wrong.empty()) return fail(std::move(wrong));
   SwitchConfig& sw = s.network.switches;
   TransportSpec& t = s.transport;
-  wire::Header data;
-  data.mode = t.mode;
-  data.opcode = wire::kWriteMiddle;
-  wire::Header ack;
-  ack.mode = t.mode;
-  ack.opcode = wire::kAcknowledge;
-  ack.syndrome = wire::kSyndromeAck;
-  const std::uint32_t frame = frame_bytes(data, t.mtu, Framing::kWire) + s.nic.extra_header;
+  const Frames frames = frames_of(t);
+  const std::uint32_t frame = frames.data + s.nic.extra_header;
   sw.largest_frame = frame + 32;  // the first packet of a message may carry more headers
   Reach reach = reach_of(s.graph, sw);
   // One switch at each end of a link: what PFC needs, twice the pipe for each port (IRN §4.1).
@@ -164,9 +200,8 @@ Result<void> resolve(Scenario& s, const ScenarioLimits& limits) {
                 (sw.xoff.n == 0 ? "" : ", and xoff"));
   s.derived.reach = reach;
   const Rate rate = reach.rate;
-  s.derived.base_rtt =
-      reach.one_way * 2 + (rate.time_for({frame}) + rate.time_for({frame_bytes(ack, 0, Framing::kWire)})) *
-                              static_cast<std::int64_t>(reach.hops);
+  s.derived.base_rtt = reach.one_way * 2 + (rate.time_for({frame}) + rate.time_for({frames.ack})) *
+                                               static_cast<std::int64_t>(reach.hops);
   if (t.bdp_cap == 0) {
     // Two more: one being decided on, one whose ACK is.
     const std::int64_t each = rate.time_for({frame}).ps;
@@ -180,6 +215,9 @@ Result<void> resolve(Scenario& s, const ScenarioLimits& limits) {
     t.rto_high = std::max(t.rto_high, t.rto_low);
   }
   if (std::string wrong = contradiction(s); !wrong.empty()) return fail(std::move(wrong));
+  if (t.tcp) {
+    if (const auto ok = resolve_tcp(s); !ok) return ok;
+  }
   if (const auto ok = count_traffic(s, limits.flows); !ok) return ok;
   if (const auto ok = check_memory(s); !ok) return ok;
   auto changes = link_changes(s);
@@ -200,7 +238,8 @@ TrafficGround ground_of(const Scenario& s, std::size_t index) {
   g.hosts = s.graph.hosts;
   g.rate = s.derived.reach.rate;
   g.mtu = s.transport.mtu;
-  g.packet_overhead = frame_bytes(h, 0, Framing::kWire);
+  g.packet_overhead =
+      s.transport.tcp ? tcp::frame_bytes(g.mtu, 0) - g.mtu : frame_bytes(h, 0, Framing::kWire);
   g.seed = s.seed * 0xD134'2543'DE82'EF95ULL + index;
   return g;
 }

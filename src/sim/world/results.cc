@@ -68,6 +68,19 @@ Totals Simulation::totals() const {
     t.timeouts += c.get(Counter::timeout_low) + c.get(Counter::timeout_high) + c.get(Counter::timeout_read);
     t.recoveries += c.get(Counter::recoveries);
   }
+  if (tcp_ != nullptr) {
+    const tcp::SenderCounters& c = tcp_->sent();
+    for (const auto& host : tcp_->hosts()) {
+      t.packets_sent += host->counters().packets_sent;
+      t.control += host->counters().acknowledgments;
+    }
+    t.data = c.segments;
+    t.retransmitted = c.again_recovery + c.again_rescue + c.again_timeout;
+    t.after_timeout = c.again_timeout;
+    t.received_twice = tcp_->received().duplicates;
+    t.timeouts = c.timeouts;
+    t.recoveries = c.recoveries;
+  }
   for (const Port& p : network_->ports()) {
     t.lost += p.wire_counters().dropped_loss;
     t.corrupted += p.wire_counters().corrupted;
@@ -150,6 +163,15 @@ record::Record Simulation::to_record() const {
   record::Record causes;
   for (std::size_t i = 0; i < kCounterCount; ++i) {
     if (t.transport.get(i) != 0) causes.set(kCounterInfo[i].name, t.transport.get(i));
+  }
+  if (tcp_ != nullptr) {
+    const tcp::SenderCounters& c = tcp_->sent();
+    const tcp::ReceiverCounters& d = tcp_->received();
+    causes.set("tcp_segments", c.segments).set("tcp_again_recovery", c.again_recovery);
+    causes.set("tcp_again_rescue", c.again_rescue).set("tcp_again_timeout", c.again_timeout);
+    causes.set("tcp_recoveries", c.recoveries).set("tcp_timeouts", c.timeouts);
+    causes.set("tcp_duplicate_acks", c.duplicate_acks).set("tcp_arrived_twice", d.duplicates);
+    causes.set("tcp_out_of_order", d.out_of_order).set("tcp_late", tcp_->late());
   }
   r.set("transport", std::move(causes));
   r.append("queues",

@@ -187,7 +187,10 @@ void read_switch(Fields f, NetworkSpec& n) {
 }
 
 void read_transport(Fields f, TransportSpec& t) {
-  f.choice("mode", t.mode, modes());
+  TransportChoice mode{t.mode, t.tcp};
+  f.choice("mode", mode, modes());
+  t.mode = mode.mode;
+  t.tcp = mode.tcp;
   f.choice("recovery", t.recovery, variants());
   f.choice("controller", t.controller, controller_words());
   f.integer("nack_threshold", t.nack_threshold, 1, 255);
@@ -216,6 +219,18 @@ void read_nic(Fields f, NicSpec& n) {
 void read_measure(Fields f, MeasureSpec& m) {
   f.duration("from", m.from);
   f.duration("until", m.until);
+  f.finish();
+}
+
+void read_tcp(Fields f, tcp::Config& t) {
+  f.choice("flavour", t.flavour, flavours());
+  f.integer("initial_window", t.initial_window, 1, 65535);
+  f.integer("duplicate_acks", t.duplicate_acks, 1, 255);
+  f.size("receive_window", t.receive_window);
+  f.duration("delayed_ack", t.delayed_ack);
+  f.duration("rto_min", t.rto_min);
+  f.duration("rto_initial", t.rto_initial);
+  f.duration("rto_max", t.rto_max);
   f.finish();
 }
 
@@ -359,7 +374,7 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
   f.flag("check", s.check);
   f.flag("bytes", s.bytes);
   for (const char* t :
-       {"measure", "topology", "network", "switch", "transport", "nic", "flow", "traffic", "failure"})
+       {"measure", "topology", "network", "switch", "transport", "nic", "tcp", "flow", "traffic", "failure"})
     f.known(t);
   f.finish();
   const auto table = [&](const char* key, auto read, auto& out) {
@@ -379,6 +394,7 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
   table("measure", read_measure, s.measure);
   table("switch", read_switch, s.network);
   table("transport", read_transport, s.transport);
+  table("tcp", read_tcp, s.tcp);
   const auto tables = [&](const char* key, auto read, auto& out) {
     const toml::node* node = root.get(key);
     if (node == nullptr) return;

@@ -33,7 +33,7 @@
 //   credits = false       # instead: senders know how much room there is
 //   ecn = "none"          # or step (ecn_low), red (ecn_low, ecn_high, ecn_probability)
 //   [transport]
-//   mode = "irn"          # or "roce", "srnic"
+//   mode = "irn"          # or "roce", "srnic"; "tcp" is iWARP's, for [[traffic]] that writes or sends
 //   controller = "dcqcn"  # congestion control: a row of the table in core/transport/cc; "none"
 //   mtu = 4096            # … bdp_cap, rto_low, rto_high, rto_low_packets, rto, roce_window, loss_blocks,
 //                         # timeout (verbs code), roce_timeout, timeouts, retry_count, rnr_retry; bdp_cap,
@@ -41,6 +41,11 @@
 //   [nic]
 //   retransmit_delay = "0us"  # from finding a packet lost to having it fetched for sending again (IRN §6.3)
 //   extra_header = 0      # bytes that each data packet carries beyond its mode's
+//   [tcp]
+//   flavour = "sack"      # or newreno, reno
+//   initial_window = 10   # segments; a segment's data is as large as transport.mtu
+//   rto_min = "0"         # 0: as rto_high; rto_initial: 0 computes
+//                         # … rto_max, duplicate_acks, delayed_ack, receive_window
 //   [[flow]]              # one table each
 //   from = 0
 //   to = 1
@@ -76,6 +81,7 @@
 #include "core/verbs/types.h"
 #include "record/record.h"
 #include "sim/fabric/network.h"
+#include "sim/tcp/config.h"
 #include "sim/traffic/pattern.h"
 
 namespace weft::sim {
@@ -98,6 +104,7 @@ struct FailureSpec {
 };
 
 struct TransportSpec {
+  bool tcp = false;  // instead of core's transport
   wire::Mode mode = wire::Mode::kRoce;
   const LossScheme* recovery = nullptr;  // of this mode; nullptr: its own
   std::uint32_t nack_threshold = 1;      // IRN §7
@@ -183,6 +190,7 @@ struct Scenario {
   NetworkSpec network;
   TransportSpec transport;
   NicSpec nic;
+  tcp::Config tcp{.rto_min = {}, .rto_initial = {}};
   std::vector<FlowSpec> flows;
   std::vector<TrafficSpec> traffic;
   std::vector<FailureSpec> failures;

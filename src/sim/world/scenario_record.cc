@@ -16,6 +16,7 @@ std::vector<Choice> choices() {
   add("transport.recovery", variants());
   add("transport.rto (of irn and srnic)", kRtos);
   add("transport.controller", controller_words());
+  add("tcp.flavour", flavours());
   add("flow.op", kOps);
   add("traffic.verb", kVerbs);
   return all;
@@ -65,7 +66,7 @@ record::Record to_record(const Scenario& s) {
   r.set("network", std::move(n));
   const TransportSpec& t = s.transport;
   record::Record tr;
-  tr.set("mode", std::string(wire::mode_name(t.mode))).set("mtu", std::uint64_t{t.mtu});
+  tr.set("mode", word_for(modes(), TransportChoice{t.mode, t.tcp})).set("mtu", std::uint64_t{t.mtu});
   tr.set("recovery", word_for(variants(), t.recovery)).set("nack_threshold", std::uint64_t{t.nack_threshold});
   tr.set("controller", word_for(controller_words(), t.controller));
   tr.set("bdp_cap", std::uint64_t{t.bdp_cap}).set("roce_window", std::uint64_t{t.roce_window});
@@ -81,6 +82,16 @@ record::Record to_record(const Scenario& s) {
   nic.set("retransmit_delay_ps", s.nic.retransmit_delay.ps)
       .set("extra_header", std::uint64_t{s.nic.extra_header});
   r.set("nic", std::move(nic));
+  if (t.tcp) {
+    record::Record c;
+    c.set("flavour", word_for(flavours(), s.tcp.flavour)).set("mss", std::uint64_t{s.tcp.mss});
+    c.set("initial_window", std::uint64_t{s.tcp.initial_window});
+    c.set("duplicate_acks", std::uint64_t{s.tcp.duplicate_acks});
+    c.set("receive_window_bytes", s.tcp.receive_window.n).set("delayed_ack_ps", s.tcp.delayed_ack.ps);
+    c.set("rto_min_ps", s.tcp.rto_min.ps).set("rto_initial_ps", s.tcp.rto_initial.ps);
+    c.set("rto_max_ps", s.tcp.rto_max.ps);
+    r.set("tcp", std::move(c));
+  }
   for (const FlowSpec& f : s.flows) {
     record::Record one;
     one.set("from", std::uint64_t{f.from}).set("to", std::uint64_t{f.to}).set("op", op_name(f.op));

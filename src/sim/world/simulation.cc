@@ -32,16 +32,6 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
   CHECK_OP(scenario.graph.hosts, !=, 0U);  // resolve() was called
   network_ = std::make_unique<Network>(fabric_, scenario.graph,
                                        NetworkConfig{n.switches, n.routing, n.impair}, random.fork(0));
-  PacketMarking marking;
-  marking.data_class = n.data_class;
-  marking.control_class = n.control_class;
-  marking.extra_header = scenario.nic.extra_header;
-  for (std::uint32_t h = 0; h < scenario.graph.hosts; ++h) {
-    nics_.push_back(std::make_unique<IdealNic>(fabric_, HostId{h}, device_config(scenario, h),
-                                               network_->uplink(h), marking, this, SendOrder::kControlFirst,
-                                               scenario.nic.retransmit_delay));
-    network_->attach<&IdealNic::arrive>(h, *nics_[h]);
-  }
   measure_actor_ = fabric_.timeline.add<&Simulation::on_measure>(*this);
   if (scenario_.measure.all()) {
     at_from_ = Totals{};
@@ -52,9 +42,24 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
   }
   if (!scenario.failures.empty())
     failures_ = std::make_unique<Failures>(scenario_, *network_, fabric_.timeline);
+  book_ = std::make_unique<FlowBook>(scenario_, *network_, flows);
+  if (scenario.transport.tcp) {
+    tcp_ = std::make_unique<TcpRun>(scenario_, *book_, fabric_, *network_);
+    workload_ = std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, referee_.get());
+    return;
+  }
+  PacketMarking marking;
+  marking.data_class = n.data_class;
+  marking.control_class = n.control_class;
+  marking.extra_header = scenario.nic.extra_header;
+  for (std::uint32_t h = 0; h < scenario.graph.hosts; ++h) {
+    nics_.push_back(std::make_unique<IdealNic>(fabric_, HostId{h}, device_config(scenario, h),
+                                               network_->uplink(h), marking, this, SendOrder::kControlFirst,
+                                               scenario.nic.retransmit_delay));
+    network_->attach<&IdealNic::arrive>(h, *nics_[h]);
+  }
   workload_ = std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, referee_.get());
-  traffic_ =
-      std::make_unique<TrafficRun>(scenario_, *network_, nics_, fabric_.timeline, referee_.get(), flows);
+  traffic_ = std::make_unique<TrafficRun>(scenario_, *book_, nics_, fabric_.timeline, referee_.get());
 }
 
 Simulation::~Simulation() = default;
@@ -154,13 +159,13 @@ void Simulation::audit_now(bool at_rest) {
 }
 
 std::uint64_t Simulation::messages_done() const {
-  std::uint64_t n = traffic_->finished();
+  std::uint64_t n = book_->finished();
   for (const FlowResult& r : results()) n += r.messages + r.failed;
   return n;
 }
 
 std::uint64_t Simulation::messages_asked() const {
-  std::uint64_t n = traffic_->expected();
+  std::uint64_t n = book_->expected();
   for (const FlowSpec& f : scenario_.flows) n += f.count * f.qps;
   return n;
 }

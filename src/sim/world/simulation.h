@@ -14,6 +14,7 @@
 #include "sim/nic/ideal_nic.h"
 #include "sim/world/failures.h"
 #include "sim/world/scenario.h"
+#include "sim/world/tcp_run.h"
 #include "sim/world/traffic_run.h"
 #include "sim/world/workload.h"
 #include "trace/pcapng.h"
@@ -56,12 +57,12 @@ class Simulation final : public NicObserver {
   // Runs at most `events` of them; false when the run is over.
   bool run(std::uint64_t events);
 
-  bool complete() const { return workload_->done() && traffic_->done(); }  // every flow finished, or failed
+  bool complete() const { return workload_->done() && book_->done(); }  // every flow finished, or failed
   Time now() const { return fabric_.timeline.now(); }
   std::uint64_t messages_done() const;
   std::uint64_t messages_asked() const;
   const std::vector<FlowResult>& results() const { return workload_->results(); }
-  const std::vector<FlowStatistics>& traffic() const { return traffic_->statistics(); }
+  const std::vector<FlowStatistics>& traffic() const { return book_->statistics(); }
   const check::Report* findings() const;  // null without `check`
   Totals totals() const;
   // What happened between `from` and `until` of [measure]: of a network that neither fills up nor runs empty.
@@ -73,7 +74,7 @@ class Simulation final : public NicObserver {
   // Packets that nobody released: zero at the end of a run that was not cut off.
   std::size_t packets_in_use() const { return fabric_.packets.in_use(); }
   const Network& network() const { return *network_; }
-  IdealNic& nic(std::uint32_t host) { return *nics_[host]; }
+  IdealNic& nic(std::uint32_t host) { return *nics_[host]; }  // not with TCP
 
  private:
   void sent(HostId from, HostId to, const wire::TxPacket& p, Time now) override;
@@ -92,10 +93,12 @@ class Simulation final : public NicObserver {
   std::unique_ptr<check::Referee> referee_;
   Fabric fabric_;
   std::unique_ptr<Network> network_;
-  std::vector<std::unique_ptr<IdealNic>> nics_;
+  std::vector<std::unique_ptr<IdealNic>> nics_;  // none with TCP
   std::unique_ptr<Failures> failures_;
+  std::unique_ptr<FlowBook> book_;
   std::unique_ptr<Workload> workload_;
-  std::unique_ptr<TrafficRun> traffic_;
+  std::unique_ptr<TrafficRun> traffic_;  // either this
+  std::unique_ptr<TcpRun> tcp_;          // or that
   ActorId measure_actor_;
   std::optional<Totals> at_from_;
   std::optional<Totals> at_until_;

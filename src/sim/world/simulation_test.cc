@@ -206,7 +206,7 @@ TEST(Scenario, MistakesAreNamed) {
   };
   EXPECT_THAT(mistake({"network.los=1%"}), HasSubstr("network.los: there is no such setting"));
   EXPECT_THAT(mistake({"network.loss=2"}), HasSubstr("network.loss"));
-  EXPECT_THAT(mistake({"transport.mode=tcp"}), HasSubstr("'tcp' is not one of roce, irn"));
+  EXPECT_THAT(mistake({"transport.mode=sctp"}), HasSubstr("'sctp' is not one of roce, irn"));
   EXPECT_THAT(mistake({"transport.mtu=300000"}), HasSubstr("transport.mtu"));
   EXPECT_THAT(mistake({"transport.mtu=1023"}), HasSubstr("multiple of 4"));
   EXPECT_THAT(mistake({"flow.to=7"}), HasSubstr("hosts are numbered 0 to 1"));

@@ -4,7 +4,6 @@
 
 #include "core/base/check.h"
 #include "sim/world/connect.h"
-#include "sim/world/ideal.h"
 
 namespace weft::sim {
 namespace {
@@ -17,26 +16,16 @@ std::uint64_t pair_key(std::uint32_t from, std::uint32_t to) { return std::uint6
 
 }  // namespace
 
-TrafficRun::TrafficRun(const Scenario& scenario, const Network& network,
-                       std::vector<std::unique_ptr<IdealNic>>& nics, Timeline& timeline,
-                       check::Referee* referee, std::ostream* flows)
+TrafficRun::TrafficRun(const Scenario& scenario, FlowBook& book, std::vector<std::unique_ptr<IdealNic>>& nics,
+                       Timeline& timeline, check::Referee* referee)
     : scenario_(scenario),
-      network_(network),
+      book_(book),
       nics_(nics),
       timeline_(timeline),
       referee_(referee),
-      flows_(flows),
       arrival_actor_(timeline.add<&TrafficRun::on_arrival>(*this)),
-      hosts_(nics.size()),
-      statistics_(scenario.traffic.size()) {
+      hosts_(nics.size()) {
   for (std::uint32_t h = 0; h < hosts_.size(); ++h) open_host(h);
-  for (std::size_t i = 0; i < scenario.traffic.size(); ++i) {
-    Stream& s = streams_.emplace_back();
-    s.arrivals = std::move(*make_arrivals(scenario.traffic[i], ground_of(scenario, i)));
-    s.more = s.arrivals->next(s.next);
-  }
-  expected_ = scenario.derived.traffic_flows;
-  if (flows_ != nullptr) write_flow_header(*flows_);
   await_next();
 }
 
@@ -61,22 +50,13 @@ void TrafficRun::open_host(std::uint32_t index) {
 }
 
 void TrafficRun::await_next() {
-  Time at = kNever;
-  for (const Stream& s : streams_) {
-    if (s.more) at = std::min(at, s.next.at);
-  }
-  if (at != kNever) timeline_.wake(arrival_actor_, std::max(at, timeline_.now()));
+  if (const Time at = book_.due(); at != kNever)
+    timeline_.wake(arrival_actor_, std::max(at, timeline_.now()));
 }
 
 void TrafficRun::on_arrival(Time now) {
-  for (std::uint32_t i = 0; i < streams_.size(); ++i) {
-    Stream& s = streams_[i];
-    while (s.more && s.next.at <= now) {
-      const Arrival flow = s.next;
-      s.more = s.arrivals->next(s.next);
-      begin(flow, i, now);
-    }
-  }
+  Arrival flow;
+  for (std::uint32_t table = 0; book_.take(now, flow, table);) begin(flow, table, now);
   await_next();
 }
 
@@ -91,7 +71,7 @@ std::uint32_t TrafficRun::connection_for(const Arrival& flow, Time now) {
   const std::uint32_t ends[2] = {flow.from, flow.to};
   for (std::uint32_t i = 0; i < 2; ++i)
     spec.ends[i] = {{ends[i]}, &nics_[ends[i]]->device(), hosts_[ends[i]].pd, hosts_[ends[i]].cq, 1, 1};
-  spec.psn_seed = scenario_.seed ^ (begun_ * 0x9E37'79B9'7F4A'7C15ULL);
+  spec.psn_seed = scenario_.seed ^ (serial_ * 0x9E37'79B9'7F4A'7C15ULL);
   spec.now = now;
   const auto made = connect_pair(scenario_, spec, referee_);
   CHECK(made.has_value());  // Devices are sized by the number of their flows
@@ -119,7 +99,7 @@ void TrafficRun::begin(const Arrival& flow, std::uint32_t table, Time now) {
   Connection& c = connections_[index];
   c.flow = flow;
   c.table = table;
-  c.serial = begun_++;
+  c.serial = serial_++;
   c.busy = true;
   post(c, now);
 }
@@ -163,21 +143,9 @@ void TrafficRun::completed(std::uint32_t host, const Completion& done, Time now)
     c.receive_waits = false;
   } else if (c.busy) {
     c.busy = false;
-    ++finished_;
-    FlowDone f;
-    f.flow = c.flow;
-    f.table = c.table;
-    f.took = now - c.flow.at;
-    f.failed = done.status != WcStatus::kSuccess;
-    if (scenario_.measure.counts(c.flow.at)) {
-      ++measured_;
-      const IdealTime ideal = ideal_time(network_, scenario_.transport, c.flow);
-      f.ideal = ideal.total();
-      f.ideal_other_way = ideal.other_way;
-      statistics_[c.table].add(f, scenario_.transport.mtu);
-      if (flows_ != nullptr) write_flow(*flows_, f);
-    }
-    if (f.failed) return;  // its queue pairs are in error: nobody gets them again
+    const bool failed = done.status != WcStatus::kSuccess;
+    book_.finished(c.flow, c.table, failed, now);
+    if (failed) return;  // its queue pairs are in error: nobody gets them again
   }
   if (c.busy || c.receive_waits || done.status != WcStatus::kSuccess) return;
   if (scenario_.transport.controller == 0) {

@@ -6,33 +6,26 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <iosfwd>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "check/referee.h"
-#include "sim/fabric/network.h"
 #include "sim/nic/ideal_nic.h"
-#include "sim/world/metrics.h"
+#include "sim/world/flow_book.h"
 #include "sim/world/scenario.h"
 
 namespace weft::sim {
 
 class TrafficRun {
  public:
-  // `referee` and `flows` (rows of finished flows) may be null.
-  TrafficRun(const Scenario& scenario, const Network& network, std::vector<std::unique_ptr<IdealNic>>& nics,
-             Timeline& timeline, check::Referee* referee, std::ostream* flows);
+  // `referee` may be null.
+  TrafficRun(const Scenario& scenario, FlowBook& book, std::vector<std::unique_ptr<IdealNic>>& nics,
+             Timeline& timeline, check::Referee* referee);
   TrafficRun(const TrafficRun&) = delete;
   TrafficRun& operator=(const TrafficRun&) = delete;
 
   void poll(HostId host, Time now);  // its NIC made progress
-  // Every flow that counts has ended.
-  bool done() const { return measured_ == scenario_.derived.measured_flows; }
-  std::uint64_t finished() const { return finished_; }
-  std::uint64_t expected() const { return expected_; }
-  const std::vector<FlowStatistics>& statistics() const { return statistics_; }
 
  private:
   struct Connection {
@@ -52,12 +45,6 @@ class TrafficRun {
     std::uint64_t taken = 0;
     std::vector<std::uint32_t> connection_of;  // by queue pair index
   };
-  struct Stream {
-    std::unique_ptr<Arrivals> arrivals;
-    Arrival next;
-    bool more = false;
-  };
-
   void open_host(std::uint32_t index);
   void on_arrival(Time now);
   void begin(const Arrival& flow, std::uint32_t table, Time now);
@@ -68,24 +55,18 @@ class TrafficRun {
   void close(Connection& c, Time now);
 
   const Scenario& scenario_;
-  const Network& network_;
+  FlowBook& book_;
   std::vector<std::unique_ptr<IdealNic>>& nics_;
   Timeline& timeline_;
   check::Referee* referee_;
-  std::ostream* flows_;
   std::array<Completion, 16> got_;  // scratch of poll()
   ActorId arrival_actor_;
-  std::vector<Stream> streams_;
   std::vector<Host> hosts_;
   std::vector<Connection> connections_;
   std::vector<std::uint32_t> free_;  // places in it
+  std::uint64_t serial_ = 0;         // of the next flow
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>>
       idle_;  // by (from, to); looked up, never walked
-  std::vector<FlowStatistics> statistics_;
-  std::uint64_t expected_ = 0;
-  std::uint64_t begun_ = 0;
-  std::uint64_t finished_ = 0;
-  std::uint64_t measured_ = 0;  // finished flows that count
 };
 
 }  // namespace weft::sim

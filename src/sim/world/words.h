@@ -43,10 +43,22 @@ inline constexpr std::array kVerbs{
     Row{"read", Verb::kRead, "RDMA READ, posted by the host that the bytes go to"},
     Row{"mixed", Verb::kMixed, "each flow one of them at random"}};
 
-inline std::vector<Row<wire::Mode>> modes() {
-  std::vector<Row<wire::Mode>> rows;
+// What moves bytes: core's transport in one of its modes, or TCP.
+struct TransportChoice {
+  wire::Mode mode{};
+  bool tcp = false;
+  bool operator==(const TransportChoice&) const = default;
+};
+inline std::vector<Row<TransportChoice>> modes() {
+  std::vector<Row<TransportChoice>> rows;
   for (std::size_t i = 0; i < wire::kModeCount; ++i)
-    rows.push_back({wire::kModeNames[i].data(), static_cast<wire::Mode>(i), loss_schemes()[i]->text});
+    rows.push_back({wire::kModeNames[i].data(), {static_cast<wire::Mode>(i)}, loss_schemes()[i]->text});
+  rows.push_back({"tcp", {{}, true}, "iWARP's transport: slow start, AIMD, fast recovery with SACK"});
+  return rows;
+}
+inline std::vector<Row<tcp::Flavour>> flavours() {
+  std::vector<Row<tcp::Flavour>> rows;
+  for (const tcp::FlavourRow& f : tcp::flavours()) rows.push_back({f.name, f.flavour, f.text});
   return rows;
 }
 

@@ -1,0 +1,48 @@
+// The hosts and their program where the transport is TCP: each drawn flow is one message on a connection of
+// its own, established when the flow begins. A flow is finished when its sender knows that everything
+// arrived, as a verb is at its ACK.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/fabric/network.h"
+#include "sim/tcp/host.h"
+#include "sim/world/flow_book.h"
+#include "sim/world/scenario.h"
+
+namespace weft::sim {
+
+class TcpRun final : public tcp::Observer {
+ public:
+  TcpRun(const Scenario& scenario, FlowBook& book, Fabric& fabric, Network& network);
+  TcpRun(const TcpRun&) = delete;
+  TcpRun& operator=(const TcpRun&) = delete;
+
+  const std::vector<std::unique_ptr<tcp::Host>>& hosts() const { return hosts_; }
+  // Of all connections there were.
+  const tcp::SenderCounters& sent() const { return sent_; }
+  const tcp::ReceiverCounters& received() const { return received_; }
+  std::uint64_t late() const;  // segments of connections closed before
+
+ private:
+  struct Flow {
+    Arrival arrival;
+    std::uint32_t table = 0;
+  };
+
+  void progressed(tcp::Connection& c, Time now) override;
+  void on_arrival(Time now);
+  void await_next();
+
+  FlowBook& book_;
+  Timeline& timeline_;
+  ActorId arrival_actor_;
+  tcp::Connections connections_;
+  std::vector<std::unique_ptr<tcp::Host>> hosts_;
+  std::vector<Flow> flows_;  // by socket
+  tcp::SenderCounters sent_;
+  tcp::ReceiverCounters received_;
+};
+
+}  // namespace weft::sim
