@@ -18,7 +18,8 @@ inline constexpr std::uint32_t kLeastFrameBytes = 60;  // without FCS
 
 constexpr std::uint32_t option_bytes(std::uint32_t blocks) { return blocks == 0 ? 0 : 4 + 8 * blocks; }
 
-constexpr std::uint32_t frame_bytes(std::uint32_t data, std::uint32_t blocks, Framing framing = Framing::kWire) {
+constexpr std::uint32_t frame_bytes(std::uint32_t data, std::uint32_t blocks,
+                                    Framing framing = Framing::kWire) {
   return std::max(kEthernetIpTcpBytes + option_bytes(blocks) + data, kLeastFrameBytes) +
          (framing == Framing::kWire ? kPreambleFcsGapBytes : 0U);
 }

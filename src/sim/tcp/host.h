@@ -73,8 +73,8 @@ class Host {
   Observer& observer_;
   ActorId timer_;
   Time timer_asked_ = kNever;  // the earliest pending wake-up
-  std::deque<Name> line_;  // who may have something to send, in turn
-  std::vector<Due> dues_;  // a heap; one for each connection, which may be early
+  std::deque<Name> line_;      // who may have something to send, in turn
+  std::vector<Due> dues_;      // a heap; one for each connection, which may be early
   HostCounters counters_;
 };
 

@@ -47,10 +47,10 @@ class Receiver {
   void keep(std::uint64_t first, std::uint64_t end);
 
   Config config_;
-  std::uint64_t next_ = 0;         // every byte before it was delivered
+  std::uint64_t next_ = 0;            // every byte before it was delivered
   std::uint32_t unacknowledged_ = 0;  // segments
-  Time due_ = kNever;              // of the next ACK
-  std::vector<Stretch> beyond_;    // in order, none touches another or next_
+  Time due_ = kNever;                 // of the next ACK
+  std::vector<Stretch> beyond_;       // in order, none touches another or next_
   ReceiverCounters counters_;
 };
 

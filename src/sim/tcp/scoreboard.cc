@@ -69,7 +69,8 @@ Scoreboard::Place Scoreboard::open_from(Place p) {
 
 bool Scoreboard::sack(std::uint64_t first, std::uint64_t end) {
   bool news = false;
-  for (Place p = open_from(first_at(first)); p != tail_ && at(p).seq + at(p).length <= end; p = open_from(p + 1)) {
+  for (Place p = open_from(first_at(first)); p != tail_ && at(p).seq + at(p).length <= end;
+       p = open_from(p + 1)) {
     Sent& s = at(p);
     set(s, s.marks | kSacked);
     s.skip = p;

@@ -1,5 +1,5 @@
-// What a sender knows of every segment that is under way (RFC 6675 §2-4): selectively acknowledged, lost, sent
-// again. From this follow `pipe`, the bytes presumed to be in the network, and what to repair next.
+// What a sender knows of every segment that is under way (RFC 6675 §2-4): selectively acknowledged, lost,
+// sent again. From this follow `pipe`, the bytes presumed to be in the network, and what to repair next.
 //
 //   head (HighACK)                                        tail (HighData)
 //     v                                                     v
@@ -11,8 +11,9 @@
 // DupThresh - 1 full segments' bytes (IsLost). That holds for everything below it then, too, so one boundary,
 // `losses_end`, says it all. Segments stay as they were cut, and an acknowledgment covers them whole.
 //
-// Places number segments in order; a ring holds those under way. Finding what a block acknowledges anew skips what is known by
-// links that are shortened as they are followed, so a block that grows costs what it grew by.
+// Places number segments in order; a ring holds those under way. Finding what a block acknowledges anew skips
+// what is known by links that are shortened as they are followed, so a block that grows costs what it grew
+// by.
 #pragma once
 #include <cstdint>
 #include <vector>

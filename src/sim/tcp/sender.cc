@@ -48,9 +48,9 @@ Sender::Pick Sender::pick() {
     }
   }
   if (nxt_ != written_) {
-    const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(config_.mss, ends_.front() - nxt_));
-    const bool welcome =
-        config_.receive_window.n == 0 || nxt_ + length - una_ <= config_.receive_window.n;
+    const auto length =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(config_.mss, ends_.front() - nxt_));
+    const bool welcome = config_.receive_window.n == 0 || nxt_ + length - una_ <= config_.receive_window.n;
     if (welcome) return fits(length) ? Pick{length, Cause::kNew, nullptr} : Pick{};
   }
   if (state_ != State::kRecovery || config_.flavour != Flavour::kSack || !fits(config_.mss)) return {};
@@ -103,13 +103,15 @@ void Sender::on_ack(const Segment& a, Time now) {
   }
   if (state_ == State::kLoss) return;  // what SACK says waits until the time-out is repaired
   if (!sack) {
-    // Repairs that were not needed are answered like losses: no recovery for what a recovery has sent (RFC 6582 §3.2).
+    // Repairs that were not needed are answered like losses: no recovery for what a recovery has sent (RFC
+    // 6582 §3.2).
     const bool old = guarded_ && una_ <= recover_;
     if (state_ == State::kOpen && duplicates_ >= config_.duplicate_acks && !old) enter_recovery();
     return;
   }
   board_.find_losses();
-  if (state_ == State::kOpen && (duplicates_ >= config_.duplicate_acks || board_.loss_known())) enter_recovery();
+  if (state_ == State::kOpen && (duplicates_ >= config_.duplicate_acks || board_.loss_known()))
+    enter_recovery();
 }
 
 void Sender::advance(std::uint64_t ack, Time now) {

@@ -1,5 +1,5 @@
-// The drawn flows of a scenario, one after the other over all its [[traffic]] tables, and what became of them:
-// what the programs on hosts have in common, whatever transport they run on.
+// The drawn flows of a scenario, one after the other over all its [[traffic]] tables, and what became of
+// them: what the programs on hosts have in common, whatever transport they run on.
 #pragma once
 #include <cstdint>
 #include <iosfwd>

@@ -104,7 +104,6 @@ Frames frames_of(const TransportSpec& t) {
 // first what a handshake over an idle network would have measured.
 Result<void> resolve_tcp(Scenario& s) {
   tcp::Config& c = s.tcp;
-  if (s.check) return fail("check: there are no observers of transport.mode tcp");
   if (!s.flows.empty()) return fail("transport.mode: tcp runs [[traffic]] only, and there is a [[flow]]");
   for (const TrafficSpec& t : s.traffic) {
     if (t.verb == Verb::kRead || t.verb == Verb::kMixed)

@@ -44,7 +44,8 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
     failures_ = std::make_unique<Failures>(scenario_, *network_, fabric_.timeline);
   book_ = std::make_unique<FlowBook>(scenario_, *network_, flows);
   if (scenario.transport.tcp) {
-    tcp_ = std::make_unique<TcpRun>(scenario_, *book_, fabric_, *network_);
+    if (referee_ != nullptr) streams_ = std::make_unique<check::ByteStreams>(referee_->report());
+    tcp_ = std::make_unique<TcpRun>(scenario_, *book_, fabric_, *network_, streams_.get());
     workload_ = std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, referee_.get());
     return;
   }
@@ -131,7 +132,8 @@ bool Simulation::run(std::uint64_t events) {
 void Simulation::run_watched(Time end, std::uint64_t events) {
   constexpr std::uint64_t kBetweenAudits = 1U << 14U;
   for (std::uint64_t n = 0; n != events && fabric_.timeline.step(end); ++n) {
-    if (!complete()) referee_->waiting(now());
+    // TCP may wait for as long as its time-outs have grown.
+    if (tcp_ == nullptr && !complete()) referee_->waiting(now());
     if (fabric_.timeline.events() % kBetweenAudits == 0) audit_now(false);
   }
 }
@@ -141,6 +143,7 @@ void Simulation::finish() {
   audit_now(at_rest);
   if (!at_rest) return;
   if (complete()) {
+    if (streams_ != nullptr) streams_->finish(now());
     referee_->finish(now());
   } else {
     referee_->report().add(now(), "progress", "somebody waits, but nothing is under way");
@@ -154,6 +157,13 @@ void Simulation::audit_now(bool at_rest) {
     all.packets_sent += c.packets_sent;
     all.packets_received += c.packets_received;
     all.corrupt_dropped += c.corrupt_dropped;
+  }
+  if (tcp_ != nullptr) {
+    for (const auto& host : tcp_->hosts()) {
+      all.packets_sent += host->counters().packets_sent;
+      all.packets_received += host->counters().packets_received;
+      all.corrupt_dropped += host->counters().corrupt_dropped;
+    }
   }
   audit({fabric_, *network_, scenario_.network.switches, all}, at_rest, referee_->report());
 }

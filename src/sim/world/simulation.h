@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "check/byte_stream.h"
 #include "check/referee.h"
 #include "record/record.h"
 #include "sim/fabric/network.h"
@@ -91,6 +92,7 @@ class Simulation final : public NicObserver {
   Scenario scenario_;
   trace::PcapngWriter* trace_;
   std::unique_ptr<check::Referee> referee_;
+  std::unique_ptr<check::ByteStreams> streams_;  // with TCP; reports to the referee's report
   Fabric fabric_;
   std::unique_ptr<Network> network_;
   std::vector<std::unique_ptr<IdealNic>> nics_;  // none with TCP

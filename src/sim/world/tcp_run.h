@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "check/byte_stream.h"
 #include "sim/fabric/network.h"
 #include "sim/tcp/host.h"
 #include "sim/world/flow_book.h"
@@ -15,7 +16,9 @@ namespace weft::sim {
 
 class TcpRun final : public tcp::Observer {
  public:
-  TcpRun(const Scenario& scenario, FlowBook& book, Fabric& fabric, Network& network);
+  // `observer` may be null.
+  TcpRun(const Scenario& scenario, FlowBook& book, Fabric& fabric, Network& network,
+         check::ByteStreams* observer);
   TcpRun(const TcpRun&) = delete;
   TcpRun& operator=(const TcpRun&) = delete;
 
@@ -31,11 +34,16 @@ class TcpRun final : public tcp::Observer {
     std::uint32_t table = 0;
   };
 
+  void sent(const tcp::Connection& c, const Segment& s, tcp::Cause cause, Time now) override;
+  void arrived(const tcp::Connection& c, const Segment& s, Time now) override;
+  void delivered(const tcp::Connection& c, tcp::Receiver::Delivered d, Time now) override;
   void progressed(tcp::Connection& c, Time now) override;
   void on_arrival(Time now);
   void await_next();
 
+  const Scenario& scenario_;
   FlowBook& book_;
+  check::ByteStreams* observer_;
   Timeline& timeline_;
   ActorId arrival_actor_;
   tcp::Connections connections_;
