@@ -62,8 +62,8 @@ void ByteStreams::closed(std::uint32_t connection, Time now) {
   Stream* s = of(connection, now);
   if (s == nullptr) return;
   if (s->delivered != s->written || s->acknowledged != s->written)
-    report_.add(now, "tcp-unfinished", "connection %u: %llu written, %llu delivered, %llu acknowledged", connection,
-                Long{s->written}, Long{s->delivered}, Long{s->acknowledged});
+    report_.add(now, "tcp-unfinished", "connection %u: %llu written, %llu delivered, %llu acknowledged",
+                connection, Long{s->written}, Long{s->delivered}, Long{s->acknowledged});
   streams_.erase(connection);
 }
 
@@ -84,11 +84,11 @@ void ByteStreams::delivered(std::uint32_t connection, ByteRange data, Time now) 
   Stream* s = of(connection, now);
   if (s == nullptr) return;
   if (data.first != s->delivered || data.end <= data.first)
-    report_.add(now, "tcp-order", "connection %u: bytes %llu to %llu delivered when %llu was next", connection,
-                Long{data.first}, Long{data.end}, Long{s->delivered});
+    report_.add(now, "tcp-order", "connection %u: bytes %llu to %llu delivered when %llu was next",
+                connection, Long{data.first}, Long{data.end}, Long{s->delivered});
   if (!s->arrived.holds(data))
-    report_.add(now, "tcp-invented", "connection %u: bytes %llu to %llu delivered and never arrived", connection,
-                Long{data.first}, Long{data.end});
+    report_.add(now, "tcp-invented", "connection %u: bytes %llu to %llu delivered and never arrived",
+                connection, Long{data.first}, Long{data.end});
   s->delivered = std::max(s->delivered, data.end);
 }
 
@@ -101,13 +101,13 @@ void ByteStreams::ack_sent(std::uint32_t connection, std::uint64_t ack, std::spa
                 Long{ack}, Long{s->arrived.prefix()}, Long{s->delivered});
   for (const ByteRange& b : blocks) {
     if (b.first <= ack || b.first >= b.end || !s->arrived.holds(b))
-      report_.add(now, "tcp-sack", "connection %u: reports bytes %llu to %llu, ack %llu", connection, Long{b.first},
-                  Long{b.end}, Long{ack});
+      report_.add(now, "tcp-sack", "connection %u: reports bytes %llu to %llu, ack %llu", connection,
+                  Long{b.first}, Long{b.end}, Long{ack});
   }
   const bool beyond = s->facts.sack && s->latest.first > ack;
   if (beyond && (blocks.empty() || blocks[0].first > s->latest.first || blocks[0].end < s->latest.end))
-    report_.add(now, "tcp-sack-first", "connection %u: the segment at %llu is not in the first block", connection,
-                Long{s->latest.first});
+    report_.add(now, "tcp-sack-first", "connection %u: the segment at %llu is not in the first block",
+                connection, Long{s->latest.first});
 }
 
 // --- the sender's side ----------------------------------------------------------------------------
@@ -180,23 +180,26 @@ void ByteStreams::data_sent(std::uint32_t connection, ByteRange data, Time now) 
     // Losses leave room for as much at once as the window has; the rest is clocked by what arrives, twice
     // that in slow start.
     if (s->sent_since > s->window_then + 2 * s->reported_since + s->facts.mss)
-      report_.add(now, "tcp-conservation", "connection %u: %llu bytes sent since repairs began, %llu reported",
-                  connection, Long{s->sent_since}, Long{s->reported_since});
+      report_.add(now, "tcp-conservation",
+                  "connection %u: %llu bytes sent since repairs began, %llu reported", connection,
+                  Long{s->sent_since}, Long{s->reported_since});
   } else if (s->in_flight() > s->window) {
-    report_.add(now, "tcp-window", "connection %u: %llu bytes in flight, the window is at most %llu", connection,
-                Long{s->in_flight()}, Long{s->window});
+    report_.add(now, "tcp-window", "connection %u: %llu bytes in flight, the window is at most %llu",
+                connection, Long{s->in_flight()}, Long{s->window});
   }
 }
 
 void ByteStreams::repair_sent(std::uint32_t connection, Stream& s, ByteRange data, Time now) {
   if (s.reported.holds(data))
-    report_.add(now, "tcp-needless", "connection %u: bytes %llu to %llu sent again, and their arrival was known",
-                connection, Long{data.first}, Long{data.end});
+    report_.add(now, "tcp-needless",
+                "connection %u: bytes %llu to %llu sent again, and their arrival was known", connection,
+                Long{data.first}, Long{data.end});
   const bool silence = now - s.timer_from >= s.facts.rto_min;
   if (!s.repairing()) {
     const bool justified = s.acknowledged < s.justified_end;
     if (!justified && !silence)
-      report_.add(now, "tcp-cause", "connection %u: bytes %llu to %llu sent again after %llu duplicates and %lld ps",
+      report_.add(now, "tcp-cause",
+                  "connection %u: bytes %llu to %llu sent again after %llu duplicates and %lld ps",
                   connection, Long{data.first}, Long{data.end}, Long{s.duplicates},
                   static_cast<long long>((now - s.timer_from).ps));
     s.window = justified ? s.half : s.halved();

@@ -1,9 +1,9 @@
 // Watches TCP connections from outside: that every byte is delivered once and in order, that acknowledgments
 // say what is true, and that a sender sends what its window and the news it had allow.
 //
-// It keeps its own account of every byte (what was sent, what arrived, what acknowledgments told the sender) and
-// bounds the window from above: as if every acknowledgment let it grow as slow start does, and every retransmission
-// without a preceding one were the halving that has to come with it.
+// It keeps its own account of every byte (what was sent, what arrived, what acknowledgments told the sender)
+// and bounds the window from above: as if every acknowledgment let it grow as slow start does, and every
+// retransmission without a preceding one were the halving that has to come with it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -35,7 +35,7 @@ class ByteRanges {
  public:
   std::uint64_t add(ByteRange r);  // how many of its bytes are new
   bool holds(ByteRange r) const;
-  std::uint64_t prefix() const;                  // all before it are there, from 0
+  std::uint64_t prefix() const;                   // all before it are there, from 0
   std::uint64_t above(std::uint64_t from) const;  // bytes there
   std::size_t pieces_above(std::uint64_t from) const;
 
@@ -72,12 +72,13 @@ class ByteStreams {
     std::uint64_t acknowledged = 0;
     ByteRanges reported;  // acknowledged in any way, as far as the sender knows
     std::uint64_t duplicates = 0;
-    Time timer_from{};       // when the retransmission timer may have been started last
+    Time timer_from{};         // when the retransmission timer may have been started last
     std::uint64_t window = 0;  // at most; 0: not set yet
     // Losses were reported while this much had been sent, and half of what was under way is so much.
     std::uint64_t justified_end = 0;
     std::uint64_t half = 0;
-    // Repairs last until all below `repairs_end` is acknowledged; what was sent and reported since they began.
+    // Repairs last until all below `repairs_end` is acknowledged; what was sent and reported since they
+    // began.
     std::uint64_t repairs_end = 0;
     std::uint64_t window_then = 0;
     std::uint64_t sent_since = 0;

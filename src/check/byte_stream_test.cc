@@ -17,14 +17,17 @@ struct Watch {
     streams.opened(1, {100, 5, 3, 0, microseconds(1000), sack});
     streams.wrote(1, 1000);
   }
-  void send(std::uint64_t segment, Time now = at(1)) { streams.data_sent(1, {100 * segment, 100 * segment + 100}, now); }
+  void send(std::uint64_t segment, Time now = at(1)) {
+    streams.data_sent(1, {100 * segment, 100 * segment + 100}, now);
+  }
   void ack(std::uint64_t segments, std::initializer_list<ByteRange> blocks = {}, Time now = at(2)) {
     streams.ack_arrived(1, 100 * segments, {blocks.begin(), blocks.size()}, now);
   }
   void arrive(std::uint64_t segment) { streams.data_arrived(1, {100 * segment, 100 * segment + 100}); }
   std::string rules() {
     std::string all;
-    for (; seen < report.violations().size(); ++seen) all += std::string(report.violations()[seen].rule) + " ";
+    for (; seen < report.violations().size(); ++seen)
+      all += std::string(report.violations()[seen].rule) + " ";
     return all;
   }
   Report report;

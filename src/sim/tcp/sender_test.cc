@@ -1,4 +1,5 @@
-// A sender and a receiver on a line of fixed delay, against what RFC 5681, 6298, 6582 and 6675 say in numbers.
+// A sender and a receiver on a line of fixed delay, against what RFC 5681, 6298, 6582 and 6675 say in
+// numbers.
 #include "sim/tcp/sender.h"
 
 #include <gmock/gmock.h>

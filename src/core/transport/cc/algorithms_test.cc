@@ -35,8 +35,29 @@ TEST(Dcqcn, DecreasesLessWhenNotificationsAreRare) {
   EXPECT_LT(kDcqcnSigcomm15.permit(s, later).rate, gigabits(39));
 }
 
-// RFC 8257: with every packet marked alpha stays one and each window halves; with one in sixteen, alpha
-// comes to a sixteenth and a window loses a thirty-second.
+// RFC 8257 §3.3: one reaction for each window of data, and that is one round trip from the reaction on, not
+// to the end of the window that alpha is being measured over. Marks come until the queue shrinks, so for just
+// that long.
+TEST(Dctcp, AWindowOfMarksReducesOnce) {
+  for (const std::uint32_t before : {0U, 30U, 50U, 99U}) {
+    ControllerState s;
+    kDctcp.start(s, {kLine, 100, Time{}});
+    AckSample acked;
+    acked.packets = 1;
+    AckSample echo;
+    echo.congestion_echo = true;
+    for (std::uint32_t i = 0; i < before; ++i) kDctcp.on_ack(s, acked);
+    for (std::uint32_t i = 0; i < 100; ++i) {
+      kDctcp.on_ack(s, echo);
+      kDctcp.on_ack(s, acked);
+    }
+    EXPECT_GE(kDctcp.permit(s, Time{}).window_packets, 50U) << before;
+    EXPECT_LE(kDctcp.permit(s, Time{}).window_packets, 51U) << before;
+    kDctcp.on_ack(s, echo);
+    EXPECT_LE(kDctcp.permit(s, Time{}).window_packets, 30U) << "the next window of marks reduces again";
+  }
+}
+
 TEST(Dctcp, ReducesByTheFractionMarked) {
   ControllerState all, few;
   kDctcp.start(all, {kLine, 1000, Time{}});
@@ -50,10 +71,11 @@ TEST(Dctcp, ReducesByTheFractionMarked) {
   for (int i = 0; i < 1000; ++i) ack(all, true);
   EXPECT_EQ(kDctcp.permit(all, Time{}).window_packets, 500U);
   for (int i = 0; i < 400'000; ++i) ack(few, i % 16 == 0);
-  // At rest a window gains one packet and loses a thirty-second: about 32 and what it gained, but for the
-  // windows too short to hold a mark each time.
-  EXPECT_GE(kDctcp.permit(few, Time{}).window_packets, 16U);
-  EXPECT_LE(kDctcp.permit(few, Time{}).window_packets, 64U);
+  // A window of sixteen and more is always reacting to some mark and does not grow; a shorter one grows
+  // between two marks, but loses what it had gained towards the next packet with each. A thirty-second of it
+  // is nothing.
+  EXPECT_GE(kDctcp.permit(few, Time{}).window_packets, 8U);
+  EXPECT_LE(kDctcp.permit(few, Time{}).window_packets, 32U);
 }
 
 TEST(Timely, FollowsTheGradientBetweenItsThresholds) {

@@ -4,8 +4,10 @@
 //
 //   alpha = (1 - g) alpha + g F          F: marked / acknowledged packets, g = 1/16
 //
-// and the first mark in a window takes alpha/2 of it away. A loss counts as in AIMD (RFC 8257 §3.5).
-// Flows begin at the BDP, where IRN's begin; alpha begins at one, so the first mark halves.
+// and a mark takes alpha/2 of the window away, unless less than a window was acknowledged since the last such
+// reaction: what was under way then still brings marks (RFC 8257 §3.3; RFC 3168 §6.1.2). Meanwhile it does
+// not grow. The windows that alpha is measured over end on their own. A loss counts as in AIMD (RFC 8257
+// §3.5). Flows begin at the BDP, where IRN's begin; alpha begins at one, so the first mark halves.
 #include "core/transport/cc/window.h"
 
 namespace weft {
@@ -19,13 +21,17 @@ struct State {
   std::uint32_t acked = 0;   // in this window
   std::uint32_t marked = 0;  // of them
   Fraction alpha = kOne;
-  bool reduced = false;  // in this window
+  std::uint32_t reacting = 0;  // packets to be acknowledged before it may be reduced again
 };
 
 void begin_round(State& s) {
   s.round = s.window.packets;
   s.acked = s.marked = 0;
-  s.reduced = false;
+}
+
+void reduce_to(State& s, std::uint32_t packets) {
+  s.reacting = s.window.packets;
+  s.window.shrink_to(packets);
 }
 
 void start(ControllerState& state, const ControllerStart& w) {
@@ -47,16 +53,19 @@ void on_ack(ControllerState& state, const AckSample& a) {
   State& s = state_as<State>(state);
   if (a.congestion_echo) {
     s.marked = std::min(s.marked + 1U, UINT32_MAX / 2);
-    if (!s.reduced) {
-      s.reduced = true;
+    if (s.reacting == 0) {
       const std::uint32_t cut =
           static_cast<std::uint32_t>((std::uint64_t{s.window.packets} * s.alpha) >> 17U);
-      s.window.shrink_to(s.window.packets - cut);
+      reduce_to(s, s.window.packets - cut);
     }
   }
   if (a.packets == 0) return;
   s.acked = std::min(s.acked, UINT32_MAX / 2) + std::min(a.packets, UINT32_MAX / 4);
-  if (!s.reduced) s.window.grow(a.packets);
+  if (s.reacting == 0) {
+    s.window.grow(a.packets);
+  } else {
+    s.reacting -= std::min(s.reacting, a.packets);
+  }
   if (s.acked >= s.round) end_round(s);
 }
 
@@ -64,11 +73,11 @@ void on_loss(ControllerState& state, const LossSample& l) {
   State& s = state_as<State>(state);
   if (l.timeout) {
     s.window.time_out();
-  } else if (!s.reduced) {
-    s.window.shrink_to(s.window.packets / 2);
+    s.reacting = 0;  // slow start begins at once
+  } else if (s.reacting == 0) {
+    reduce_to(s, s.window.packets / 2);
   }
   begin_round(s);
-  s.reduced = !l.timeout;  // slow start after a time-out begins at once
 }
 
 void on_cnp(ControllerState&, Time) {}
