@@ -118,6 +118,7 @@ void Host::send(Connection& c, const Segment& s, HostId to, std::uint8_t traffic
   p.destination = to;
   p.flow = flow_hash(self_.v, to.v, c.number);
   p.traffic_class = traffic_class;
+  p.control = s.length == 0;
   ++counters_.packets_sent;
   egress_.send(ref);
 }
