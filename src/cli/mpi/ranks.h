@@ -4,6 +4,7 @@
 //
 // Nobody spins: ranks that wait look for messages 200 times a second and sleep in between.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
