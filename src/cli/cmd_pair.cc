@@ -52,6 +52,8 @@ std::vector<std::string> transport_of(const std::string& column) {
 }
 
 Result<sim::Scenario> scenario_of(const Options& o, const std::string& column, const std::string& loss) {
+  if (column == "tcp")
+    return fail("--modes: 'tcp' is not one of roce, irn, srnic and their variants; weft sim runs it");
   std::vector<std::string> changes = transport_of(column);
   if (column != "roce") changes.push_back("transport.rto=" + o.rto);
   for (const auto& [name, value] : {std::pair<const char*, const std::string&>{"network.loss", loss},

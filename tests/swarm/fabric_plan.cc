@@ -112,7 +112,9 @@ class Plan {
 
   std::string draw_transport() {
     std::string t = "[transport]\n";
-    const std::string mode = word_of(sim::modes());
+    auto modes = sim::modes();
+    std::erase_if(modes, [](const auto& m) { return m.value.tcp; });  // it has observers of its own
+    const std::string mode = word_of(modes);
     t += line("mode", mode) + line("mtu", mtu_);
     if (one_in(2)) t += line("controller", word_of(sim::controller_words()));
     auto variants = sim::variants();

@@ -56,6 +56,9 @@ struct DeviceConfig {
   std::uint32_t roce_window = 0;  // packets in flight in roce; 0 is the standard: unbounded
   Duration roce_timeout{};  // roce: this long instead of the verbs code, whose steps are powers of two; 0:
                             // the code
+  // Retries are counted to 255 instead of retry_count: for studies of networks whose losses verbs would give
+  // up on.
+  bool never_give_up = false;
   std::uint32_t read_chunk = 0;  // roce: largest READ request on the wire in bytes, 0 is whole messages
 
   // --- acknowledgement ---

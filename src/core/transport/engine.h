@@ -234,6 +234,9 @@ struct Engine {
     counters.add(Counter::tx_retransmitted);
     if ((s.flags & kTimeoutRecovery) != 0) counters.add(Counter::tx_after_timeout);
   }
+  bool exhausted(const QueuePair& q) const {
+    return q.retries >= cold(q).attr.retry_count && (!config.never_give_up || q.retries == UINT8_MAX);
+  }
   Duration verbs_timeout(const QueuePair& q) const;
   Duration retransmission_timeout(const QueuePair& q, const SendStream& s) const;
   void check_invariants() const;

@@ -20,7 +20,7 @@ check::QpFacts facts_of(const Scenario& s, const ConnectSpec& c, int i, const Co
   q.mtu = t.mtu;
   q.sq_psn = psn;
   q.access = kFullAccess;
-  q.retry_count = t.retry_count;
+  q.retry_count = t.give_up ? t.retry_count : std::uint8_t{UINT8_MAX};
   q.rnr_retry = t.rnr_retry;
   q.timeout = t.timeouts ? t.timeout : std::uint8_t{0};
   if (t.timeouts) q.roce_timeout = t.roce_timeout;

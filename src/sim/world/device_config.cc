@@ -34,6 +34,7 @@ DeviceConfig device_config(const Scenario& s, std::uint32_t host) {
   c.rto_low_packets = t.rto_low_packets;
   c.rto = t.rto;
   c.roce_window = t.roce_window;
+  c.never_give_up = !t.give_up;
   c.recovery = t.recovery;
   c.nack_threshold = t.nack_threshold;
   c.controller = t.controller;

@@ -146,7 +146,7 @@ TEST(Nic, EveryModeAndVerbWaitsForItsRepairs) {
     for (const char* verb : {"write", "send", "read"}) {
       const auto run = finished(
           scenario(kBusy, {std::string("transport.mode=") + mode, std::string("traffic.verb=") + verb,
-                           "nic.retransmit_delay=2us", "traffic.duration=500us", "check=true"}));
+                           "nic.retransmit_delay=2us", "traffic.duration=200us", "check=true"}));
       EXPECT_TRUE(run->complete()) << mode << ' ' << verb;
       EXPECT_GT(run->totals().retransmitted, 0U) << mode << ' ' << verb;
       EXPECT_TRUE(run->findings()->clean()) << mode << ' ' << verb << '\n' << run->findings()->text();

@@ -79,7 +79,7 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
   if (!e.tx_selective(q)) {
     if ((s.flags & kRewound) != 0 && s.nxt == s.una) return;
     if (!moved) {
-      if (q.retries >= e.cold(q).attr.retry_count) {
+      if (e.exhausted(q)) {
         rc_fail(e, q, WcStatus::kRetryExceeded, rc_slot_of(e, q, s.una), now);
         return;
       }
@@ -192,7 +192,7 @@ void rc_implied_nak(Engine& e, QueuePair& q, Time now) {
   SendStream& s = q.requests_out;
   if ((s.flags & kRewound) != 0) return;  // an echo of the loss that we are already repairing
   e.counters.add(Counter::implied_nak);
-  if (q.retries >= e.cold(q).attr.retry_count) {
+  if (e.exhausted(q)) {
     rc_fail(e, q, WcStatus::kRetryExceeded, rc_slot_of(e, q, s.una), now);
     return;
   }

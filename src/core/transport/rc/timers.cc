@@ -111,7 +111,7 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
     const Time base = selective ? charge_deadline(e, q) : kNever;
     if (selective && now >= base) {
       e.counters.add(Counter::retries_charged);
-      if (q.retries >= c.attr.retry_count) {
+      if (e.exhausted(q)) {
         rc_fail(e, q, WcStatus::kRetryExceeded, q.sq_head, now);
         return;
       }
@@ -122,7 +122,7 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
         if (now >= q.rto_base.after(e.retransmission_timeout(q, q.requests_out))) request_timeout(e, q, now);
       } else if (e.verbs_timeout(q) != kForever && now >= q.rto_base.after(e.verbs_timeout(q))) {
         e.counters.add(Counter::retries_charged);
-        if (q.retries >= c.attr.retry_count) {
+        if (e.exhausted(q)) {
           rc_fail(e, q, WcStatus::kRetryExceeded, rc_slot_of(e, q, q.requests_out.una), now);
           return;
         }
