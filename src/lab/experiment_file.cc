@@ -3,6 +3,7 @@
 // asserts that instead; and an assertion can be taken away.
 #undef NDEBUG
 #define TOML_ASSERT(expr) static_assert(true)
+#include <fmt/format.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 
 #include "lab/experiment.h"
 #include "record/reading.h"
+#include "sim/world/plain_text.h"
 
 namespace weft::lab {
 namespace {
@@ -232,8 +234,12 @@ class Reader {
   static toml::table parse(const std::string& file) {
     std::ifstream in(file, std::ios::binary);
     if (!in) throw Mistake{"experiment file '" + file + "' cannot be read"};
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    if (const std::size_t line = sim::line_beyond_ascii(text); line != 0)
+      throw Mistake{
+          fmt::format("{}, line {}: characters beyond ASCII belong in strings and comments", file, line)};
     try {
-      return toml::parse(in, file);
+      return toml::parse(text, file);
     } catch (const toml::parse_error& e) {
       throw Mistake{file + ", line " + std::to_string(e.source().begin.line) + ": " +
                     std::string(e.description())};

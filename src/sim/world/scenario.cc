@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/base/parse.h"
+#include "sim/world/plain_text.h"
 #include "sim/world/words.h"
 
 namespace weft::sim {
@@ -356,6 +357,9 @@ std::string apply(toml::table& root, const std::string& change) {
 
 Result<Scenario> parse_scenario(const std::string& text, const std::string& name,
                                 std::span<const std::string> changes, const ScenarioLimits& limits) {
+  if (const std::size_t line = line_beyond_ascii(text); line != 0)
+    return fail(name + ", line " + std::to_string(line) +
+                ": characters beyond ASCII belong in strings and comments");
   toml::table root;
   try {
     root = toml::parse(text, name);
