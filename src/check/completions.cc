@@ -38,9 +38,9 @@ void Completions::completed(HostId host, const Completion& c, const Silence& sil
   if (const auto s = e->send_index.find(c.wr_id); s != e->send_index.end()) {
     return send_completed(*e, s->second, c, silence, now);
   }
-  if (const auto r = e->receive_index.find(c.wr_id); r != e->receive_index.end()) {
+  const auto& receives = e->shared != nullptr ? e->shared->index : e->receive_index;
+  if (const auto r = receives.find(c.wr_id); r != receives.end())
     return receive_completed(*e, r->second, c, now);
-  }
   report_.add(now, "completion", "host %u qp 0x%x: completion of unknown work request %llu", host.v, c.qpn.v,
               ull(c.wr_id));
 }
@@ -70,7 +70,7 @@ bool Completions::deserved(const Endpoint& e, const Message& m, WcStatus status,
                            Time now) {
   const Endpoint* p = ledger_.find(e.facts.peer);
   const bool peer_gone = p == nullptr || p->destroyed || p->forced_error || has_cause(*p);
-  const Receive* r = p != nullptr && m.receive < p->receives.size() ? &p->receives[m.receive] : nullptr;
+  const Receive* r = p != nullptr && m.consumes_receive() ? ledger_.receive_of(*p, m.receive) : nullptr;
   switch (status) {
     case WcStatus::kLocalProtection:
     case WcStatus::kLocalAccess:
@@ -172,7 +172,17 @@ void Completions::send_completed(Endpoint& e, std::uint64_t index, const Complet
 
 void Completions::receive_completed(Endpoint& e, std::uint64_t index, const Completion& c, Time now) {
   const unsigned qp = e.facts.self.qpn.v;
-  if (index != e.receives_completed) {
+  if (e.shared != nullptr) {
+    const std::uint64_t taken = index;
+    index = e.receives_completed;
+    if (e.shared->states[taken] == SharedReceives::State::kDone ||
+        !ledger_.take_shared(e, index, taken, now)) {
+      report_.add(now, "completion", "shared receive %llu completes at qp 0x%x, where it was not taken",
+                  ull(c.wr_id), qp);
+      return;
+    }
+    ledger_.shared_done(e.facts.self.host, *e.shared, taken, now);
+  } else if (index != e.receives_completed) {
     report_.add(now, "completion", "receive %llu of qp 0x%x completed twice or out of order", ull(c.wr_id),
                 qp);
     return;
@@ -181,7 +191,7 @@ void Completions::receive_completed(Endpoint& e, std::uint64_t index, const Comp
   Endpoint* p = ledger_.peer(e);
   const bool taken = p != nullptr && index < p->consumers.size();
   if (c.status != WcStatus::kSuccess) {
-    const Receive& r = e.receives[index];
+    const Receive& r = *ledger_.receive_of(e, index);
     bool fair = c.status == WcStatus::kFlushed;  // its cause is looked for at the end
     if (taken && !e.receive_failed) {
       const Message& m = p->sends[p->consumers[index]];
@@ -237,6 +247,7 @@ void Completions::receive_completed(Endpoint& e, std::uint64_t index, const Comp
 }
 
 void Completions::finish(Time now) {
+  ledger_.finish_shared(now);
   ledger_.each_endpoint([&](Endpoint& e) {
     const unsigned qp = e.facts.self.qpn.v;
     if (e.destroyed) return;
@@ -257,7 +268,7 @@ void Completions::finish(Time now) {
       }
       if (!has_cause(e)) succeeded(e, i, now);
     }
-    if (broken && e.receives_completed < e.receives.size()) {
+    if (broken && e.shared == nullptr && e.receives_completed < e.receives.size()) {
       report_.add(now, "complete", "host %u qp 0x%x: receive %llu was not flushed", e.facts.self.host.v, qp,
                   ull(e.receives[e.receives_completed].wr_id));
     }

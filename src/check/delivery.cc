@@ -70,9 +70,16 @@ const Message* Delivery::placed(const Placed& p, const wire::Header& header,
       break;
     case Sink::Kind::kReceive:
       if (!is_send(header.opcode)) return bad("placement", "only a SEND may land here");
-      if (sink->owner != local) return bad("placement", "sink of another connection");
+      if (sink->shared != nullptr ? local->shared != sink->shared : sink->owner != local)
+        return bad("placement", "sink of another connection");
       requester = ledger_.peer(*local);
       if (requester == nullptr) return bad("placement", "no peer");
+      if (sink->shared != nullptr) {
+        const std::uint64_t k = ledger_.message_at(*local, header);
+        if (k >= requester->consumers.size() || !ledger_.take_shared(*local, k, index, now))
+          return bad("order", "a shared receive taken by the wrong message");
+        index = k;
+      }
       if (index >= requester->consumers.size()) return bad("order", "a receive taken by no message");
       index = requester->consumers[index];
       break;
@@ -174,8 +181,8 @@ void Delivery::verify_sink(const Endpoint& requester, const Message& m, Time now
   if (m.is_read()) return scatter(requester.facts.self.host, m.local);
   const Endpoint* to = ledger_.find(requester.facts.peer);
   if (to == nullptr) return;
-  if (m.is_send() && m.receive < to->receives.size())
-    return scatter(to->facts.self.host, to->receives[m.receive].sinks);
+  if (const Receive* r = m.is_send() ? ledger_.receive_of(*to, m.receive) : nullptr)
+    return scatter(to->facts.self.host, r->sinks);
   if (m.is_write()) compare(to->facts.self.host, {m.target.region, m.target.offset, m.length}, all, m, now);
 }
 

@@ -25,6 +25,7 @@ struct QpFacts {
   End self;
   End peer;
   PdId pd{};
+  SrqId srq = kNoSrq;                   // where its receives come from
   wire::Mode mode = wire::Mode::kRoce;  // of the requests this end sends, and of their answers
   std::uint32_t mtu = 1024;
   WirePsn sq_psn{};

@@ -28,6 +28,7 @@ void Ledger::region_faults(HostId host, RegionId id) {
 void Ledger::connected(const QpFacts& facts) {
   auto e = std::make_unique<Endpoint>();
   e->facts = facts;
+  if (facts.srq != kNoSrq) e->shared = &shared_.at({facts.self.host, facts.srq});
   endpoints_[facts.self] = std::move(e);
 }
 
@@ -37,6 +38,10 @@ void Ledger::destroyed(End end) {
 
 void Ledger::forced_error(End end) {
   if (Endpoint* e = find(end)) e->forced_error = true;
+}
+
+void Ledger::failed(End end) {
+  if (Endpoint* e = find(end)) e->failed = true;
 }
 
 Endpoint* Ledger::find(End end) {
@@ -187,50 +192,60 @@ void Ledger::posted_send(End end, const SendWr& wr, std::span<const std::uint8_t
 
   // Where it may go.
   if (m.is_write() && names_memory && m.remote != Verdict::kNoRights && to != nullptr) {
-    add_sink(to->facts.self.host, target, {Sink::Kind::kWrite, e, index, target.offset, m.length, 0}, now);
+    add_sink(to->facts.self.host, target, {Sink::Kind::kWrite, e, nullptr, index, target.offset, m.length, 0},
+             now);
   } else if (m.is_read() && m.local_ok) {
     std::uint32_t offset = 0;
     for (const Range& range : m.local) {
-      add_sink(end.host, range, {Sink::Kind::kRead, e, index, range.offset, range.length, offset}, now);
+      add_sink(end.host, range, {Sink::Kind::kRead, e, nullptr, index, range.offset, range.length, offset},
+               now);
       offset += range.length;
     }
   }
+}
+
+Receive Ledger::receive(HostId host, PdId pd, const RecvWr& wr, Sink sink, Time now) {
+  Receive r;
+  r.wr_id = wr.wr_id;
+  for (const Sge& s : wr.sges) {
+    if (s.length == 0) continue;
+    Range range;
+    r.local_ok =
+        resolve(host, pd, kNoQpn, s.lkey, s.address, s.length, kLocalWrite, range, r.faulty) && r.local_ok;
+    r.sinks.push_back(range);
+    sink.offset = range.offset;
+    sink.length = range.length;
+    sink.message_offset = r.capacity;
+    if (r.local_ok) add_sink(host, range, sink, now);
+    r.capacity += s.length;
+  }
+  return r;
 }
 
 void Ledger::posted_recv(End end, const RecvWr& wr, Time now) {
   Endpoint* e = find(end);
   if (e == nullptr) return report_.add(now, "world", "receive posted on a queue pair that was not announced");
   const std::uint64_t index = e->receives.size();
-  Receive r;
-  r.wr_id = wr.wr_id;
   e->receive_index[wr.wr_id] = index;
-  for (const Sge& s : wr.sges) {
-    if (s.length == 0) continue;
-    Range range;
-    r.local_ok =
-        resolve(end.host, e->facts.pd, kNoQpn, s.lkey, s.address, s.length, kLocalWrite, range, r.faulty) &&
-        r.local_ok;
-    r.sinks.push_back(range);
-    if (r.local_ok) {
-      add_sink(end.host, range, {Sink::Kind::kReceive, e, index, range.offset, range.length, r.capacity},
-               now);
-    }
-    r.capacity += s.length;
-  }
-  e->receives.push_back(std::move(r));
+  Sink sink;
+  sink.kind = Sink::Kind::kReceive;
+  sink.owner = e;
+  sink.index = index;
+  e->receives.push_back(receive(end.host, e->facts.pd, wr, sink, now));
   if (Endpoint* from = peer(*e)) match(*from, *e, index);
 }
 
 // A message and its receive have met: does the one fit the other?
-void Ledger::match(Endpoint& requester, Endpoint& receiver, std::uint64_t receive) {
-  if (receive >= requester.consumers.size() || receive >= receiver.receives.size()) return;
-  const Message& m = requester.sends[requester.consumers[receive]];
-  const Receive& r = receiver.receives[receive];
-  if (m.is_send() && (m.length > r.capacity || !r.local_ok || r.faulty)) receiver.bad_receive = true;
+void Ledger::match(Endpoint& requester, Endpoint& receiver, std::uint64_t k) {
+  const Receive* r = receive_of(receiver, k);
+  if (k >= requester.consumers.size() || r == nullptr) return;
+  const Message& m = requester.sends[requester.consumers[k]];
+  if (m.is_send() && (m.length > r->capacity || !r->local_ok || r->faulty)) receiver.bad_receive = true;
 }
 
 bool Ledger::sink_retired(const Sink& sink) const {
   if (sink.kind != Sink::Kind::kReceive) return sink.owner->sends[sink.index].completed;
+  if (sink.shared != nullptr) return sink.shared->states[sink.index] == SharedReceives::State::kDone;
   return sink.index < sink.owner->receives_completed;
 }
 

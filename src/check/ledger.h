@@ -86,8 +86,26 @@ struct Receive {
   std::vector<Range> sinks;
 };
 
+// Receives that several queue pairs draw from (wire-reference §2.6). Which message takes which is not known
+// when they are posted: the first byte or the completion tells.
+struct SharedReceives {
+  enum class State : std::uint8_t { kPosted, kTaken, kDone };
+  PdId pd{};
+  std::vector<Receive> receives;
+  std::vector<State> states;
+  std::unordered_map<std::uint64_t, std::uint64_t> index;  // wr_id -> receive
+  std::uint64_t done = 0;
+  std::uint64_t done_end = 0;       // all done ones are below this
+  std::uint32_t limit = 0;          // armed; 0 is not
+  std::uint64_t taken_at_most = 0;  // when it was armed
+};
+
 struct Endpoint {
+  static constexpr std::uint64_t kUnknown = UINT64_MAX;
   QpFacts facts;
+  SharedReceives* shared = nullptr;  // instead of receives of its own
+  std::vector<std::uint64_t> bound;  // the shared receive that each message took
+  bool failed = false;               // it is in the error state, whether or not its user knows
   std::vector<Message> sends;
   std::vector<Receive> receives;
   std::vector<std::uint64_t> consumers;  // message indices in the order they consume the peer's receives
@@ -109,9 +127,10 @@ struct Endpoint {
 struct Sink {
   enum class Kind : std::uint8_t { kWrite, kRead, kReceive };
   Kind kind{};
-  Endpoint* owner = nullptr;  // the requester (kWrite, kRead) or the receiver (kReceive)
-  std::uint64_t index = 0;    // message or receive
-  std::uint64_t offset = 0;   // in the region
+  Endpoint* owner = nullptr;         // the requester (kWrite, kRead) or the receiver (kReceive)
+  SharedReceives* shared = nullptr;  // kReceive: or whoever draws from this
+  std::uint64_t index = 0;           // message or receive
+  std::uint64_t offset = 0;          // in the region
   std::uint32_t length = 0;
   std::uint32_t message_offset = 0;
 };
@@ -127,8 +146,23 @@ class Ledger {
   void connected(const QpFacts& facts);
   void destroyed(End end);
   void forced_error(End end);
+  void failed(End end);
   void posted_send(End end, const SendWr& wr, std::span<const std::uint8_t> inline_bytes, Time now);
   void posted_recv(End end, const RecvWr& wr, Time now);
+
+  // --- shared receives (shared_receives.cc) ---
+  void shared(HostId host, SrqId id, PdId pd);
+  void posted_shared(HostId host, SrqId id, const RecvWr& wr, Time now);
+  void limit_armed(HostId host, SrqId id, std::uint32_t limit);
+  void limit_reached(HostId host, SrqId id, Time now);
+  // Message k of this end's peer has taken this receive; false if that cannot be.
+  bool take_shared(Endpoint& receiver, std::uint64_t k, std::uint64_t receive, Time now);
+  void shared_done(HostId host, SharedReceives& queue, std::uint64_t receive, Time now);
+  void finish_shared(Time now);
+  // The receive of message k, if it is known.
+  const Receive* receive_of(const Endpoint& receiver, std::uint64_t k) const;
+  // The message of the peer's whose SEND packet reached this end.
+  std::uint64_t message_at(const Endpoint& receiver, const wire::Header& h);
 
   // A bind or an invalidation has completed: from now on the window is open, or shut.
   void window_bound(const Endpoint& owner, const WindowBind& bind);
@@ -156,7 +190,10 @@ class Ledger {
   bool resolve(HostId host, PdId pd, Qpn qpn, Key key, std::uint64_t address, std::uint64_t length,
                std::uint8_t rights, Range& out, bool& faults);
   bool may_bind(const Endpoint& owner, const WindowBind& bind) const;
-  void match(Endpoint& requester, Endpoint& receiver, std::uint64_t receive);
+  void match(Endpoint& requester, Endpoint& receiver, std::uint64_t k);
+  Receive receive(HostId host, PdId pd, const RecvWr& wr, Sink sink, Time now);
+  std::uint64_t taken_at_most(const SharedReceives& queue) const;
+  void limit_due(HostId host, const SharedReceives& queue, Time now);
   void add_sink(HostId host, const Range& range, Sink sink, Time now);
 
   Report& report_;
@@ -169,6 +206,7 @@ class Ledger {
   std::map<std::pair<HostId, Key>, Window> windows_;
   std::map<std::pair<HostId, Key>, PdId> window_pds_;  // by any_tag
   std::map<End, std::unique_ptr<Endpoint>> endpoints_;
+  std::map<std::pair<HostId, SrqId>, SharedReceives> shared_;
   std::map<std::pair<Place, std::uint64_t>, Sink> sinks_;  // by region and offset
 };
 

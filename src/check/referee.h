@@ -36,6 +36,7 @@ class Referee {
   void region(HostId host, RegionId id, const Region& region) { ledger_.region(host, id, region); }
   void region_gone(HostId host, RegionId id) { ledger_.region_gone(host, id); }
   void region_faults(HostId host, RegionId id) { ledger_.region_faults(host, id); }
+  void shared_receives(HostId host, SrqId id, PdId pd) { ledger_.shared(host, id, pd); }
   void window(HostId host, Key key, PdId pd) { ledger_.window(host, key, pd); }  // of type 2
   void connected(const QpFacts& a, const QpFacts& b);
   void destroyed(End end, Time now) {
@@ -52,6 +53,7 @@ class Referee {
   // A queue pair has just gone to ERR; its user learns it from a completion, maybe later.
   void failed(End end, Time now) {
     if (wire_.requester_failed(end, now)) progress_.happened(now);
+    ledger_.failed(end);
   }
 
   // --- what the users did and saw ---
@@ -64,6 +66,13 @@ class Referee {
     progress_.happened(now);
     ledger_.posted_recv(end, wr, now);
   }
+  void posted_shared(HostId host, SrqId id, const RecvWr& wr, Time now) {
+    progress_.happened(now);
+    ledger_.posted_shared(host, id, wr, now);
+  }
+  // An event is wanted when fewer are left; it has come.
+  void limit_armed(HostId host, SrqId id, std::uint32_t limit) { ledger_.limit_armed(host, id, limit); }
+  void limit_reached(HostId host, SrqId id, Time now) { ledger_.limit_reached(host, id, now); }
   void completed(HostId host, const Completion& c, Time now);
 
   // --- what the network and the devices did ---

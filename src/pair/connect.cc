@@ -16,7 +16,8 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
   for (int i = 0; i < 2; ++i) {
     const EndConfig& e = *ends[i];
     const auto made =
-        host(host_of[i]).device.create_qp({QpType::kRc, e.pd, e.send_cq, e.recv_cq, e.caps, e.signal_all});
+        host(host_of[i])
+            .device.create_qp({QpType::kRc, e.pd, e.send_cq, e.recv_cq, e.caps, e.signal_all, e.srq});
     CHECK(made.has_value());
     qpn[i] = *made;
   }
@@ -62,10 +63,12 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
                   now_)
               .has_value());
     ends_.emplace_back(host_of[i], qpn[i]);
+    if (e.srq != kNoSrq) shares_.emplace(host_of[i], qpn[i]);
     check::QpFacts& f = facts[i];
     f.self = {host(host_of[i]).id(), qpn[i]};
     f.peer = {host(host_of[1 - i]).id(), qpn[1 - i]};
     f.pd = e.pd;
+    f.srq = e.srq;
     f.mode = e.mode;
     f.mtu = mtu;
     f.sq_psn = e.psn;

@@ -26,6 +26,10 @@ namespace weft::pair {
   X(binds_without_right, "binds refused for want of a right")                  \
   X(binds_foreign, "binds refused across protection domains")                  \
   X(binds_in_use, "binds refused because the window was open")                 \
+  X(shared_taken, "messages that took a shared receive")                       \
+  X(shared_dry, "messages refused because the shared receives ran out")        \
+  X(shared_limits, "shared receive queues that fell below their limit")        \
+  X(shared_last, "failed queue pairs that gave their shared receives up")      \
   X(drained_busy, "queue pairs drained with requests under way")               \
   X(drained_idle, "queue pairs drained with nothing under way")
 

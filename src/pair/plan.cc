@@ -262,6 +262,35 @@ void plan_bad_binds(Prng r, Plan& p) {
   }
 }
 
+// Several ends of one host draw from one queue. What must be known beforehand of the receive that a message
+// meets is left out: one that is too long for it. An end that goes away takes receives along, so these only
+// fail.
+void plan_shared_receives(Prng r, Plan& p) {
+  p.shared.resize(p.world.hosts.size());
+  if (!one_in(r, 3)) return;
+  for (std::uint32_t host = 0; host < p.shared.size(); ++host) {
+    SharedPlan& s = p.shared[host];
+    s.slots = pick(r, {1, 2, 5, 16, 64});
+    s.max_sge = between(r, 1, 4);
+    s.limit = one_in(r, 2) ? between(r, 1, s.slots) : 0;
+    if (one_in(r, 3)) s.receive_delay = some(r, microseconds(1), microseconds(20));
+    bool any = false;
+    for (ConnectionPlan& c : p.connections) {
+      for (std::size_t side = 0; side < 2; ++side) {
+        if (c.host[side] != host || one_in(r, 4)) continue;
+        any = c.shared[side] = true;
+        s.slot_bytes = std::max(s.slot_bytes, c.flow[1 - side].slot_bytes);
+        for (MessagePlan& m : c.flow[1 - side].messages) {
+          if (m.fault == Fault::kTooLong) m.fault = Fault::kNone;
+        }
+        if (c.disrupted_end == side && c.disruption == Disruption::kDestroy)
+          c.disruption = Disruption::kForceError;
+      }
+    }
+    if (!any) s.slots = 0;
+  }
+}
+
 }  // namespace
 
 Plan plan_world(std::uint64_t seed) {
@@ -325,6 +354,7 @@ Plan plan_world(std::uint64_t seed) {
     if (lossless) p.door_bound = door_bound(p);
   }
   plan_congestion(Prng(seed).fork(0x70616365), p);
+  plan_shared_receives(Prng(seed).fork(0x7368'6172), p);
   plan_bad_binds(Prng(seed).fork(0x6269'6E64), p);
   return p;
 }

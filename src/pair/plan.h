@@ -67,11 +67,21 @@ struct DrainPlan {
   Duration pause{};
 };
 
+// Receives that several ends of a host draw from.
+struct SharedPlan {
+  std::uint32_t slots = 0;  // as many are posted at most; 0: there is no such queue
+  std::uint32_t slot_bytes = 0;
+  std::uint32_t max_sge = 1;
+  std::uint32_t limit = 0;   // an event is asked for when fewer are left
+  Duration receive_delay{};  // between posts
+};
+
 struct ConnectionPlan {
   std::uint32_t host[2] = {0, 1};
-  bool atomics = false;  // some of its requests
-  bool fences = false;   // many of its requests
-  bool windows = false;  // some WRITEs go through memory windows that open and shut
+  bool atomics = false;             // some of its requests
+  bool fences = false;              // many of its requests
+  bool windows = false;             // some WRITEs go through memory windows that open and shut
+  bool shared[2] = {false, false};  // its receives are its host's shared ones
   BindFault bad_bind[2] = {BindFault::kNone, BindFault::kNone};
   std::uint32_t good_binds[2] = {0, 0};  // before the bad one
   DrainPlan drain[2];
@@ -86,8 +96,9 @@ struct ConnectionPlan {
 struct Plan {
   WorldConfig world;
   std::vector<ConnectionPlan> connections;
-  Duration poll_every{};        // users look at their completion queues this often; 0: at every event
-  std::uint32_t forgeries = 0;  // packets that nobody sent
+  std::vector<SharedPlan> shared;  // by host
+  Duration poll_every{};           // users look at their completion queues this often; 0: at every event
+  std::uint32_t forgeries = 0;     // packets that nobody sent
   Duration forge_every = microseconds(7);
   // What waits at host 0's door never exceeds this many payload bytes; 0: not promised.
   Bytes door_bound{};

@@ -49,7 +49,9 @@ void Workload::set_up(World& world, std::uint32_t connection) {
     e.host = c.host[side];
     Device& device = world.host(e.host).device;
     config[side] = c.end[side];
-    config[side].pd = c.atomics ? shared(world, e.host).first : *device.alloc_pd();
+    const bool draws = draws_shared(e);
+    config[side].pd = c.atomics || draws ? shared(world, e.host).first : *device.alloc_pd();
+    if (draws) config[side].srq = shared_of(world, e.host).srq;
     e.send_cq = config[side].send_cq = *device.create_cq(512);
     // One queue for both, or one each.
     e.recv_cq = config[side].recv_cq = random_.below(3) == 0 ? e.send_cq : *device.create_cq(512);
@@ -223,6 +225,7 @@ void Workload::post_sends(World& world, End& e, Time now) {
 }
 
 void Workload::post_receives(World& world, End& e, Time now) {
+  if (draws_shared(e)) return;
   const FlowPlan& in = plan_of(e).flow[1 - e.side];
   while (!e.dead && e.receives_posted < e.receives_wanted && now >= e.next_receive &&
          !e.receive_sinks.free.empty()) {
@@ -256,6 +259,10 @@ void Workload::poll(World& world, End& e) {
         e.dead = e.dead || !ok;
         window_completed(world, e, c);
         if ((c.wr_id & kReceiveMark) != 0) {
+          if (draws_shared(e)) {
+            shared_completed(world, e, c);
+            continue;
+          }
           if (e.receives.empty()) continue;  // the referee has the complaint
           if (ok) e.receive_sinks.free.push_back(e.receives.front());
           e.receives.pop_front();
@@ -359,6 +366,7 @@ void Workload::forge(World& world) {
 void Workload::act(World& world, Time now) {
   acted_ = now;
   disrupt(world, now);
+  hang_up(world);
   drain(world, now);
   while (forged_ < plan_.forgeries && now >= next_forgery_) {
     forge(world);
@@ -369,6 +377,7 @@ void Workload::act(World& world, Time now) {
     if (now < next_poll_) return;
     next_poll_ = now + plan_.poll_every;
   }
+  tend_shared(world, now);
   for (End& e : ends_) {
     poll(world, e);
     if (e.destroyed) continue;
@@ -398,12 +407,15 @@ Time Workload::next_wake() const {
   const auto due = [&](Time t) {
     if (t > acted_) at = std::min(at, t);
   };
+  for (const auto& [host, s] : shared_receives_) {
+    if (!s.sinks.free.empty()) due(s.next_receive);
+  }
   for (const End& e : ends_) {
     if (e.dead) continue;
     const bool room = e.posted.size() < plan_of(e).end[e.side].caps.max_send_wr;
     if (e.next < flow_of(e).messages.size() && room && flow_of(e).think.ps != 0) due(e.next_post);
     const Duration delay = plan_of(e).flow[1 - e.side].receive_delay;
-    if (e.receives_posted < e.receives_wanted && delay.ps != 0) due(e.next_receive);
+    if (!draws_shared(e) && e.receives_posted < e.receives_wanted && delay.ps != 0) due(e.next_receive);
   }
   return at;
 }

@@ -47,6 +47,15 @@ class Workload final : public Application {
     std::uint32_t binds = 0;
     bool by_peer = false;  // how it will be shut
   };
+  // The receives that ends of one host share.
+  struct Shared {
+    std::uint32_t host = 0;
+    SrqId srq = kNoSrq;
+    Sinks sinks;
+    std::map<std::uint64_t, std::uint32_t> posted;  // wr_id -> slot
+    std::uint64_t count = 0;
+    Time next_receive{};
+  };
   // One end of one connection.
   struct End {
     std::uint32_t connection = 0;
@@ -87,6 +96,12 @@ class Workload final : public Application {
   End& peer_of(const End& e) { return ends_[e.connection * 2 + (1 - e.side)]; }
   void set_up(World& world, std::uint32_t connection);
   std::pair<PdId, Buffer>& shared(World& world, std::uint32_t host);
+  // shared.cc
+  bool draws_shared(const End& e) const { return plan_of(e).shared[e.side]; }
+  Shared& shared_of(World& world, std::uint32_t host);
+  void tend_shared(World& world, Time now);
+  void shared_completed(World& world, End& e, const Completion& c);
+  void hang_up(World& world);
   // windows.cc
   void make_window(World& world, End& e, PdId pd, std::uint32_t memory);
   WindowBind good_bind(End& e);
@@ -108,6 +123,7 @@ class Workload final : public Application {
   Prng random_;
   std::vector<End> ends_;                                    // two per connection
   std::map<std::uint32_t, std::pair<PdId, Buffer>> shared_;  // with atomics: per host
+  std::map<std::uint32_t, Shared> shared_receives_;          // by host
   std::vector<bool> disrupted_;
   std::array<Sge, 32> sges_{};
   std::array<Completion, 8> polled_{};

@@ -94,7 +94,32 @@ Outcome<void> World::post_recv(std::uint32_t h, Qpn qpn, const RecvWr& wr) {
   return done;
 }
 
+SrqId World::create_srq(std::uint32_t h, PdId pd, const SrqCaps& caps) {
+  const auto made = host(h).device.create_srq(pd, caps);
+  CHECK(made.has_value());
+  referee_.shared_receives(host(h).id(), *made, pd);
+  referee_.limit_armed(host(h).id(), *made, caps.limit);
+  return *made;
+}
+
+Outcome<void> World::post_shared(std::uint32_t h, SrqId srq, const RecvWr& wr) {
+  const auto done = host(h).device.post_srq_recv(srq, wr);
+  if (done) referee_.posted_shared(host(h).id(), srq, wr, now_);
+  return done;
+}
+
+void World::arm_limit(std::uint32_t h, SrqId srq, std::uint32_t limit) {
+  CHECK(host(h).device.set_srq_limit(srq, limit).has_value());
+  referee_.limit_armed(host(h).id(), srq, limit);
+}
+
+bool World::limit_reached(std::uint32_t h, SrqId srq) {
+  poll_events(h);
+  return limits_reached_.erase({h, srq}) != 0;
+}
+
 std::uint32_t World::poll(std::uint32_t h, CqId cq, std::span<Completion> out) {
+  if (!shares_.empty()) poll_events(h);  // what a completion is the consequence of
   const std::uint32_t n = host(h).device.poll_cq(cq, out);
   for (const Completion& c : out.first(n)) {
     if (recorder_ != nullptr && recorder_->wants_text()) {
@@ -135,12 +160,29 @@ bool World::drain(std::uint32_t h, Qpn qpn) {
 }
 
 bool World::drained(std::uint32_t h, Qpn qpn) {
-  for (Event event; host(h).device.poll_event(event);) {
-    if (event.kind != EventKind::kSqDrained) continue;
-    drained_.emplace(h, event.qpn);
-    referee_.drained({host(h).id(), event.qpn}, now_);
-  }
+  poll_events(h);
   return drained_.contains({h, qpn});
+}
+
+void World::poll_events(std::uint32_t h) {
+  for (Event event; host(h).device.poll_event(event);) {
+    switch (event.kind) {
+      case EventKind::kSqDrained:
+        drained_.emplace(h, event.qpn);
+        referee_.drained({host(h).id(), event.qpn}, now_);
+        break;
+      case EventKind::kSrqLimit:
+        host(h).marks.hit(Mark::shared_limits);
+        limits_reached_.emplace(h, event.srq);
+        referee_.limit_reached(host(h).id(), event.srq, now_);
+        break;
+      case EventKind::kLastWqeReached:
+        host(h).marks.hit(Mark::shared_last);
+        break;
+      default:
+        break;
+    }
+  }
 }
 
 void World::resume(std::uint32_t h, Qpn qpn) {
@@ -223,6 +265,9 @@ void World::emit(std::uint32_t from, const wire::Burst& burst) {
       break;
     }
     referee_.sent(source.id(), host(to).id(), p.header, p.payload, now_);
+    const bool not_ready =
+        p.header.opcode == wire::kAcknowledge && (p.header.syndrome & 0xE0U) == wire::kSyndromeRnr;
+    if (not_ready && shares_.contains({from, burst.qpn})) source.marks.hit(Mark::shared_dry);
     const Time depart = transmitters_[from].line.depart(now_, Bytes{frame_bytes(p.header, payload.size())});
     transmitters_[from].free_at = depart;
     launch(from, to, p.header, payload, depart);

@@ -51,6 +51,7 @@ struct EndConfig {
   PdId pd{};
   CqId send_cq{};
   CqId recv_cq{};
+  SrqId srq = kNoSrq;  // instead of receives of its own
   QpCaps caps;
   bool signal_all = false;
   wire::Mode mode = wire::Mode::kRoce;
@@ -99,6 +100,10 @@ class World {
   Outcome<void> post_send(std::uint32_t host, Qpn qpn, const SendWr& wr,
                           std::span<const std::uint8_t> inline_bytes = {});
   Outcome<void> post_recv(std::uint32_t host, Qpn qpn, const RecvWr& wr);
+  SrqId create_srq(std::uint32_t host, PdId pd, const SrqCaps& caps);
+  Outcome<void> post_shared(std::uint32_t host, SrqId srq, const RecvWr& wr);
+  void arm_limit(std::uint32_t host, SrqId srq, std::uint32_t limit);
+  bool limit_reached(std::uint32_t host, SrqId srq);  // since it was asked last
   std::uint32_t poll(std::uint32_t host, CqId cq, std::span<Completion> out);
   void destroy(std::uint32_t host, Qpn qpn);
   void force_error(std::uint32_t host, Qpn qpn);
@@ -166,6 +171,7 @@ class World {
   void emit(std::uint32_t from, const wire::Burst& burst);
   void launch(std::uint32_t from, std::uint32_t to, const wire::Header& h, std::vector<std::uint8_t> payload,
               Time depart);
+  void poll_events(std::uint32_t host);
   Duration farewell_bound() const;
   void finish();
   bool anybody_failed();
@@ -177,6 +183,8 @@ class World {
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<std::pair<std::uint32_t, Qpn>> ends_;  // every queue pair that was connected
   std::set<std::pair<std::uint32_t, Qpn>> drained_;
+  std::set<std::pair<std::uint32_t, SrqId>> limits_reached_;
+  std::set<std::pair<std::uint32_t, Qpn>> shares_;  // queue pairs that draw from a shared receive queue
   std::vector<Transmitter> transmitters_;
   std::vector<Door> doors_;
   std::priority_queue<std::unique_ptr<Flight>, std::vector<std::unique_ptr<Flight>>, Later> flights_;
