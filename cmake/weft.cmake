@@ -60,8 +60,15 @@ function(weft_test)
   endif()
   add_executable(weft_${T_NAME}_test ${T_SOURCES})
   target_link_libraries(weft_${T_NAME}_test PRIVATE ${T_DEPS} GTest::gtest GTest::gmock GTest::gtest_main weft_flags)
-  target_compile_definitions(weft_${T_NAME}_test PRIVATE WEFT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                             WEFT_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  # Only where they are used: they differ between checkouts, and a compiler cache would share nothing.
+  foreach(source ${T_SOURCES})
+    get_filename_component(source ${source} ABSOLUTE)
+    file(STRINGS ${source} uses REGEX "WEFT_(SOURCE|BINARY)_DIR" LIMIT_COUNT 1)
+    if(uses)
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS
+                   WEFT_SOURCE_DIR="${PROJECT_SOURCE_DIR}" WEFT_BINARY_DIR="${PROJECT_BINARY_DIR}")
+    endif()
+  endforeach()
   set(serial)
   if(T_NAME MATCHES "^live")
     set(serial RUN_SERIAL TRUE)  # real sockets, real time: nothing beside them
