@@ -1,5 +1,5 @@
-// Settings are ASCII, but for strings and comments. The TOML parser's own behaviour is undefined for some other
-// characters where a name or a value begins, so they are looked for before it.
+// Settings are ASCII, but for strings and comments. The TOML parser's own behaviour is undefined for some
+// other characters where a name or a value begins, so they are looked for before it.
 #pragma once
 #include <cstddef>
 #include <string_view>

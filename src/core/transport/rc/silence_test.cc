@@ -1,0 +1,40 @@
+// After a refusal roce's responder is silent until the refused packet comes again (wire-reference §2.2).
+#include <gtest/gtest.h>
+
+#include "core/transport/two_devices.h"
+
+namespace weft {
+namespace {
+
+std::vector<std::uint8_t> syndromes(TwoDevices& w) {
+  std::vector<std::uint8_t> all;
+  for (;;) {
+    const wire::Burst burst = w.b.device.poll_control(w.now);
+    if (burst.empty()) return all;
+    for (const wire::TxPacket& p : burst.packets) all.push_back(p.header.syndrome);
+  }
+}
+
+TEST(Silence, FollowsAReceiverNotReadyNak) {
+  TwoDevices w(wire::Mode::kRoce);
+  w.post(w.request(WrOpcode::kSend, 0, 1024, 0));
+  const auto frames = w.intercept(w.a);
+  ASSERT_EQ(frames.size(), 4U);
+  for (const Side::Frame& f : frames) w.deliver(w.b, f);
+  const auto said = syndromes(w);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_EQ(said[0] & 0xE0U, wire::kSyndromeRnr);
+}
+
+TEST(Silence, FollowsASequenceNak) {
+  TwoDevices w(wire::Mode::kRoce);
+  ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 4096, 1024, 1)).has_value());
+  w.post(w.request(WrOpcode::kSend, 0, 1024, 0));
+  const auto frames = w.intercept(w.a);
+  ASSERT_EQ(frames.size(), 4U);
+  for (std::size_t i = 1; i < frames.size(); ++i) w.deliver(w.b, frames[i]);
+  EXPECT_EQ(syndromes(w), std::vector<std::uint8_t>{wire::kSyndromeNakSequence});
+}
+
+}  // namespace
+}  // namespace weft
