@@ -59,6 +59,7 @@ void Workload::hang_up(World& world) {
     if (e.dead) continue;
     world.force_error(e.host, e.qpn);
     e.dead = true;
+    poll(world, e);
   }
 }
 

@@ -316,6 +316,7 @@ void Workload::disrupt(World& world, Time now) {
     } else {
       world.force_error(e.host, e.qpn);
       e.dead = true;
+      poll(world, e);  // what is flushed; it may be the last that happens here
     }
   }
 }

@@ -393,6 +393,27 @@ TEST(RepairTest, AReadGoesOutAgainThoughWhatIsBehindItHoldsTheCredit) {
   EXPECT_EQ(w.a.device.counters().get(Counter::timeout_high), 0U);
 }
 
+// Nor does it wait for those in the path's line: what they wait for is in flight behind it.
+TEST(RepairTest, AReadGoesOutAgainThoughOthersStandInThePathsLine) {
+  DeviceConfig narrow;
+  narrow.path_credit = Bytes{2500};
+  Hand w(wire::Mode::kRoce, narrow);
+  w.post(w.request(WrOpcode::kSend, 0, 8, 0));
+  w.post(w.request(WrOpcode::kRead, 0, 600, 0));
+  w.post(w.request(WrOpcode::kWrite, 0, 20'000, 0));
+  const Frames sent = w.from(w.a);
+  const Qpn other = w.a.create();
+  w.connect(other, w.b.create());
+  ASSERT_TRUE(w.a.device.post_send(other, w.request(WrOpcode::kWrite, 0, 2000, 0), w.now));
+  EXPECT_TRUE(w.from(w.a).empty());
+  w.to(w.b, sent);
+  w.to(w.a, w.from(w.b));  // not ready: back to the SEND
+  ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 0, 64, 7)));
+  w.play();
+  EXPECT_EQ(statuses(w.a), Statuses(4, WcStatus::kSuccess));
+  EXPECT_EQ(w.a.device.counters().get(Counter::timeout_high), 0U);
+}
+
 // What a dead connection has in flight must not stop those that share its path, even if it is much of a small
 // credit.
 TEST(RepairTest, ASmallRestOfCreditIsUsed) {

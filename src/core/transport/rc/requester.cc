@@ -132,7 +132,7 @@ Gate gate(Engine& e, QueuePair& q, const SendWqe& w, std::uint32_t k, bool fresh
     if (fresh || !e.tx_selective(q)) {
       if (q.reads_outstanding >= e.cold(q).attr.max_rd_atomic) return Gate::kShut;
       if (!e.tx_selective(q) && path.bounded() &&
-          !(e.in_turn(q, path) && path.admits_read(read_piece(e, q, w, k))))
+          !((!fresh || e.in_turn(q, path)) && path.admits_read(read_piece(e, q, w, k))))
         return Gate::kPath;
     }
     return Gate::kOpen;
