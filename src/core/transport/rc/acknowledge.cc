@@ -206,7 +206,9 @@ void rc_implied_nak(Engine& e, QueuePair& q, Time now) {
 void rc_complete_requests(Engine& e, QueuePair& q, Time now) {
   ColdQueuePair& c = e.cold(q);
   if (q.sq_send != q.sq_tail && is_local(e.send_wqe(c, q.sq_send).opcode)) rc_run_local(e, q, now);
-  while (q.sq_head != q.sq_acked) {
+  // One that has failed is not taken back, though a copy of it may be acknowledged while it waits.
+  const bool stopped = (q.rx_flags & kSendStopped) != 0;
+  while (q.sq_head != q.sq_acked && !(stopped && q.sq_head == c.stop_slot)) {
     const SendWqe& w = e.send_wqe(c, q.sq_head);
     if (is_read(w) && e.tx_selective(q) &&
         c.responses.expected < w.first_response + Engine::packets_for(w.length, q.mtu)) {

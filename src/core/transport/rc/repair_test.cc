@@ -131,6 +131,29 @@ TEST(RepairTest, ARefusalOfAReadNamesTheReadItMeans) {
   EXPECT_EQ(statuses(w.a), (Statuses{WcStatus::kSuccess, WcStatus::kRemoteAccess}));
 }
 
+// A SEND is given up for want of a receive and waits for the READ before it to complete. Meanwhile its copy
+// is taken.
+TEST(RepairTest, AFailedRequestThatIsAcknowledgedAfterAllStillFails) {
+  for (const wire::Mode mode : {wire::Mode::kIrn, wire::Mode::kSrnic}) {
+    Hand w(mode);
+    w.rnr_retry = 0;
+    w.qa = w.a.create();
+    w.qb = w.b.create();
+    w.connect(w.qa, w.qb);
+    w.post(w.request(WrOpcode::kRead, 0, 600, 0));
+    w.post(w.request(WrOpcode::kSend, 0, 8, 0));
+    const Frames sent = w.from(w.a);
+    ASSERT_EQ(sent.size(), 2U);
+    w.to(w.b, sent);
+    w.to(w.a, only(w.from(w.b), wire::kAcknowledge));  // one of them says: not ready
+    ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 0, 64, 7)));
+    w.to(w.b, {sent[1]});
+    w.play();
+    EXPECT_EQ(statuses(w.a), (Statuses{WcStatus::kSuccess, WcStatus::kRnrRetryExceeded}));
+    EXPECT_EQ(w.a.device.query_qp(w.qa)->state, QpState::kErr);
+  }
+}
+
 // --- irn: a responder whose requester does not acknowledge ---
 
 TEST(RepairTest, AResponderWithoutARequesterKeepsNoCredit) {
