@@ -395,6 +395,29 @@ TEST(RepairTest, NobodyOvertakesThePathsLine) {
   EXPECT_TRUE(had_its_turn);
 }
 
+// Who is refused for want of a receive must not hold the credit of somebody who has one.
+TEST(RepairTest, WhatWasRefusedGivesItsCreditBackWhenItsDelayIsOver) {
+  for (const wire::Mode mode : {wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic}) {
+    DeviceConfig narrow;
+    narrow.path_credit = Bytes{2500};
+    Hand w(mode, narrow);
+    w.post(w.request(WrOpcode::kSend, 0, 512, 0));
+    w.to(w.b, w.from(w.a));
+    EXPECT_GT(w.a.device.engine().paths[0].in_flight, 0U);
+    w.to(w.a, w.from(w.b));        // not ready
+    for (int i = 0; i < 3; ++i) {  // the entry of its time-out may come first
+      w.now = std::max(w.now, w.a.device.next_deadline());
+      w.a.device.on_timer(w.now);
+      if (w.a.device.is_ready(w.qa)) break;
+    }
+    EXPECT_EQ(w.a.device.engine().paths[0].in_flight, 0U);
+    ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 4096, 1024, 1)).has_value());
+    w.run();
+    EXPECT_EQ(statuses(w.a), Statuses{WcStatus::kSuccess});
+    EXPECT_EQ(w.a.device.engine().paths[0].in_flight, 0U);
+  }
+}
+
 // A READ waits for READ credit only, even if what was sent behind it has used up the other.
 TEST(RepairTest, AReadGoesOutAgainThoughWhatIsBehindItHoldsTheCredit) {
   DeviceConfig narrow;

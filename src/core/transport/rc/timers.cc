@@ -103,6 +103,8 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
     if (now >= c.rnr_until) {
       q.clear(kRnrWaiting);
       c.rnr_until = kNever;
+      // What was refused is on its way no longer. Others may hold what the receiver waits for.
+      give_credit_back(e, q, c.acked_charged, c.sent_charged);
       q.progress = now;
       q.rto_base = now;
     }
