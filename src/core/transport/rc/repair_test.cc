@@ -395,6 +395,44 @@ TEST(RepairTest, NobodyOvertakesThePathsLine) {
   EXPECT_TRUE(had_its_turn);
 }
 
+// Credit is for what was never sent: the whole of it may be held by what is behind the packet that was lost.
+TEST(RepairTest, WhatIsSentAgainNeedsNoCredit) {
+  DeviceConfig narrow;
+  narrow.path_credit = Bytes{2500};
+  Hand w(wire::Mode::kRoce, narrow);
+  w.post(w.request(WrOpcode::kWrite, 0, 40'000, 0));
+  auto frames = w.from(w.a);
+  ASSERT_GT(frames.size(), 2U);
+  EXPECT_TRUE(w.from(w.a).empty());  // the credit is used up
+  const WirePsn lost = frames[0].packet.header.psn;
+  frames.erase(frames.begin());
+  w.to(w.b, frames);
+  w.to(w.a, w.from(w.b));  // NAK
+  const auto again = w.from(w.a);
+  ASSERT_FALSE(again.empty());
+  EXPECT_EQ(again[0].packet.header.psn, lost);
+}
+
+// wire-reference §1.6: code 12 is 0.64 ms.
+TEST(RepairTest, ARequesterWaitsAsLongAsTheReceiverAsks) {
+  for (const wire::Mode mode : {wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic}) {
+    Hand w(mode, DeviceConfig{});
+    QpAttr attr;
+    attr.min_rnr_timer = 12;
+    ASSERT_TRUE(w.b.device.modify_qp(w.qb, attr, kAttrMinRnrTimer, w.now).has_value());
+    w.post(w.request(WrOpcode::kSend, 0, 256, 0));
+    w.to(w.b, w.from(w.a));
+    w.to(w.a, w.from(w.b));
+    const Time refused = w.now;
+    w.now = refused.after(microseconds(639));
+    w.a.device.on_timer(w.now);
+    EXPECT_TRUE(w.from(w.a).empty());
+    w.now = refused.after(microseconds(640));
+    w.a.device.on_timer(w.now);
+    EXPECT_FALSE(w.from(w.a).empty());
+  }
+}
+
 // Who is refused for want of a receive must not hold the credit of somebody who has one.
 TEST(RepairTest, WhatWasRefusedGivesItsCreditBackWhenItsDelayIsOver) {
   for (const wire::Mode mode : {wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic}) {
