@@ -86,7 +86,10 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     f.selective_rto = std::min(dc.rto_low, dc.rto_high);
     if (other.mode != wire::Mode::kRoce) f.answers_kept = check::answers_kept(dc.rto_high);
     // A queue pair holds at most four blocks: two directions, sending and receiving.
-    f.remembers_sacks = dc.loss_blocks >= 4 * dc.max_qp;
+    if (dc.recovery != nullptr && dc.recovery->mode == e.mode)
+      host(host_of[i]).marks.hit(e.mode == wire::Mode::kIrn ? Mark::varied_irn : Mark::varied_srnic);
+    // Not so a variant; it may be this end's or that of the answers it gives.
+    f.remembers_sacks = dc.recovery == nullptr && dc.loss_blocks >= 4 * dc.max_qp;
     // Two time-outs (ARCHITECTURE, "Credit of what went unanswered twice is given back"), the second twice as
     // long in irn.
     if (dc.path_credit.n != 0) {

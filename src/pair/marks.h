@@ -30,6 +30,8 @@ namespace weft::pair {
   X(shared_dry, "messages refused because the shared receives ran out")        \
   X(shared_limits, "shared receive queues that fell below their limit")        \
   X(shared_last, "failed queue pairs that gave their shared receives up")      \
+  X(varied_irn, "queue pairs whose recovery is a variant of irn's")            \
+  X(varied_srnic, "queue pairs whose recovery is a variant of srnic's")        \
   X(drained_busy, "queue pairs drained with requests under way")               \
   X(drained_idle, "queue pairs drained with nothing under way")
 

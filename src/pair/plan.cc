@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/transport/cc/controller.h"
+#include "core/transport/loss/scheme.h"
 
 namespace weft::pair {
 namespace {
@@ -250,6 +251,14 @@ void plan_congestion(Prng r, Plan& p) {
   }
 }
 
+// Some worlds' hosts recover as a variant of their mode says. A variant without a bitmap sends again what the
+// other end already has.
+void plan_variants(Prng r, Plan& p) {
+  if (!one_in(r, 5)) return;
+  const auto variants = loss_schemes().subspan(wire::kModeCount);
+  for (DeviceConfig& d : p.world.hosts) d.recovery = variants[r.below(variants.size())];
+}
+
 void plan_bad_binds(Prng r, Plan& p) {
   constexpr auto kKinds = static_cast<std::uint32_t>(BindFault::kCount);
   for (ConnectionPlan& c : p.connections) {
@@ -355,6 +364,7 @@ Plan plan_world(std::uint64_t seed) {
   }
   plan_congestion(Prng(seed).fork(0x70616365), p);
   plan_shared_receives(Prng(seed).fork(0x7368'6172), p);
+  plan_variants(Prng(seed).fork(0x7661'7279), p);
   plan_bad_binds(Prng(seed).fork(0x6269'6E64), p);
   return p;
 }
