@@ -143,7 +143,10 @@ std::string table(const sim::Scenario& s, const sim::Simulation& run) {
     t += fmt::format("ports waited for credit {} in all\n", time_text(n.credit_wait));
   if (!s.failures.empty())
     t += fmt::format("{} packets lost on failed links, {} without a route\n", n.failed_links, n.no_route);
-  if (!run.complete()) t += "the limit of virtual time came before every flow was done\n";
+  if (!run.complete()) t += "virtual time ended before every flow was done\n";
+  for (const sim::FlowStatistics& f : run.traffic()) {
+    if (f.cut_off() != 0) t += fmt::format("{} flows were cut off and count with their age\n", f.cut_off());
+  }
   if (const check::Report* found = run.findings(); found != nullptr) {
     t += found->clean() ? "observers: nothing to complain about\n"
                         : fmt::format("observers: {} findings\n{}", found->total(), found->text());

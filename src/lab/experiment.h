@@ -20,6 +20,7 @@ struct Metric {
   std::string text;        // in tables
   std::string expression;  // of the run's record: record/reading.h
   std::string unit;
+  bool grows = false;  // with the time that flows take: of a run that was cut off, it is a lower bound
 };
 
 struct Size {

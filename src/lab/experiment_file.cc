@@ -273,7 +273,7 @@ class Reader {
       }
     }
     t.tables("metric", [&](Table& m) {
-      Metric metric{m.needed("name"), m.text("text"), m.needed("value"), m.text("unit")};
+      Metric metric{m.needed("name"), m.text("text"), m.needed("value"), m.text("unit"), m.flag("grows")};
       if (metric.text.empty()) metric.text = metric.name;
       if (const auto ok = record::check_expression(metric.expression); !ok) m.wrong(ok.error().message);
       add(m, e_.metrics, std::move(metric));

@@ -51,7 +51,7 @@ std::string ours_text(const Finding& f) { return f.missing.empty() ? interval_te
 
 const char* mark(const Finding& f) {
   if (!f.missing.empty()) return "?";
-  return f.in_band ? "yes" : f.in_trend ? "trend" : "no";
+  return f.in_band ? "yes" : f.in_trend ? "trend" : f.open ? "open" : "no";
 }
 
 Rows claim_rows(const Judged& j) {
@@ -176,6 +176,7 @@ record::Record to_record(const Judged& j, const std::string& simulator) {
       to.set("missing", f.missing);
     } else {
       to.set("mean", f.ours.mean).set("low", f.ours.low).set("high", f.ours.high);
+      if (f.ours.at_least) to.set("at_least", true);
     }
   };
   for (std::size_t p = 0; p < e.points() && !e.variants.empty(); ++p) {
@@ -208,12 +209,13 @@ record::Record to_record(const Judged& j, const std::string& simulator) {
 }
 
 std::string count_text(const std::vector<Judged>& all) {
-  std::array<std::size_t, 4> counts{};
+  std::array<std::size_t, 5> counts{};
   for (const Judged& j : all) {
     for (const Judgement& g : j.judgements) ++counts[static_cast<std::size_t>(g.verdict)];
   }
   std::string text;
-  for (const Verdict v : {Verdict::kReproduced, Verdict::kTrend, Verdict::kNot, Verdict::kIncomplete}) {
+  for (const Verdict v :
+       {Verdict::kReproduced, Verdict::kTrend, Verdict::kOpen, Verdict::kNot, Verdict::kIncomplete}) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", counts[static_cast<std::size_t>(v)],
                         verdict_text(v));
   }

@@ -93,6 +93,7 @@ void read_run(const Experiment& e, const Planned& p, const std::optional<record:
               Samples& samples) {
   if (!found) return;
   const auto reading = record::Reading::parse(found->result);
+  const bool cut_off = reading && reading->evaluate("cut_off").value_or(0) != 0;
   for (std::size_t m = 0; m < e.metrics.size(); ++m) {
     if (!found->fault.empty()) {
       samples.set_missing(m, p.variant, p.point, p.seed,
@@ -101,8 +102,11 @@ void read_run(const Experiment& e, const Planned& p, const std::optional<record:
     }
     const auto value = reading ? reading->evaluate(e.metrics[m].expression)
                                : Result<double>(tl::unexpected(reading.error()));
-    if (value) {
-      samples.set(m, p.variant, p.point, p.seed, *value);
+    if (value && cut_off && !e.metrics[m].grows) {
+      samples.set_missing(m, p.variant, p.point, p.seed,
+                          fmt::format("seed {} of {} was cut off", p.seed, e.variants[p.variant].name));
+    } else if (value) {
+      samples.set(m, p.variant, p.point, p.seed, *value, cut_off);
     } else {
       samples.set_missing(m, p.variant, p.point, p.seed, value.error().message);
     }

@@ -10,6 +10,7 @@ struct Estimate {
   double low = 0;  // of the interval; with one value both ends are that value
   double high = 0;
   std::size_t values = 0;
+  bool at_least = false;  // a lower bound
 };
 
 Estimate estimate(std::span<const double> values);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/base/check.h"
 #include "lab/number.h"
@@ -41,15 +42,19 @@ Samples::Value value_at(const Experiment& e, const Measure& m, const Samples& s,
   }
   const Samples::Value b = s.at(m.metric, m.over, number_of(e, over), seed);
   if (!b.missing.empty()) return b;
-  if (b.number == 0) return {0, fmt::format("what is compared with is 0 with seed {}", seed)};
+  if (b.at_least) return {0, fmt::format("what is compared with was cut off with seed {}", seed), false};
+  if (b.number == 0) return {0, fmt::format("what is compared with is 0 with seed {}", seed), false};
   const double ratio = a.number / b.number;
   switch (m.as) {
     case As::kPercentLess:
-      return {100 * (1 - ratio), ""};
+      // A lower bound is an upper one here.
+      if (a.at_least)
+        return {0, fmt::format("{} was cut off with seed {}", e.variants[m.of].name, seed), false};
+      return {100 * (1 - ratio), "", false};
     case As::kPercentMore:
-      return {100 * (ratio - 1), ""};
+      return {100 * (ratio - 1), "", a.at_least};
     default:
-      return {ratio, ""};
+      return {ratio, "", a.at_least};
   }
 }
 
@@ -109,8 +114,14 @@ void apply_bands(const Measure& m, Finding& f) {
   f.band = m.reproduced ? m.reproduced->text : "";
   f.trend = m.trend ? m.trend->text : "";
   if (!f.missing.empty()) return;
-  f.in_trend = m.trend && m.trend->contains_all(f.ours.low, f.ours.high);
-  f.in_band = m.reproduced && m.reproduced->meets(f.ours.low, f.ours.high) && (!m.trend || f.in_trend);
+  // Of a lower bound it is only known that the truth lies above.
+  const double high = f.ours.at_least ? std::numeric_limits<double>::infinity() : f.ours.high;
+  f.in_trend = m.trend && m.trend->contains_all(f.ours.low, high);
+  const bool meets = m.reproduced && (f.ours.at_least ? m.reproduced->contains_all(f.ours.low, high)
+                                                      : m.reproduced->meets(f.ours.low, high));
+  f.in_band = meets && (!m.trend || f.in_trend);
+  const Band* rule = m.trend ? &*m.trend : m.reproduced ? &*m.reproduced : nullptr;
+  f.open = !f.in_band && !f.in_trend && rule != nullptr && rule->meets(f.ours.low, high);
 }
 
 Finding finding_of(const Experiment& e, const Measure& m, const Samples& s, const std::vector<Point>& group) {
@@ -118,16 +129,21 @@ Finding finding_of(const Experiment& e, const Measure& m, const Samples& s, cons
   f.what = what_text(e, m) + where_text(e, m, group);
   f.unit = unit_of(e, m);
   std::vector<double> by_seed;
+  const bool order = m.reduce == Reduce::kIncreasing || m.reduce == Reduce::kDecreasing;
+  bool at_least = false;
   for (std::uint64_t seed = 1; seed <= s.seeds(); ++seed) {
     std::vector<double> values;
     for (const Point& p : group) {
       const Samples::Value v = value_at(e, m, s, p, seed);
       if (!v.missing.empty() && f.missing.empty()) f.missing = v.missing;
+      if (v.at_least && order && f.missing.empty()) f.missing = "a run was cut off, so there is no order";
+      at_least = at_least || v.at_least;
       values.push_back(v.number);
     }
     by_seed.push_back(reduced(m.reduce, values));
   }
   if (f.missing.empty()) f.ours = estimate(by_seed);
+  f.ours.at_least = at_least;
   apply_bands(m, f);
   return f;
 }
@@ -164,7 +180,7 @@ Finding account_finding(const Measure& m, Account account) {
   if (computed) {
     f.what = computed->text.empty() ? m.account : computed->text;
     f.unit = computed->unit;
-    f.ours = {computed->value, computed->value, computed->value, 1};
+    f.ours = {computed->value, computed->value, computed->value, 1, false};
   } else {
     f.missing = computed.error().message;
   }
@@ -186,11 +202,16 @@ void decide(Judgement& j) {
   };
   const bool banded = good(&Finding::in_band);
   const bool trended = good(&Finding::in_trend);
-  j.verdict = banded ? Verdict::kReproduced : trended ? Verdict::kTrend : Verdict::kNot;
+  const bool open =
+      std::all_of(all.begin(), all.end(), [](const Finding& f) { return f.in_band || f.in_trend || f.open; });
+  j.verdict = banded    ? Verdict::kReproduced
+              : trended ? Verdict::kTrend
+              : open    ? Verdict::kOpen
+                        : Verdict::kNot;
   if (banded) return;
   for (const Finding& f : all) {
     const bool ok = trended ? f.in_band : f.in_trend || (f.trend.empty() && f.in_band);
-    if (ok) continue;
+    if (ok || (f.open && !open)) continue;
     const std::string& rule = trended || f.trend.empty() ? f.band : f.trend;
     if (rule.empty()) continue;  // a claim of which only a trend is known
     if (!j.because.empty()) j.because += "; ";
@@ -210,12 +231,12 @@ std::size_t Samples::index(std::size_t metric, std::size_t variant, std::size_t 
   return ((metric * e_.variants.size() + variant) * e_.points() + point) * seeds_ + (seed - 1);
 }
 void Samples::set(std::size_t metric, std::size_t variant, std::size_t point, std::uint64_t seed,
-                  double value) {
-  values_[index(metric, variant, point, seed)] = {value, ""};
+                  double value, bool at_least) {
+  values_[index(metric, variant, point, seed)] = {value, "", at_least};
 }
 void Samples::set_missing(std::size_t metric, std::size_t variant, std::size_t point, std::uint64_t seed,
                           std::string why) {
-  values_[index(metric, variant, point, seed)] = {0, std::move(why)};
+  values_[index(metric, variant, point, seed)] = {0, std::move(why), false};
 }
 const Samples::Value& Samples::at(std::size_t metric, std::size_t variant, std::size_t point,
                                   std::uint64_t seed) const {
@@ -228,6 +249,8 @@ const char* verdict_text(Verdict v) {
       return "reproduced";
     case Verdict::kTrend:
       return "trend reproduced";
+    case Verdict::kOpen:
+      return "undecided";
     case Verdict::kNot:
       return "not reproduced";
     default:
@@ -258,12 +281,15 @@ Finding summary(const Experiment& e, const Samples& samples, std::size_t metric,
   f.what = e.metrics[metric].text;
   f.unit = e.metrics[metric].unit;
   std::vector<double> values;
+  bool at_least = false;
   for (std::uint64_t seed = 1; seed <= samples.seeds(); ++seed) {
     const Samples::Value& v = samples.at(metric, variant, point, seed);
     if (!v.missing.empty()) f.missing = v.missing;
+    at_least = at_least || v.at_least;
     values.push_back(v.number);
   }
   if (f.missing.empty()) f.ours = estimate(values);
+  f.ours.at_least = at_least;
   return f;
 }
 

@@ -2,7 +2,8 @@
 //
 //   reproduced        every measure's interval meets its band, and lies within its trend where it has one
 //   trend reproduced  every measure's interval lies within its trend
-//   not reproduced    otherwise, with the measures that say so
+//   not reproduced    some measure's interval lies outside of its rule, and the reasons name it
+//   undecided         none does, but some reach across it: more seeds would decide
 //   incomplete        runs are missing, or something was not computed
 #pragma once
 #include <functional>
@@ -21,12 +22,14 @@ class Samples {
  public:
   Samples(const Experiment& e, std::uint32_t seeds);
 
-  void set(std::size_t metric, std::size_t variant, std::size_t point, std::uint64_t seed, double value);
+  void set(std::size_t metric, std::size_t variant, std::size_t point, std::uint64_t seed, double value,
+           bool at_least = false);
   void set_missing(std::size_t metric, std::size_t variant, std::size_t point, std::uint64_t seed,
                    std::string why);
   struct Value {
     double number = 0;
     std::string missing = "not run yet";  // empty: there is one
+    bool at_least = false;                // a lower bound: the run was cut off
   };
   const Value& at(std::size_t metric, std::size_t variant, std::size_t point, std::uint64_t seed) const;
   std::uint32_t seeds() const { return seeds_; }
@@ -48,9 +51,10 @@ struct Finding {
   std::string missing;  // why there is no number; then the rest means nothing
   bool in_band = false;
   bool in_trend = false;
+  bool open = false;  // not in its trend, but the interval reaches into it
 };
 
-enum class Verdict : unsigned char { kIncomplete, kNot, kTrend, kReproduced };
+enum class Verdict : unsigned char { kIncomplete, kOpen, kNot, kTrend, kReproduced };
 const char* verdict_text(Verdict v);
 
 struct Judgement {

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace weft::lab {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Result<Computed> no_account(const std::string& name) {
   if (name == "bdp") return Computed{120, "kB", "bytes in flight"};
@@ -78,10 +81,10 @@ TEST(Verdict, TrendIfOnlyTheSideHolds) {
 }
 
 // The mean is on the claim's side, the interval is not: that is no evidence.
-TEST(Verdict, NotReproducedIfTheIntervalReachesAcross) {
-  EXPECT_EQ(of_pairs({11, 9, 14}, {10, 10, 10}, kTwoToThree, kAboveOne).verdict, Verdict::kNot);
+TEST(Verdict, UndecidedIfTheIntervalReachesAcross) {
+  EXPECT_EQ(of_pairs({11, 9, 14}, {10, 10, 10}, kTwoToThree, kAboveOne).verdict, Verdict::kOpen);
   // Nor does an interval count that meets the band because it meets everything.
-  EXPECT_EQ(of_pairs({5, 60, 10}, {10, 10, 10}, kTwoToThree, kAboveOne).verdict, Verdict::kNot);
+  EXPECT_EQ(of_pairs({5, 60, 10}, {10, 10, 10}, kTwoToThree, kAboveOne).verdict, Verdict::kOpen);
   // Without a trend the band alone decides.
   EXPECT_EQ(of_pairs({5, 60, 10}, {10, 10, 10}, kTwoToThree, std::nullopt).verdict, Verdict::kReproduced);
 }
@@ -89,6 +92,52 @@ TEST(Verdict, NotReproducedIfTheIntervalReachesAcross) {
 TEST(Verdict, AClaimWithATrendOnlyIsNeverMoreThanThat) {
   EXPECT_EQ(of_pairs({25, 26, 24}, {10, 10, 10}, std::nullopt, kAboveOne).verdict, Verdict::kTrend);
   EXPECT_EQ(of_pairs({5, 5, 5}, {10, 10, 10}, std::nullopt, kAboveOne).verdict, Verdict::kNot);
+}
+
+// One measure that is clearly outside is enough, whatever the others leave open.
+TEST(Verdict, NotReproducedIfOneIntervalIsOutside) {
+  Experiment e = experiment(2);
+  Samples s(e, 2);
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    s.set(0, 0, 0, seed, 5);
+    s.set(0, 0, 1, seed, seed == 1 ? 5 : 20);
+    for (std::size_t p = 0; p < 2; ++p) s.set(0, 1, p, seed, 10);
+  }
+  Measure m = ratio(e);
+  m.trend = kAboveOne;
+  const Judgement j = judge_one(e, m, s);
+  EXPECT_EQ(j.verdict, Verdict::kNot);
+  EXPECT_TRUE(j.findings[1].open);
+  EXPECT_THAT(j.because, HasSubstr("at load=0"));
+  EXPECT_THAT(j.because, Not(HasSubstr("at load=1")));
+}
+
+// What was cut off may be any amount larger: it is on one side of a rule, but never within two limits.
+TEST(Verdict, ALowerBoundMeetsOnlyWhatIsOpenAbove) {
+  const auto of = [](double a, bool a_bound, bool b_bound, As as, std::optional<Band> reproduced) {
+    Experiment e = experiment(1);
+    Samples s(e, 1);
+    s.set(0, 0, 0, 1, a, a_bound);
+    s.set(0, 1, 0, 1, 10, b_bound);
+    Measure m = ratio(e);
+    m.as = as;
+    m.reproduced = std::move(reproduced);
+    m.trend = Band{"> 1", 1, std::numeric_limits<double>::infinity(), true, false};
+    return judge_one(e, m, s);
+  };
+  const Judgement far = of(250, true, false, As::kRatio, kTwoToThree);
+  EXPECT_EQ(far.verdict, Verdict::kTrend);
+  EXPECT_TRUE(far.findings[0].ours.at_least);
+  EXPECT_THAT(far.because, HasSubstr("at least 25.0x"));
+  EXPECT_EQ(of(25, true, false, As::kRatio, kTwoToThree).verdict, Verdict::kTrend);
+  EXPECT_EQ(of(25, false, false, As::kRatio, kTwoToThree).verdict, Verdict::kReproduced);
+  // 0.5 or more: perhaps above one.
+  EXPECT_EQ(of(5, true, false, As::kRatio, kTwoToThree).verdict, Verdict::kOpen);
+  const Band above_two{">= 2", 2, std::numeric_limits<double>::infinity(), false, false};
+  EXPECT_EQ(of(25, true, false, As::kRatio, above_two).verdict, Verdict::kReproduced);
+  // Divided by a lower bound, or taken from one, it bounds nothing.
+  EXPECT_EQ(of(250, false, true, As::kRatio, kTwoToThree).verdict, Verdict::kIncomplete);
+  EXPECT_EQ(of(5, true, false, As::kPercentLess, kTwoToThree).verdict, Verdict::kIncomplete);
 }
 
 // Both variants double with the second seed; their ratio does not move at all.

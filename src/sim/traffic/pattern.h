@@ -23,7 +23,8 @@ struct Arrival {
   std::uint32_t to = 0;
   std::uint64_t bytes = 0;
   WrOpcode op = WrOpcode::kWrite;
-  std::uint32_t group = 0;  // flows that make one request together: of an incast
+  std::uint32_t group = 0;   // flows that make one request together: of an incast
+  std::uint64_t number = 0;  // counted over all tables as flows begin
 };
 
 enum class Verb : std::uint8_t { kWrite, kSend, kRead, kMixed };

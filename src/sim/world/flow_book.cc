@@ -35,7 +35,9 @@ bool FlowBook::take(Time now, Arrival& flow, std::uint32_t& table) {
     flow = s.next;
     table = i;
     s.more = s.arrivals->next(s.next);
-    ++begun_;
+    flow.number = begun_++;
+    if (scenario_.measure.cut_off.ps != 0 && scenario_.measure.counts(flow.at))
+      running_[flow.number] = {flow, i};
     return true;
   }
   return false;
@@ -45,16 +47,31 @@ void FlowBook::finished(const Arrival& flow, std::uint32_t table, bool failed, T
   ++finished_;
   if (!scenario_.measure.counts(flow.at)) return;
   ++measured_;
+  running_.erase(flow.number);
+  FlowDone f = measured(flow, table, now);
+  f.failed = failed;
+  statistics_[table].add(f, scenario_.transport.mtu);
+  if (rows_ != nullptr) write_flow(*rows_, f);
+}
+
+void FlowBook::cut_off(Time now) {
+  for (const auto& [number, r] : running_) {
+    FlowDone f = measured(r.flow, r.table, now);
+    f.cut_off = true;
+    statistics_[r.table].add(f, scenario_.transport.mtu);
+  }
+  running_.clear();
+}
+
+FlowDone FlowBook::measured(const Arrival& flow, std::uint32_t table, Time now) const {
   FlowDone f;
   f.flow = flow;
   f.table = table;
   f.took = now - flow.at;
-  f.failed = failed;
   const IdealTime ideal = ideal_time(network_, scenario_.transport, flow);
   f.ideal = ideal.total();
   f.ideal_other_way = ideal.other_way;
-  statistics_[table].add(f, scenario_.transport.mtu);
-  if (rows_ != nullptr) write_flow(*rows_, f);
+  return f;
 }
 
 }  // namespace weft::sim

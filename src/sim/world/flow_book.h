@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <iosfwd>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -24,6 +25,8 @@ class FlowBook {
   // The next flow that has begun by now; false when there is none.
   bool take(Time now, Arrival& flow, std::uint32_t& table);
   void finished(const Arrival& flow, std::uint32_t table, bool failed, Time now);
+  // With measure.cut_off: what is under way at the end counts with its age.
+  void cut_off(Time now);
 
   // Every flow that counts has ended.
   bool done() const { return measured_ == scenario_.derived.measured_flows; }
@@ -39,6 +42,8 @@ class FlowBook {
     bool more = false;
   };
 
+  FlowDone measured(const Arrival& flow, std::uint32_t table, Time now) const;
+
   const Scenario& scenario_;
   const Network& network_;
   std::ostream* rows_;
@@ -48,6 +53,11 @@ class FlowBook {
   std::uint64_t begun_ = 0;
   std::uint64_t finished_ = 0;
   std::uint64_t measured_ = 0;  // finished flows that count
+  struct Running {
+    Arrival flow;
+    std::uint32_t table = 0;
+  };
+  std::map<std::uint64_t, Running> running_;  // by number; only flows that count, only with measure.cut_off
 };
 
 }  // namespace weft::sim

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "sim/world/simulation.h"
@@ -50,6 +51,41 @@ duration = "2ms"
 )";
 
 // --- [measure] ---
+
+// What never ends within reason still has an age.
+TEST(Measure, FlowsThatAreCutOffCountWithTheirAge) {
+  const std::vector<std::string> slow{"network.loss=20%",        "transport.mode=roce",
+                                      "transport.give_up=false", "transport.roce_timeout=320us",
+                                      "measure.from=500us",      "measure.until=1ms"};
+  std::vector<std::string> cut = slow;
+  cut.emplace_back("measure.cut_off=2ms");
+  std::ostringstream rows;
+  const auto run = finished(scenario(kBusy, cut), 100'000, &rows);
+  EXPECT_FALSE(run->complete());
+  EXPECT_LE(run->now(), Time{} + milliseconds(3));
+  const FlowStatistics& f = run->traffic()[0];
+  EXPECT_GT(f.cut_off(), 0U);
+  EXPECT_EQ(f.summary().flows, f.done() + f.cut_off());
+  EXPECT_EQ(f.summary().flows, scenario(kBusy, cut).derived.measured_flows);
+  // The oldest of them began within the window and was under way for the rest.
+  EXPECT_GT(f.summary().fct_max_us, 2000);
+  EXPECT_LE(f.summary().fct_max_us, 2500);
+  const std::string text = rows.str();  // a line each for those that ended, and the header
+  EXPECT_EQ(static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n')), f.done() + 1);
+  // With time enough the same flows take longer, and none is cut off.
+  cut.back() = "measure.cut_off=5s";
+  const auto whole = finished(scenario(kBusy, cut));
+  EXPECT_TRUE(whole->complete());
+  EXPECT_EQ(whole->traffic()[0].cut_off(), 0U);
+  EXPECT_EQ(whole->traffic()[0].summary().flows, f.summary().flows);
+  EXPECT_GT(whole->traffic()[0].summary().fct_mean_us, f.summary().fct_mean_us);
+}
+
+TEST(Measure, CutsOffAfterTheWindowOnly) {
+  const auto open = parse_scenario(kBusy, "test", std::vector<std::string>{"measure.cut_off=1ms"});
+  ASSERT_FALSE(open.has_value());
+  EXPECT_THAT(open.error().message, HasSubstr("measure.until"));
+}
 
 // Exactly the flows that begin within the window are reported, and traffic goes on after it: the run ends
 // with the last of them, while others are still under way.

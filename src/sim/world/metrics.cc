@@ -51,6 +51,10 @@ void FlowStatistics::add(const FlowDone& f, std::uint32_t mtu) {
   slowdown_milli_.push_back(
       static_cast<std::uint32_t>(std::min<std::uint64_t>(slowdown_milli(f), UINT32_MAX)));
   slowdown_data_milli_ += milli(f.took - f.ideal_other_way, f.ideal - f.ideal_other_way);
+  if (f.cut_off) {
+    ++cut_off_;
+    return;
+  }
   bytes_ += f.flow.bytes;
   if (group_ends_ps_.size() <= f.flow.group) {
     group_ends_ps_.resize(f.flow.group + 1U, 0);
@@ -62,7 +66,8 @@ void FlowStatistics::add(const FlowDone& f, std::uint32_t mtu) {
 
 FlowStatistics::Summary FlowStatistics::summary() const {
   Summary s;
-  s.flows = done();
+  s.flows = took_ps_.size();
+  s.cut_off = cut_off_;
   s.failed = failed_;
   s.bytes = bytes_;
   std::vector<std::int64_t> took = took_ps_;
@@ -103,7 +108,7 @@ FlowStatistics::Summary FlowStatistics::summary() const {
 
 record::Record to_record(const FlowStatistics::Summary& s) {
   record::Record r;
-  r.set("flows", s.flows).set("failed", s.failed).set("bytes", s.bytes);
+  r.set("flows", s.flows).set("failed", s.failed).set("cut_off", s.cut_off).set("bytes", s.bytes);
   r.set("fct_us_mean", s.fct_mean_us).set("fct_us_p50", s.fct_p50_us).set("fct_us_p99", s.fct_p99_us);
   r.set("fct_us_max", s.fct_max_us);
   r.set("slowdown_mean", s.slowdown_mean).set("slowdown_p99", s.slowdown_p99);

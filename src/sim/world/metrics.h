@@ -23,21 +23,24 @@ struct FlowDone {
   Duration ideal{};
   Duration ideal_other_way{};  // of it, that of the ACK or the READ request
   bool failed = false;
+  bool cut_off = false;  // still under way: `took` is its age
 };
 
 // Of one [[traffic]] table.
 class FlowStatistics {
  public:
   void add(const FlowDone& f, std::uint32_t mtu);
-  std::uint64_t done() const { return took_ps_.size(); }
+  std::uint64_t done() const { return took_ps_.size() - cut_off_; }
   std::uint64_t failed() const { return failed_; }
+  std::uint64_t cut_off() const { return cut_off_; }
 
   struct TailPoint {
     std::uint32_t per_mille = 0;
     double us = 0;
   };
   struct Summary {
-    std::uint64_t flows = 0;
+    std::uint64_t flows = 0;    // that count
+    std::uint64_t cut_off = 0;  // of these
     std::uint64_t failed = 0;
     std::uint64_t bytes = 0;
     double fct_mean_us = 0;
@@ -65,6 +68,7 @@ class FlowStatistics {
   std::vector<std::int64_t> group_starts_ps_;  // first post
   std::uint64_t bytes_ = 0;
   std::uint64_t failed_ = 0;
+  std::uint64_t cut_off_ = 0;
 };
 
 record::Record to_record(const FlowStatistics::Summary& s);

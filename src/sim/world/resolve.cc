@@ -47,6 +47,8 @@ std::string contradiction(const Scenario& s) {
     return "measure.until must be after measure.from";
   if (!s.measure.all() && s.traffic.empty()) return "measure: means nothing without [[traffic]]";
   if (s.limit.ps <= 0) return "limit must be positive";
+  if (s.measure.cut_off.ps != 0 && (s.measure.until.ps == 0 || s.limit <= s.measure.until))
+    return "measure.cut_off: counts from measure.until, which must be set and lie before limit";
   if (s.flows.empty() && s.traffic.empty()) return "a scenario needs at least one [[flow]] or [[traffic]]";
   for (const FailureSpec& f : s.failures) {
     if (f.link.empty() == (f.links == 0)) return "failure: give either link or links";

@@ -123,6 +123,9 @@ record::Record Simulation::to_record() const {
   record::Record r;
   r.set("scenario", sim::to_record(scenario_));
   r.set("complete", complete()).set("virtual_time_ps", now().ps);
+  std::uint64_t cut_off = 0;
+  for (const FlowStatistics& f : traffic()) cut_off += f.cut_off();
+  r.set("cut_off", cut_off);
   for (std::size_t i = 0; i < results().size(); ++i) {
     const FlowResult& f = results()[i];
     std::vector<Duration> sorted = f.latencies;

@@ -221,6 +221,7 @@ void read_nic(Fields f, NicSpec& n) {
 void read_measure(Fields f, MeasureSpec& m) {
   f.duration("from", m.from);
   f.duration("until", m.until);
+  f.duration("cut_off", m.cut_off);
   f.finish();
 }
 

@@ -9,6 +9,7 @@
 //   [measure]             # results are of flows that begin in here; the run ends with the last of them
 //   from = "30ms"         # 0: from the beginning
 //   until = "80ms"        # 0: to the end of all flows
+//   cut_off = "10ms"      # so long after `until` flows under way count with their age: a lower bound
 //   [topology]
 //   kind = "single"       # or dumbbell, fat-tree, srnic, file: `weft sim --list`
 //   k = 6                 # fat-tree: ports of a switch, or let `hosts` decide
@@ -150,7 +151,11 @@ struct FlowSpec {
 // Drawn flows that begin within [from, until) count; the others are there to keep the network busy.
 struct MeasureSpec {
   Duration from{};
-  Duration until{};  // 0: no end
+  Duration until{};    // 0: no end
+  Duration cut_off{};  // 0: none
+  Time end(Duration limit) const {
+    return Time{} + (cut_off.ps == 0 ? limit : std::min(limit, until + cut_off));
+  }
   bool all() const { return from.ps == 0 && until.ps == 0; }
   bool counts(Time begin) const {
     return begin >= Time{} + from && (until.ps == 0 || begin < Time{} + until);

@@ -32,6 +32,7 @@ record::Record to_record(const Scenario& s) {
       .set("check", s.check)
       .set("bytes", s.bytes);
   r.set("measure_from_ps", s.measure.from.ps).set("measure_until_ps", s.measure.until.ps);
+  r.set("measure_cut_off_ps", s.measure.cut_off.ps);
   const impair::ImpairConfig& i = s.network.impair;
   record::Record topology;
   topology.set("kind", s.topology.kind).set("routing", word_for(kRoutings, s.network.routing));

@@ -107,7 +107,7 @@ void Simulation::on_measure(Time now) {
 
 bool Simulation::run(std::uint64_t events) {
   if (over_) return false;
-  const Time end = Time{} + scenario_.limit;
+  const Time end = scenario_.measure.end(scenario_.limit);
   // When the flows are done the rest of the traffic (ACKs on the way) still runs out. With a window it goes
   // on as long as others want, so the run ends a little after its last flow, wherever `events` would have
   // ended it.
@@ -125,6 +125,8 @@ bool Simulation::run(std::uint64_t events) {
     left -= turn;
     if (scenario_.measure.until.ps != 0 && fabric_.timeline.events() % kTurn == 0 && complete()) over_ = true;
   }
+  // Where nothing is under way any more, what has not ended never will: that is no question of time.
+  if (over_ && !fabric_.timeline.idle()) book_->cut_off(end);
   if (over_ && referee_ != nullptr) finish();
   return !over_;
 }
