@@ -1,10 +1,5 @@
 // Reads experiments. Every mistake is one sentence that starts with the file and the place in it.
-// toml++ 3.3 assumes what a text such as "[)" does not keep, lines before it checks it. Without NDEBUG it
-// asserts that instead; and an assertion can be taken away.
-#undef NDEBUG
-#define TOML_ASSERT(expr) static_assert(true)
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,24 +11,14 @@
 #include <sstream>
 
 #include "lab/experiment.h"
+#include "lab/table.h"
 #include "record/reading.h"
-#include "sim/world/plain_text.h"
 
 namespace weft::lab {
 namespace {
 
 constexpr std::uint32_t kMostSeeds = 1000;
 constexpr std::size_t kMostPoints = 10'000;
-
-struct Mistake {
-  std::string sentence;
-};
-
-std::string list_text(const std::vector<std::string>& words) {
-  std::string all;
-  for (const std::string& w : words) all += (all.empty() ? "" : ", ") + w;
-  return all.empty() ? "none" : all;
-}
 
 template <class T>
 std::vector<std::string> names_of(const std::vector<T>& list) {
@@ -49,92 +34,6 @@ std::vector<std::string> labels_of(const Axis& axis) {
   for (const Point& p : axis.points) all.push_back(p.label);
   return all;
 }
-
-// One table: hands out its values by name and knows at the end which names nobody asked for.
-class Table {
- public:
-  Table(const toml::table& table, std::string place) : table_(table), place_(std::move(place)) {}
-
-  [[noreturn]] void wrong(const std::string& sentence) const { throw Mistake{place_ + ": " + sentence}; }
-  const std::string& place() const { return place_; }
-  bool has(const char* name) {
-    asked_.insert(name);
-    return table_.contains(name);
-  }
-  const toml::node* node(const char* name) {
-    asked_.insert(name);
-    return table_.get(name);
-  }
-  std::string text(const char* name) {
-    const toml::node* n = node(name);
-    if (n == nullptr) return {};
-    if (const auto* s = n->as_string()) return s->get();
-    wrong(std::string("'") + name + "' must be a text in quotes");
-  }
-  std::string needed(const char* name) {
-    std::string t = text(name);
-    if (t.empty()) wrong(std::string("'") + name + "' is missing");
-    return t;
-  }
-  bool flag(const char* name) {
-    const toml::node* n = node(name);
-    if (n == nullptr) return false;
-    if (const auto* b = n->as_boolean()) return b->get();
-    wrong(std::string("'") + name + "' must be true or false");
-  }
-  // One text or a list of them.
-  std::vector<std::string> texts(const char* name) {
-    const toml::node* n = node(name);
-    if (n == nullptr) return {};
-    if (const auto* s = n->as_string()) return {s->get()};
-    const toml::array* a = n->as_array();
-    std::vector<std::string> all;
-    for (std::size_t i = 0; a != nullptr && i < a->size(); ++i) {
-      if (const auto* s = (*a)[i].as_string()) all.push_back(s->get());
-    }
-    if (a == nullptr || all.size() != a->size())
-      wrong(std::string("'") + name + "' must be a text or a list of texts");
-    return all;
-  }
-  std::vector<std::string> changes() {
-    std::vector<std::string> all = texts("set");
-    for (const std::string& c : all) {
-      const std::size_t equals = c.find('=');
-      if (equals == std::string::npos || equals == 0)
-        wrong("set: '" + c + "' is not NAME=VALUE, such as traffic.flows=1500");
-      if (c.substr(0, equals) == "seed") wrong("set: seeds are chosen by 'seeds' of a size");
-    }
-    return all;
-  }
-  // Calls read(Table, number) for each table of [[name]].
-  template <class Read>
-  void tables(const char* name, Read read) {
-    const toml::node* n = node(name);
-    if (n == nullptr) return;
-    const toml::array* list = n->as_array();
-    if (list == nullptr) wrong(std::string("'") + name + "' must be a list of tables");
-    for (std::size_t i = 0; i < list->size(); ++i) {
-      const toml::table* t = (*list)[i].as_table();
-      if (t == nullptr) wrong(std::string("'") + name + "' must be a list of tables");
-      Table each(*t, place_ + ", " + name + " " + std::to_string(i + 1));
-      read(each);
-      each.finish();
-    }
-  }
-  void finish() const {
-    for (const auto& [key, value] : table_) {
-      if (!asked_.contains(std::string(key.str())))
-        wrong("there is no '" + std::string(key.str()) + "' here; there are " +
-              list_text({asked_.begin(), asked_.end()}));
-    }
-  }
-  const toml::table& toml() const { return table_; }
-
- private:
-  const toml::table& table_;
-  std::string place_;
-  std::set<std::string> asked_;
-};
 
 template <class Names>
 std::size_t index_in(const Table& t, const char* field, const std::string& word, const Names& names) {
@@ -207,7 +106,7 @@ class Reader {
 
   Experiment read() {
     e_.file = folder_ + "/" + e_.name + ".toml";
-    const toml::table root = parse(e_.file);
+    const toml::table root = parse_file(e_.file);
     Table t(root, e_.file);
     e_.title = t.needed("title");
     e_.caveats = t.text("caveats");
@@ -231,25 +130,10 @@ class Reader {
   }
 
  private:
-  static toml::table parse(const std::string& file) {
-    std::ifstream in(file, std::ios::binary);
-    if (!in) throw Mistake{"experiment file '" + file + "' cannot be read"};
-    const std::string text(std::istreambuf_iterator<char>(in), {});
-    if (const std::size_t line = sim::line_beyond_ascii(text); line != 0)
-      throw Mistake{
-          fmt::format("{}, line {}: characters beyond ASCII belong in strings and comments", file, line)};
-    try {
-      return toml::parse(text, file);
-    } catch (const toml::parse_error& e) {
-      throw Mistake{file + ", line " + std::to_string(e.source().begin.line) + ": " +
-                    std::string(e.description())};
-    }
-  }
-
   void read_family(Table& t, const std::string& family) {
     const std::string file = folder_ + "/families/" + family + ".toml";
     if (!std::filesystem::exists(file)) t.wrong("family: there is no file '" + file + "'");
-    const toml::table root = parse(file);
+    const toml::table root = parse_file(file);
     Table shared(root, file);
     read_shared(shared);
     read_variants(shared, family_variants_);

@@ -1,12 +1,6 @@
 // A scenario file becomes a Scenario: TOML in, or one sentence about what is wrong with it.
 #include "sim/world/scenario.h"
 
-// toml++ 3.3 assumes what a text such as "[)" does not keep, lines before it checks it. Without NDEBUG it
-// asserts that instead; and an assertion can be taken away.
-#undef NDEBUG
-#define TOML_ASSERT(expr) static_assert(true)
-#include <toml++/toml.h>
-
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,6 +9,7 @@
 
 #include "core/base/parse.h"
 #include "sim/world/plain_text.h"
+#include "sim/world/toml.h"
 #include "sim/world/words.h"
 
 namespace weft::sim {

@@ -1,0 +1,96 @@
+#include "lab/table.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "sim/world/plain_text.h"
+
+namespace weft::lab {
+
+std::string list_text(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& w : words) all += (all.empty() ? "" : ", ") + w;
+  return all.empty() ? "none" : all;
+}
+
+toml::table parse_file(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw Mistake{"experiment file '" + file + "' cannot be read"};
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  if (const std::size_t line = sim::line_beyond_ascii(text); line != 0)
+    throw Mistake{
+        fmt::format("{}, line {}: characters beyond ASCII belong in strings and comments", file, line)};
+  try {
+    return toml::parse(text, file);
+  } catch (const toml::parse_error& e) {
+    throw Mistake{file + ", line " + std::to_string(e.source().begin.line) + ": " +
+                  std::string(e.description())};
+  }
+}
+
+bool Table::has(const char* name) {
+  asked_.insert(name);
+  return table_.contains(name);
+}
+
+const toml::node* Table::node(const char* name) {
+  asked_.insert(name);
+  return table_.get(name);
+}
+
+std::string Table::text(const char* name) {
+  const toml::node* n = node(name);
+  if (n == nullptr) return {};
+  if (const auto* s = n->as_string()) return s->get();
+  wrong(std::string("'") + name + "' must be a text in quotes");
+}
+
+std::string Table::needed(const char* name) {
+  std::string t = text(name);
+  if (t.empty()) wrong(std::string("'") + name + "' is missing");
+  return t;
+}
+
+bool Table::flag(const char* name) {
+  const toml::node* n = node(name);
+  if (n == nullptr) return false;
+  if (const auto* b = n->as_boolean()) return b->get();
+  wrong(std::string("'") + name + "' must be true or false");
+}
+
+std::vector<std::string> Table::texts(const char* name) {
+  const toml::node* n = node(name);
+  if (n == nullptr) return {};
+  if (const auto* s = n->as_string()) return {s->get()};
+  const toml::array* a = n->as_array();
+  std::vector<std::string> all;
+  for (std::size_t i = 0; a != nullptr && i < a->size(); ++i) {
+    if (const auto* s = (*a)[i].as_string()) all.push_back(s->get());
+  }
+  if (a == nullptr || all.size() != a->size())
+    wrong(std::string("'") + name + "' must be a text or a list of texts");
+  return all;
+}
+
+std::vector<std::string> Table::changes() {
+  std::vector<std::string> all = texts("set");
+  for (const std::string& c : all) {
+    const std::size_t equals = c.find('=');
+    if (equals == std::string::npos || equals == 0)
+      wrong("set: '" + c + "' is not NAME=VALUE, such as traffic.flows=1500");
+    if (c.substr(0, equals) == "seed") wrong("set: seeds are chosen by 'seeds' of a size");
+  }
+  return all;
+}
+
+void Table::finish() const {
+  for (const auto& [key, value] : table_) {
+    if (!asked_.contains(std::string(key.str())))
+      wrong("there is no '" + std::string(key.str()) + "' here; there are " +
+            list_text({asked_.begin(), asked_.end()}));
+  }
+}
+
+}  // namespace weft::lab
