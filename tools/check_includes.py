@@ -123,7 +123,8 @@ def judge(table, path, folder, line, ours, header):
     granted = table.granted(folder, path)
     if group not in granted and "*" not in granted:
         return f"{where}: {folder} may not include <{header}> ({group}); it is granted {', '.join(sorted(granted)) or 'nothing'} (tools/layers.toml)"
-    if path.suffix == ".h" and group in table.rule["only_in_cc"]:
+    # A header named after the library is the one way to it, for .cc files.
+    if path.suffix == ".h" and path.stem != group and group in table.rule["only_in_cc"]:
         return f"{where}: <{header}> takes seconds to compile and belongs in .cc files only; hide it behind a forward declaration"
     return None
 

@@ -269,7 +269,10 @@ int show(const Options& o) {
   if (!seeds) return refuse(seeds.error());
   auto chosen = lab::choose(*all, o.names, o.size(), *seeds, simulator_id());
   if (!chosen) return refuse(chosen.error());
-  const auto store = record::Store::open_existing(o.record());
+  // What is only computed needs no record.
+  const bool runs =
+      std::any_of(chosen->begin(), chosen->end(), [](const lab::Chosen& c) { return !c.runs.empty(); });
+  const auto store = runs ? record::Store::open_existing(o.record()) : record::Store::open(":memory:");
   if (!store) return refuse(store.error());
   const std::string simulator = o.simulator.empty() ? simulator_id() : o.simulator;
   const auto judged = judge_all(*chosen, *store, simulator);

@@ -112,6 +112,23 @@ TEST_F(LabCommand, ShowRunsNothing) {
 }
 
 // `weft sim --db` adds to the same record: the lab finds the run there.
+TEST_F(LabCommand, WhatIsOnlyComputedNeedsNoRecord) {
+  std::ofstream(folder_.file("computed.toml")) << R"(
+title = "Numbers"
+group = "numbers"
+[[claim]]
+id = "bdp"
+statement = "s"
+paper = "p"
+[[claim.measure]]
+account = "irn-bdp"
+reproduced = [118, 122]
+)";
+  const Answer a = lab({"show", "computed", "--out", folder_.file("nowhere")});
+  EXPECT_EQ(a.code, 0) << a.err;
+  EXPECT_THAT(a.out, HasSubstr("reproduced"));
+}
+
 TEST_F(LabCommand, SimAddsToTheRecord) {
   std::filesystem::create_directories(folder_.file("out"));
   const Answer sim = weft({"sim", folder_.file("scenarios/pair.toml"), "--set", "flow.count=20", "--set",
