@@ -54,6 +54,14 @@ void congestion_lost(Engine&, QueuePair& q, Time now, bool timeout) {
   apply(q, now);
 }
 
+void congestion_timed_out(Engine& e, QueuePair& q, Time& clock, Time& progress, Time now) {
+  congestion_lost(e, q, now, true);
+  if (!e.pacing.contains(e.index_of(q))) return;
+  const Duration wait = in_slot(q.next_send) - now;
+  put_forward(clock, wait);
+  put_forward(progress, wait);
+}
+
 std::uint64_t congestion_window(const Engine& e, const QueuePair& q, const SendStream& other,
                                 std::uint64_t cap) {
   if (q.window == UINT32_MAX) return cap;

@@ -193,6 +193,36 @@ TEST(Congestion, ASlowQueuePairAsksForAnAckInTime) {
   EXPECT_LE(w.at_b(Counter::tx_control) - w.at_b(Counter::tx_cnp), 20U);  // and no more often than it must
 }
 
+// A packet takes several time-outs at this rate, and requests go between: the answer leaves late, but
+// as often as it would without a rate, before the responder falls silent.
+TEST(Congestion, AnswersThatWaitForTheirRateAreNotUnanswered) {
+  DeviceConfig c;
+  c.line_rate = megabits(200);
+  c.rto_low = c.rto_high = microseconds(3);
+  Marked w(wire::Mode::kIrn, "dcqcn", c);
+  w.mark_all = true;
+  w.post(w.request(WrOpcode::kRead, 0, 256, 0));
+  for (int i = 0; i < 4; ++i) w.turn();  // after this b has a rate
+  ASSERT_EQ(w.at_b(Counter::rx_cnp), 1U);
+  w.post(w.request(WrOpcode::kRead, 0, 256, 0));
+  for (const Side::Frame& f : w.intercept(w.a)) w.deliver(w.b, f);
+  SendWr other = w.request(WrOpcode::kWrite, 0, 2048, 0);
+  const Sge from{Side::kBase, 2048, w.b.mr.lkey};
+  other.sges = {&from, 1};
+  other.rkey = w.a.mr.rkey;
+  int answers = 0;  // none of them gets through, nor do the requests
+  for (Time end = w.now + milliseconds(1); w.now < end; w.now = std::max(w.now, w.b.device.next_deadline())) {
+    w.b.device.on_timer(w.now);
+    for (const Side::Frame& f : w.intercept(w.b)) {
+      if (f.packet.header.opcode == wire::kReadResponseOnly) ++answers;
+    }
+    if (answers == 1 && w.at_b(Counter::tx_packets) == 2) {
+      ASSERT_TRUE(w.b.post(w.qb, other, w.now).has_value());
+    }
+  }
+  EXPECT_EQ(answers, 5);
+}
+
 // The attribute names the row; without it the device's configuration does; what does not exist is refused.
 TEST(Congestion, TheControllerIsAnAttribute) {
   DeviceConfig c;

@@ -345,4 +345,12 @@ inline void Engine::settle() {
   if (unsettled != kSettled) uc_settle(*this);
 }
 
+// `to` was acknowledged, perhaps only implied by something else: then what follows may have been SACKed
+// before. Nothing would be left to send of it, and its cumulative ACK is lost.
+inline Seq past_sacked(Engine& e, const LossScheme& scheme, const SendStream& s, Seq to) {
+  if (s.block == kNoBlock) return to;
+  LossContext loss = e.loss();
+  return scheme.skip_received(loss, s, to);
+}
+
 }  // namespace weft

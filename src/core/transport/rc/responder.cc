@@ -105,9 +105,10 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
   while (serial - c.served_head >= rows) {
     if (c.served_head == c.served_tail) return Verdict::kInvalid;
     ReadServed& old = row(c, c.served_head);
-    const Seq end = old.first + old.packets;
+    Seq end = old.first + old.packets;
     if (end > q.served.max) return Verdict::kInvalid;
     if (end > q.served.una) {
+      end = past_sacked(e, e.rx_scheme(q), q.served, end);
       const std::uint64_t acked = end - q.served.una;
       q.served.una = end;
       q.served.backoff = 0;

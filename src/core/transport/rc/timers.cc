@@ -69,7 +69,7 @@ void request_timeout(Engine& e, QueuePair& q, Time now) {
   q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
   if (s.backoff < 10) ++s.backoff;
   q.rto_base = now;
-  if (controlled(q)) congestion_lost(e, q, now, true);
+  if (controlled(q)) congestion_timed_out(e, q, q.rto_base, q.progress, now);
 }
 
 }  // namespace
@@ -142,7 +142,6 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
     if (q.served.backoff > 0) give_credit_back(e, q, c.response_charged_acked, c.response_charged_sent);
     if (q.served.backoff < kResponderTries) {
       e.rx_scheme(q).on_timeout(loss, q.served);
-      if (controlled(q)) congestion_lost(e, q, now, true);
     } else {
       // Silent from now on; credit and bitmap are for others. A refusal that waited for the answers ends it
       // here.
@@ -154,6 +153,8 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
     c.response_timed_at = kNever;
     ++q.served.backoff;
     c.response_base = now;
+    if (controlled(q) && q.served.backoff <= kResponderTries)
+      congestion_timed_out(e, q, c.response_base, q.served_progress, now);
   }
   e.make_ready(q);
 }
