@@ -23,7 +23,9 @@ HalfConnection::HalfConnection(const QpFacts& requester, const QpFacts& responde
   confirmed_ = responses_.max;
 }
 
-void HalfConnection::Stream::start(Seq s) { max = una = acked = frontier = in_order = excused_below = s; }
+void HalfConnection::Stream::start(Seq s) {
+  max = una = told = acked = frontier = in_order = excused_below = s;
+}
 
 HalfConnection::Packet* HalfConnection::Stream::find(Seq s) {
   auto it =
@@ -31,6 +33,12 @@ HalfConnection::Packet* HalfConnection::Stream::find(Seq s) {
   if (it == packets.begin()) return nullptr;
   --it;
   return s < it->end() ? &*it : nullptr;
+}
+
+// What was acknowledged up to `at` by something else may have been SACKed beyond.
+Seq HalfConnection::past_sacked(Stream& s, Seq at) {
+  for (const Packet* p = s.find(at); p != nullptr && p->sacked; p = s.find(at)) at = p->end();
+  return at;
 }
 
 void HalfConnection::trim(Stream& s) {
@@ -83,7 +91,9 @@ void HalfConnection::request_arrived(const wire::Header& h) {
     if (is_read(*p)) {
       const auto read = std::lower_bound(reads_.begin(), reads_.end(), seq,
                                          [](const ReadAsked& r, Seq v) { return r.request < v; });
-      may_know_ = std::max(may_know_, answered_before(static_cast<std::size_t>(read - reads_.begin())));
+      may_know_ =
+          std::max(may_know_,
+                   past_sacked(responses_, answered_before(static_cast<std::size_t>(read - reads_.begin()))));
     }
     return;
   }
@@ -113,7 +123,9 @@ void HalfConnection::response_arrived(const wire::Header& h, Time now) {
     const auto read = std::upper_bound(reads_.begin(), reads_.end(), seq,
                                        [](Seq v, const ReadAsked& r) { return v < r.first; });
     if (read != reads_.begin() && seq < responses_.max) {
-      requests_.acked = std::max(requests_.acked, std::prev(read)->request + 1);
+      const Seq told = std::prev(read)->request + 1;
+      requests_.told = std::max(requests_.told, told);
+      if (told > requests_.una) requests_.acked = std::max(requests_.acked, past_sacked(requests_, told));
       advance_una(now);
     }
     return;
@@ -143,6 +155,7 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
   // A NACK that was overtaken still tells of its trigger.
   const bool tells = selective() && h.syndrome == wire::kSyndromeNakSequence;
   if (upto > s.max || (upto + 1 < s.una && !tells)) return;
+  s.told = std::max(s.told, upto);
   if (upto > s.acked) s.acked = upto;
   if (&s == &requests_) {
     advance_una(now);

@@ -97,6 +97,7 @@ class HalfConnection {
   struct Stream {
     Seq max{};
     Seq una{};
+    Seq told{};   // of una, without what was SACKed beyond: all that a host without a bitmap knows
     Seq acked{};  // highest acknowledged, READs in between not considered
     Seq frontier{};
     Seq in_order{};       // roce: next number the receiver would take
@@ -144,6 +145,7 @@ class HalfConnection {
   void learn(Stream& s, const wire::Header& h, Time now);
   std::uint64_t messages_below(Seq s);
   void trim(Stream& s);
+  static Seq past_sacked(Stream& s, Seq at);
 
   QpFacts requester_;
   QpFacts responder_;

@@ -159,7 +159,7 @@ void HalfConnection::resent_request(const wire::Header& h, std::uint32_t payload
   }
   if (is_read(*p) && !selective()) p->copies.push_back({seq, answers_to(h, requester_.mtu), false});
   // irn: the requester asks again for a READ whose responses stay away, though the request arrived.
-  if (is_read(*p) && selective() && seq < s.una) {
+  if (is_read(*p) && selective() && seq < (requester_.remembers_sacks ? s.una : s.told)) {
     if (confirmed_ >= p->response_first + p->responses)
       bad(now, "cause", "READ psn %u is resent though answered", h.psn.v);
     const auto read = std::lower_bound(reads_.begin(), reads_.end(), seq,
@@ -191,7 +191,8 @@ bool HalfConnection::requester_failed(Time now) {
 
 void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto, bool remembers, Time now) {
   ++p.times;
-  if (seq < s.una) return bad(now, "cause", "psn %u is resent though acknowledged", p.header.psn.v);
+  if (seq < (selective() && !remembers ? s.told : s.una))
+    return bad(now, "cause", "psn %u is resent though acknowledged", p.header.psn.v);
   // The oldest one may go out again whatever is known of it (wire-reference §5.6, "first resend = cumulative
   // PSN"): it alone brings another ACK. Which response is the oldest, a READ request may have told.
   const bool oldest = seq == s.una || (&s == &responses_ && seq == may_know_);

@@ -1,5 +1,5 @@
-// Two Devices whose packets a test carries by hand: it decides what comes late, what is lost, and what the two
-// ends believe of each other meanwhile.
+// Two Devices whose packets a test carries by hand: it decides what comes late, what is lost, and what the
+// two ends believe of each other meanwhile.
 #pragma once
 #include "core/transport/two_devices.h"
 

@@ -40,10 +40,11 @@ struct DeviceConfig {
   std::uint64_t seed = 1;         // queue pair numbers and key tags are drawn from it
 
   // --- loss recovery ---
-  std::uint32_t loss_blocks = 64;         // shared bitmap blocks; zero means go-back-N behaviour, counted
-  std::uint32_t window_packets = 512;     // bits of one block, and the largest BDP cap; power of two
-  std::uint32_t bdp_cap = 110;            // packets in flight per half-connection in irn; IRN §4.1
-  Duration rto_low = microseconds(100);   // IRN §4.1
+  std::uint32_t loss_blocks = 64;        // shared bitmap blocks; zero means go-back-N behaviour, counted
+  std::uint32_t window_packets = 512;    // bits of one block, and the largest BDP cap; power of two
+  std::uint32_t bdp_cap = 110;           // packets in flight per half-connection in irn; IRN §4.1
+  Duration rto_low = microseconds(100);  // IRN §4.1
+  bool rto_backs_off = true;  // each doubles the next, until something is acknowledged; IRN's do not
   Duration rto_high = microseconds(320);  // IRN §4.1; kForever, and rto_low too: no time-outs
   std::uint32_t rto_low_packets = 3;      // N of IRN §3.1
   Rto rto = Rto::kStatic;

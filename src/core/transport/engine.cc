@@ -157,7 +157,7 @@ Duration Engine::retransmission_timeout(const QueuePair& q, const SendStream& s)
     if (config.rto == Rto::kDynamic) d = r.measured() ? config.rto_low : config.rto_high;
     d = std::max({d, r.timeout(), config.rto_floor});
   }
-  if (d == kForever) return d;
+  if (d == kForever || !config.rto_backs_off) return d;
   return d * (std::int64_t{1} << std::min<unsigned>(s.backoff, 10));
 }
 

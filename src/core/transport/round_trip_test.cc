@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/transport/by_hand.h"
+
 namespace weft {
 namespace {
 
@@ -44,6 +46,62 @@ TEST(RoundTrip, OfNoTimeAtAllIsMeasured) {
   RoundTrip r;
   r.sample(Duration{});
   EXPECT_TRUE(r.measured());
+}
+
+// A controller that lives on round trips must not be blind while packets are missing. The NACK of a packet
+// that came ahead tells its time as well as an ACK would; what was sent twice still tells nothing.
+TEST(RoundTripOf, APacketAheadOfAHoleIsMeasured) {
+  for (const wire::Mode mode : {wire::Mode::kIrn, wire::Mode::kSrnic}) {
+    Hand w(mode);
+    const auto measured = [&] {
+      return w.a.device.engine().cold(*w.a.device.engine().find(w.qa)).round_trip;
+    };
+    w.post(w.request(WrOpcode::kWrite, 0, 256 * 8, 0));
+    Frames sent = w.from(w.a);
+    ASSERT_EQ(sent.size(), 8U);
+    sent.erase(sent.begin());  // the one that is timed
+    w.now = w.now.after(microseconds(5));
+    w.to(w.b, sent);
+    w.to(w.a, w.from(w.b));
+    w.post(w.request(WrOpcode::kWrite, 0, 256, 0));
+    sent = w.from(w.a);
+    ASSERT_EQ(sent.size(), 2U);
+    EXPECT_TRUE(sent[0].packet.header.psn != sent[1].packet.header.psn);
+    EXPECT_FALSE(measured().measured());
+    w.now = w.now.after(microseconds(7));
+    w.to(w.b, {sent[1]});  // the repair is late
+    w.to(w.a, w.from(w.b));
+    EXPECT_EQ(measured().smoothed_ps, microseconds(7).ps);
+    w.now = w.now.after(microseconds(20));
+    w.to(w.b, {sent[0]});
+    w.to(w.a, w.from(w.b));
+    EXPECT_EQ(statuses(w.a).size(), 2U);
+    EXPECT_EQ(measured().smoothed_ps, microseconds(7).ps);
+  }
+}
+
+// The same of READ responses.
+TEST(RoundTripOf, AResponseAheadOfAHoleIsMeasured) {
+  for (const wire::Mode mode : {wire::Mode::kIrn, wire::Mode::kSrnic}) {
+    Hand w(mode);
+    const auto measured = [&] {
+      return w.b.device.engine().cold(*w.b.device.engine().find(w.qb)).round_trip;
+    };
+    w.post(w.request(WrOpcode::kRead, 0, 256 * 4, 0));
+    w.to(w.b, w.from(w.a));
+    Frames sent = w.from(w.b);
+    w.to(w.a, only(sent, wire::kReadResponseLast));
+    w.to(w.b, w.from(w.a));
+    w.post(w.request(WrOpcode::kRead, 0, 256, 0));
+    w.to(w.b, w.from(w.a));
+    sent = only(w.from(w.b), wire::kReadResponseOnly);
+    ASSERT_EQ(sent.size(), 1U);
+    EXPECT_FALSE(measured().measured());
+    w.now = w.now.after(microseconds(9));
+    w.to(w.a, sent);
+    w.to(w.b, w.from(w.a));
+    EXPECT_EQ(measured().smoothed_ps, microseconds(9).ps);
+  }
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ DeviceConfig device_config(const Scenario& s, std::uint32_t host) {
   c.rto = t.rto;
   c.roce_window = t.roce_window;
   c.never_give_up = !t.give_up;
+  c.rto_backs_off = t.rto_backoff;
   c.recovery = t.recovery;
   c.nack_threshold = t.nack_threshold;
   c.controller = t.controller;

@@ -203,6 +203,7 @@ void read_transport(Fields f, TransportSpec& t) {
   f.flag("timeouts", t.timeouts);
   f.integer("retry_count", t.retry_count, 0, 7);
   f.flag("give_up", t.give_up);
+  f.flag("rto_backoff", t.rto_backoff);
   f.integer("rnr_retry", t.rnr_retry, 0, 7);
   f.finish();
 }

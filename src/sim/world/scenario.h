@@ -37,8 +37,8 @@
 //   mode = "irn"          # or "roce", "srnic"; "tcp" is iWARP's, for [[traffic]] that writes or sends
 //   controller = "dcqcn"  # congestion control: a row of the table in core/transport/cc; "none"
 //   mtu = 4096            # … bdp_cap, rto_low, rto_high, rto_low_packets, rto, roce_window, loss_blocks,
-//                         # timeout (verbs code), roce_timeout, timeouts, retry_count, give_up, rnr_retry;
-//                         bdp_cap, # rto_high: 0 computes
+//                         # timeout (verbs code), roce_timeout, timeouts, retry_count, give_up, rnr_retry,
+//                         rto_backoff; bdp_cap, # rto_high: 0 computes
 //   [nic]
 //   retransmit_delay = "0us"  # from finding a packet lost to having it fetched for sending again (IRN §6.3)
 //   extra_header = 0      # bytes that each data packet carries beyond its mode's
@@ -122,7 +122,8 @@ struct TransportSpec {
   Duration roce_timeout{};  // 0: as the code says
   bool timeouts = true;     // false: nothing is resent for mere silence
   std::uint8_t retry_count = 7;
-  bool give_up = true;  // after so many; false: after 255
+  bool rto_backoff = true;  // irn, srnic: each time-out doubles the next
+  bool give_up = true;      // after so many; false: after 255
   std::uint8_t rnr_retry = 7;
 };
 

@@ -119,7 +119,7 @@ TEST(Simulation, VariantsOfIrnResendMoreOrWaitLonger) {
     return run->results()[0].goodput_bps();
   };
   const double whole = goodput("transport.recovery=own");
-  EXPECT_LT(goodput("transport.recovery=irn-go-back-n"), whole * 0.7);
+  EXPECT_LT(goodput("transport.recovery=irn-go-back-n"), whole * 0.95);
   EXPECT_LT(goodput("transport.recovery=irn-no-sack"), whole);
 }
 

@@ -59,7 +59,9 @@ void no_sack_on_timeout(LossContext& c, SendStream& s) {
   s.flags |= kTimeoutRecovery;
 }
 
-// --- go-back-N over irn's wire: the receiver keeps nothing ---
+// --- go-back-N over irn's wire: the receiver keeps nothing, and names each packet that it throws away ---
+//
+// Of those NACKs the first counts. As with irn, a packet that is lost again is found by time-out.
 
 void go_back_on_nack(LossContext& c, SendStream& s, const Nack& n) {
   if (n.trigger < s.una || n.trigger >= s.max || (s.flags & kRewound) != 0) return;
@@ -68,7 +70,9 @@ void go_back_on_nack(LossContext& c, SendStream& s, const Nack& n) {
 }
 
 void go_back_on_ack(LossContext&, SendStream& s, std::uint64_t) {
-  if (s.una > s.widen(s.recovery)) s.flags &= static_cast<std::uint8_t>(~(kRewound | kTimeoutRecovery));
+  // What was resent first has arrived: whatever is missing now is another gap.
+  s.flags &= static_cast<std::uint8_t>(~kRewound);
+  if (s.una > s.widen(s.recovery)) s.flags &= static_cast<std::uint8_t>(~kTimeoutRecovery);
 }
 
 void go_back_on_timeout(LossContext& c, SendStream& s) {

@@ -230,6 +230,29 @@ TEST_P(EveryScheme, TakesTheReceiverForWhatItIs) {
   EXPECT_EQ(pool.in_use(), 0U);
 }
 
+// Whoever goes back and finds a second gap on the way goes back again at once, not only after a time-out.
+// What still comes of the first gap says nothing.
+TEST(GoBackN, GoesBackForEachGap) {
+  for (const LossScheme* scheme : {&kGoBackN, &kIrnGoBackN}) {
+    LossPool pool(1, kWindow);
+    Counters counters;
+    LossContext c{pool, counters};
+    SendStream s;
+    s.start(Seq{kFirst});
+    s.nxt = s.max = Seq{kFirst} + 10;
+    scheme->on_nack(c, s, {Seq{kFirst} + 2, false, {}});
+    EXPECT_EQ(s.nxt, s.una) << scheme->name;
+    scheme->on_nack(c, s, {Seq{kFirst} + 3, false, {}});
+    EXPECT_EQ(s.nxt, s.una) << scheme->name;
+    s.nxt = s.max;
+    s.una = Seq{kFirst} + 4;
+    scheme->on_ack(c, s, 4);
+    scheme->on_nack(c, s, {Seq{kFirst} + 6, false, {}});
+    EXPECT_EQ(s.nxt, s.una) << scheme->name;
+    EXPECT_EQ(counters.get(Counter::recoveries), 2U) << scheme->name;
+  }
+}
+
 TEST(Schemes, HaveDifferentNamesAndModesComeFirst) {
   std::set<std::string> names;
   for (const LossScheme* s : loss_schemes()) {

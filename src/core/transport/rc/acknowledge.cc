@@ -22,11 +22,29 @@ std::int64_t rnr_delay_ps(std::uint8_t code) {
 }
 
 // Zero: nothing was timed, or not yet.
+// While packets are missing, an ACK that jumps beyond the timed packet tells when a hole was filled.
+bool tells_time(const SendStream& s, Seq timed, Seq to) {
+  return (s.flags & (kInRecovery | kRewound)) == 0 || to == timed + 1;
+}
+
 Duration sample_rtt(Engine& e, QueuePair& q, Seq to, Time now) {
-  if ((q.rx_flags & kRttPending) == 0 || to <= q.requests_out.widen(q.rtt_low)) return {};
+  const SendStream& s = q.requests_out;
+  if ((q.rx_flags & kRttPending) == 0 || to <= s.widen(q.rtt_low)) return {};
   q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
+  if (!tells_time(s, s.widen(q.rtt_low), to)) return {};
   ColdQueuePair& c = e.cold(q);
   const Duration rtt = now - c.rtt_start;
+  c.round_trip.sample(rtt);
+  return rtt;
+}
+
+// The same of READ responses.
+Duration sample_response_rtt(Engine& e, QueuePair& q, Seq to, Time now) {
+  ColdQueuePair& c = e.cold(q);
+  if (c.response_timed_at == kNever || to <= c.response_timed) return {};
+  const Duration rtt = now - c.response_timed_at;
+  c.response_timed_at = kNever;
+  if (!tells_time(q.served, c.response_timed, to)) return {};
   c.round_trip.sample(rtt);
   return rtt;
 }
@@ -89,10 +107,15 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
   const Seq before = s.nxt;
   const bool recovering = (s.flags & (kInRecovery | kRewound)) != 0;
   e.tx_scheme(q).on_nack(loss, s, report.nack(s.una));
+  Duration rtt{};
+  // The packet that is timed has arrived, ahead of what is missing.
+  if (e.tx_selective(q) && report.trigger == s.widen(q.rtt_low))
+    rtt = sample_rtt(e, q, report.trigger + 1, now);
   if (s.nxt != before || !e.tx_selective(q)) rc_rewind(e, q);
-  q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
   q.rto_base = now;
-  if (controlled(q) && !recovering) congestion_lost(e, q, now, false);
+  if (!controlled(q)) return;
+  if (rtt.ps != 0) congestion_acked(e, q, 0, rtt, now);
+  if (!recovering) congestion_lost(e, q, now, false);
 }
 
 // A NACK that newer ACKs overtook: its expected number is old, but what it says of its trigger still counts.
@@ -324,15 +347,9 @@ void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time
     if (s.nxt < to) s.nxt = to;
     e.cold(q).response_base = now;
     q.served_progress = now;
+    const Duration rtt = sample_response_rtt(e, q, to, now);
     scheme.on_ack(loss, s, acked);
     rc_release_served(e, q);
-    ColdQueuePair& c = e.cold(q);
-    Duration rtt{};
-    if (c.response_timed_at != kNever && to > c.response_timed) {
-      rtt = now - c.response_timed_at;
-      c.response_timed_at = kNever;
-      c.round_trip.sample(rtt);
-    }
     if (controlled(q)) congestion_acked(e, q, acked, rtt, now);
   }
   if (h.syndrome == wire::kSyndromeNakSequence && s.outstanding()) {
@@ -340,7 +357,9 @@ void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time
     const bool recovering = (s.flags & (kInRecovery | kRewound)) != 0;
     scheme.on_nack(loss, s, report.nack(s.una));
     e.cold(q).response_base = now;
-    e.cold(q).response_timed_at = kNever;
+    Duration rtt{};
+    if (report.trigger == e.cold(q).response_timed) rtt = sample_response_rtt(e, q, report.trigger + 1, now);
+    if (controlled(q) && rtt.ps != 0) congestion_acked(e, q, 0, rtt, now);
     if (controlled(q) && !recovering) congestion_lost(e, q, now, false);
   }
   rc_reads_drained(e, q);

@@ -1,6 +1,6 @@
-// What one end learns without being told: a response acknowledges the requests before it, a READ that needs an
-// older one's place the older one's responses. What follows may have been SACKed before; then nothing below
-// it is left to send again, and waiting for it would never end.
+// What one end learns without being told: a response acknowledges the requests before it, a READ that needs
+// an older one's place the older one's responses. What follows may have been SACKed before; then nothing
+// below it is left to send again, and waiting for it would never end.
 #include <gtest/gtest.h>
 
 #include "core/transport/by_hand.h"

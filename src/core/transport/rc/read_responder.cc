@@ -182,16 +182,16 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
     ++n;
     if (frame == 0) frame = bytes;
     total += bytes;
+    if (!fresh && seq == c.response_timed) c.response_timed_at = kNever;
     if (repair) {
       scheme.next_lost(loss, s, seq, true);
-      c.response_timed_at = kNever;
     } else if (selective) {
       ++s.nxt;
       if (fresh) {
         s.max = s.nxt;
         e.path_of(q).in_flight += cost;
         c.response_charged_sent += cost;
-        if (c.response_timed_at == kNever && (s.flags & (kInRecovery | kRewound)) == 0) {
+        if (c.response_timed_at == kNever) {
           c.response_timed_at = now;
           c.response_timed = seq;
         }

@@ -390,7 +390,7 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
 
     if (repair) {
       scheme.next_lost(loss, s, seq, true);
-      q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
+      if (seq == s.widen(q.rtt_low)) q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
     } else {
       if (is_read(w) && (fresh || !e.tx_selective(q)))
         record_read(e, q, c, w, slot, k, seq, is_atomic(w.opcode) ? 8 : packet.header.dma_len, now);
@@ -401,7 +401,7 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
           c.sent_charged += cost;
         }
         if ((q.rx_flags & kRttPending) == 0 && (packet.header.bits & wire::kAckReq) != 0 &&
-            (s.flags & (kInRecovery | kRewound)) == 0) {
+            (e.tx_selective(q) || (s.flags & kRewound) == 0)) {
           q.rx_flags |= kRttPending;
           q.rtt_low = SendStream::low(seq);
           c.rtt_start = now;
