@@ -157,8 +157,8 @@ TEST_F(LabCommand, RefusesWithOneSentence) {
            {{"run", "lossy", "--seeds", "0", "--out", out}, "--seeds: '0'"},
            {{"run", "lossy", "--require", "luck"}, "--require"},
            {{"run", "lossy", "--out", "/dev/null/x"}, "--out: the folder"},
-           {{"show", "lossy", "--db", "/nonexistent.db"}, "'/nonexistent.db' cannot be opened"},
-           {{"compare", "/nonexistent.db", "x.db"}, "'/nonexistent.db' cannot be opened"},
+           {{"show", "lossy", "--db", "/nonexistent.db"}, "there is no run record '/nonexistent.db'"},
+           {{"compare", "/nonexistent.db", "x.db"}, "there is no run record '/nonexistent.db'"},
            {{"compare", "a.db"}, "RECORD"}}) {
     const Answer a = lab(args);
     EXPECT_EQ(a.code, 2) << sentence;

@@ -154,15 +154,26 @@ std::string table(const sim::Scenario& s, const sim::Simulation& run) {
   return t;
 }
 
-int simulate(const Options& o) {
-  if (o.list) {
-    std::cout << sim_list_text();
-    return 0;
-  }
+// --list and --bench run no scenario: what belongs to one would be ignored.
+int without_scenario(const Options& o) {
+  const std::string which = o.list ? "--list" : "--bench";
+  if (o.list && o.bench) return refuse({"sim takes --list or --bench, not both"});
+  if (!o.file.empty() || !o.changes.empty() || !o.seed.empty() || !o.out.empty() || !o.trace.empty() ||
+      !o.db.empty())
+    return refuse({which + " takes no scenario and no settings or files for one"});
   if (o.bench) return sim_bench(o.json);
+  if (o.json) return refuse({"--json: means nothing with --list"});
+  std::cout << sim_list_text();
+  return 0;
+}
+
+int simulate(const Options& o) {
+  if (o.list || o.bench) return without_scenario(o);
   if (o.file.empty()) return refuse({"sim needs a scenario FILE, --list or --bench; see weft sim --help"});
+  std::error_code none;
   std::ifstream file(o.file);
-  if (!file) return refuse({"scenario '" + o.file + "' cannot be read"});
+  if (!file || std::filesystem::is_directory(o.file, none))
+    return refuse({"scenario '" + o.file + "' cannot be read"});
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   std::vector<std::string> changes = o.changes;
   if (!o.seed.empty()) changes.push_back("seed=" + o.seed);

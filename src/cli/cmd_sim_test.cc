@@ -57,6 +57,11 @@ TEST(Sim, RefusesWithOneSentence) {
   for (const auto& [args, sentence] : std::vector<std::pair<std::vector<std::string>, const char*>>{
            {{}, "needs a scenario FILE"},
            {{"no-such.toml"}, "'no-such.toml' cannot be read"},
+           {{WEFT_SOURCE_DIR "/examples"}, "examples' cannot be read"},
+           {{kExample, "--list"}, "--list takes no scenario and no settings"},
+           {{"--list", "--bench"}, "--list or --bench, not both"},
+           {{"--list", "--json"}, "--json: means nothing with --list"},
+           {{"--bench", "--set", "seed=2"}, "--bench takes no scenario and no settings"},
            {{kExample, "--set", "switch.colour=red"}, "switch.colour: there is no such setting"},
            {{kExample, "--set", "network.delay=2"}, "network.delay: '2'"},
            {{kExample, "--set", "hosts=55"}, "55 is not k^3/4"},

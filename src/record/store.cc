@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <filesystem>
+#include <system_error>
+
 namespace weft::record {
 namespace {
 
@@ -86,6 +89,9 @@ Result<Store> Store::open(const std::string& file) { return open(file, true); }
 Result<Store> Store::open_existing(const std::string& file) { return open(file, false); }
 
 Result<Store> Store::open(const std::string& file, bool create) {
+  std::error_code none;
+  if (!create && !std::filesystem::exists(file, none))
+    return fail(fmt::format("there is no run record '{}'; weft lab run, and weft sim --db, write one", file));
   auto db = std::make_unique<Database>();
   db->file = file;
   const int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);

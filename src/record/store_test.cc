@@ -74,7 +74,7 @@ TEST_F(StoreTest, CellsComeNewestSimulatorFirst) {
 }
 
 TEST_F(StoreTest, FilesThatAreNoRecordAreRefused) {
-  EXPECT_THAT(Store::open_existing(file_).error().message, HasSubstr("cannot be opened"));
+  EXPECT_THAT(Store::open_existing(file_).error().message, HasSubstr("there is no run record '"));
   std::ofstream(file_) << "this is no database, and long enough to be read as one by nobody: "
                        << std::string(4096, 'x');
   EXPECT_THAT(Store::open(file_).error().message, HasSubstr("not a database"));
