@@ -184,6 +184,11 @@ TEST(Topology, AFileListsNodesAndLinks) {
   EXPECT_EQ(t->links.at(0).rate, gigabits(100)) << "the default";
   EXPECT_EQ(t->links.at(2).delay, microseconds(5));
   EXPECT_EQ(reach_of(*t, {}).hops, 3U);
+  spec.hosts = 3;
+  EXPECT_TRUE(build_topology(spec).has_value());
+  spec.hosts = 4;
+  EXPECT_EQ(build_topology(spec).error().message, "hosts: 4, but the topology file has 3; leave it out");
+  spec.hosts = 0;
   const auto refused = [&](const char* text) {
     spec.file = text;
     const auto wrong = build_topology(spec);

@@ -104,7 +104,13 @@ Result<Topology> srnic(const TopologySpec& s) {
   return fail("hosts: " + std::to_string(s.hosts) + " is not one of 16, 64, 256, 1024, 4096");
 }
 
-Result<Topology> from_file(const TopologySpec& s) { return parse_topology(s.file, s.rate, s.delay); }
+Result<Topology> from_file(const TopologySpec& s) {
+  auto t = parse_topology(s.file, s.rate, s.delay);
+  if (t && s.hosts != 0 && s.hosts != t->hosts)
+    return fail("hosts: " + std::to_string(s.hosts) + ", but the topology file has " +
+                std::to_string(t->hosts) + "; leave it out");
+  return t;
+}
 
 constexpr std::array kTopologies{
     TopologyRow{"single", "hosts around one switch", "hosts", single},
@@ -176,6 +182,10 @@ std::span<const TopologyRow> topologies() { return kTopologies; }
 Result<Topology> build_topology(const TopologySpec& spec) {
   for (const TopologyRow& row : kTopologies) {
     if (spec.kind != row.name) continue;
+    if (spec.k != 0 && row.build != fat_tree)
+      return fail("topology.k: means nothing unless topology.kind is fat-tree");
+    if (spec.core_rate.bps != 0 && (row.build == single || row.build == from_file))
+      return fail("topology.core_rate: means nothing where topology.kind is " + spec.kind);
     auto t = row.build(spec);
     if (!t) return t;
     if (const auto ok = t->validate(); !ok) return tl::unexpected(ok.error());

@@ -38,7 +38,7 @@
 //   controller = "dcqcn"  # congestion control: a row of the table in core/transport/cc; "none"
 //   mtu = 4096            # … bdp_cap, rto_low, rto_high, rto_low_packets, rto, roce_window, loss_blocks,
 //                         # timeout (verbs code), roce_timeout, timeouts, retry_count, give_up, rnr_retry,
-//                         rto_backoff; bdp_cap, # rto_high: 0 computes
+//                         # rto_backoff; bdp_cap, rto_high: 0 computes
 //   [nic]
 //   retransmit_delay = "0us"  # from finding a packet lost to having it fetched for sending again (IRN §6.3)
 //   extra_header = 0      # bytes that each data packet carries beyond its mode's

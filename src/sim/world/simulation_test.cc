@@ -223,6 +223,8 @@ TEST(Scenario, MistakesAreNamed) {
               HasSubstr("'no/such.txt' cannot be read"));
   EXPECT_THAT(mistake({"topology.kind=file", "topology.file=/dev/zero"}), HasSubstr("cannot be read"));
   EXPECT_THAT(mistake({"topology.file=x.txt"}), HasSubstr("means nothing unless"));
+  EXPECT_THAT(mistake({"topology.k=6"}), HasSubstr("topology.k: means nothing unless"));
+  EXPECT_THAT(mistake({"topology.core_rate=1Gbps"}), HasSubstr("topology.core_rate: means nothing"));
   EXPECT_THAT(mistake({"switch.pfc=yes"}), HasSubstr("'yes' is not true or false"));
   EXPECT_THAT(mistake({"switch.xoff=10kB"}), HasSubstr("mean nothing without pfc"));
   EXPECT_THAT(mistake({"switch.pfc=true", "switch.buffer=9kB"}), HasSubstr("no room above the headroom"));

@@ -408,7 +408,7 @@ TEST(Controllers, HaveDifferentNames) {
   std::set<std::string> names;
   for (const Controller* c : controllers()) EXPECT_TRUE(names.insert(c->name).second) << c->name;
   EXPECT_EQ(controllers()[0], &kNoController);
-  EXPECT_FALSE(find_controller("swift").has_value());
+  EXPECT_FALSE(find_controller("no such row").has_value());
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, EveryController,
