@@ -51,6 +51,13 @@ TEST(Sim, ListsEveryRowOfTheTables) {
   for (const Controller* c : controllers()) EXPECT_THAT(list.out, HasSubstr(c->name));
   for (const char* word : {"roce", "irn", "srnic", "spray", "input-queued", "red", "mixed"})
     EXPECT_THAT(list.out, HasSubstr(word));
+  // Two columns that a wide terminal holds.
+  std::istringstream lines(list.out);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("  ")) continue;
+    EXPECT_LE(line.size(), 140U) << line;
+    EXPECT_TRUE(line.size() > 24 && line[23] == ' ' && line[24] != ' ') << line;
+  }
 }
 
 TEST(Sim, RefusesWithOneSentence) {

@@ -10,7 +10,7 @@ namespace weft::cli {
 namespace {
 
 void row(std::string& out, const char* name, const std::string& text) {
-  out += fmt::format("  {:<20} {}\n", name, text);
+  out += fmt::format("  {:<21} {}\n", name, text);
 }
 
 }  // namespace
