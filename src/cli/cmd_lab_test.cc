@@ -178,6 +178,11 @@ TEST(PairPlot, DrawsGoodputAgainstLoss) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
   EXPECT_THAT(text, HasSubstr("irn,1,1,1%"));
   EXPECT_EQ(weft({"pair", "--plot", "x.png"}).code, 2);
+  // Before anything runs, not after.
+  const Answer nowhere = weft({"pair", "--plot", "/nonexistent/x.svg"});
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_EQ(nowhere.out, "");
+  EXPECT_THAT(nowhere.err, HasSubstr("--plot: there is no folder '/nonexistent'"));
   for (const char* end : {".svg", ".csv", ".gp"})
     std::filesystem::remove(::testing::TempDir() + "weft-pair-plot" + end);
 }

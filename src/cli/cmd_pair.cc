@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
+#include <system_error>
 
 #include "cli/commands.h"
 #include "core/transport/loss/scheme.h"
@@ -90,6 +92,10 @@ std::string bar(double part) {
 int compare(const Options& o) {
   if (!o.plot.empty() && !o.plot.ends_with(".svg"))
     return refuse({"--plot: '" + o.plot + "' must end in .svg"});
+  std::error_code none;
+  if (const auto folder = std::filesystem::path(o.plot).parent_path();
+      !folder.empty() && !std::filesystem::is_directory(folder, none))
+    return refuse({"--plot: there is no folder '" + folder.string() + "'"});
   std::vector<std::vector<sim::Scenario>> grid;
   for (const std::string& loss : o.losses) {  // all of it is understood before anything runs
     auto& row = grid.emplace_back();
