@@ -24,9 +24,9 @@ std::vector<std::string> changes_of(const Experiment& e, const Size& size, std::
   const auto add = [&](const std::vector<std::string>& more) {
     all.insert(all.end(), more.begin(), more.end());
   };
-  add(e.variants[variant].changes);
   const auto at = point_of(e, point);
   for (std::size_t i = 0; i < at.size(); ++i) add(e.axes[i].points[at[i]].changes);
+  add(e.variants[variant].changes);
   return all;
 }
 
