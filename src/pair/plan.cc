@@ -254,6 +254,7 @@ void plan_congestion(Prng r, Plan& p) {
 // Some worlds' hosts recover as a variant of their mode says. A variant without a bitmap sends again what the
 // other end already has.
 void plan_variants(Prng r, Plan& p) {
+  for (DeviceConfig& d : p.world.hosts) d.rto_backs_off = !one_in(r, 8);
   if (!one_in(r, 5)) return;
   const auto variants = loss_schemes().subspan(wire::kModeCount);
   for (DeviceConfig& d : p.world.hosts) d.recovery = variants[r.below(variants.size())];

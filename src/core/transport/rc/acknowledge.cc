@@ -340,6 +340,7 @@ void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time
   }
   LossContext loss = e.loss();
   const LossScheme& scheme = e.rx_scheme(q);
+  const bool silent = s.backoff > kResponderTries;
   if (to > s.una) {
     const std::uint64_t acked = to - s.una;
     s.una = to;
@@ -362,6 +363,8 @@ void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time
     if (controlled(q) && rtt.ps != 0) congestion_acked(e, q, 0, rtt, now);
     if (controlled(q) && !recovering) congestion_lost(e, q, now, false);
   }
+  // Without tries its timer had nothing to wait for.
+  if (silent && s.outstanding()) e.arm(q, rc_deadline(e, q));
   rc_reads_drained(e, q);
   if (q.receives()) e.make_ready(q);
 }

@@ -118,6 +118,26 @@ TEST(RepairTest, ASilencedResponderAnswersWhenItIsAskedAgain) {
   EXPECT_EQ(statuses(w.a), Statuses{WcStatus::kSuccess});
 }
 
+// An ACK that was under way for longer than the responder had patience: it goes on as if it had come in time.
+TEST(RepairTest, ALateReadAckWakesASilencedResponder) {
+  for (const wire::Mode mode : {wire::Mode::kIrn, wire::Mode::kSrnic}) {
+    Hand w(mode);
+    w.post(w.request(WrOpcode::kRead, 0, 1024, 0));
+    w.to(w.b, w.from(w.a));
+    w.to(w.a, only(w.from(w.b), wire::kReadResponseFirst));  // the rest is lost
+    const Frames late = w.from(w.a);
+    while (w.b.device.next_deadline() != kNever) {
+      w.now = w.b.device.next_deadline();
+      w.b.device.on_timer(w.now);
+      (void)w.from(w.b);
+    }
+    w.to(w.b, late);
+    EXPECT_NE(w.b.device.next_deadline(), kNever);
+    w.play();
+    EXPECT_EQ(statuses(w.a), Statuses{WcStatus::kSuccess});
+  }
+}
+
 TEST(RepairTest, ANewReadWakesASilencedResponder) {
   Hand w(wire::Mode::kIrn);
   w.post(w.request(WrOpcode::kRead, 0, 8, 0));

@@ -102,6 +102,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
     return Verdict::kInvalid;
   // The requester has a limited number outstanding: this request tells that rows it would overwrite
   // were answered completely, even if the last READ ACK was lost.
+  const bool silent = q.served.backoff > kResponderTries;
   while (serial - c.served_head >= rows) {
     if (c.served_head == c.served_tail) return Verdict::kInvalid;
     ReadServed& old = row(c, c.served_head);
@@ -122,7 +123,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
   fill(q, r, h, seq);
   r.state = ReadState::kWaiting;
   q.set(kReadsWaiting);
-  if (in_doubt(q.served)) resume_responses(e, q);
+  if (silent || in_doubt(q.served)) resume_responses(e, q);
   return Verdict::kDone;
 }
 
