@@ -41,6 +41,7 @@ struct QpFacts {
   std::uint32_t bdp_cap = 0;      // irn: packets in flight per direction
   std::uint32_t roce_window = 0;  // roce: packets in flight
   Duration selective_rto{};       // irn: nothing is resent without a NAK before this much silence
+  bool rto_backs_off = true;      // each time-out without an answer doubles the next
   bool remembers_sacks = false;   // bitmap pool never runs dry: what was SACKed is never sent again
   // irn: READs this end keeps as a responder. A request that needs the place of an older one tells it that
   // the older one was answered in full, even if the READ ACK was lost.

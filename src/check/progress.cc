@@ -9,15 +9,22 @@ namespace {
 // turns, and between two charges there are at most a few retransmissions of the oldest packet (each doubles
 // the time to the next).
 constexpr std::int64_t kTurns = 64;
+
+// Time-outs that do not double come as often as they can, and what each sends again waits for its rate.
+Duration turns_within(const QpFacts& f, Duration patience) {
+  const std::int64_t more =
+      f.rto_backs_off || f.selective_rto.ps == 0 ? 0 : patience.ps / f.selective_rto.ps + 1;
+  return f.slowest_turn * (kTurns + more);
+}
 }  // namespace
 
 void Progress::connected(const QpFacts& facts) {
   held_ += facts.credit_hold;
-  const Duration turns = facts.slowest_turn * kTurns;
-  patience_ = std::max(patience_, facts.answers_kept + turns);
+  patience_ = std::max(patience_, facts.answers_kept + turns_within(facts, facts.answers_kept));
   if (verbs_timeout(facts) == kForever) return;
   const std::int64_t charges = facts.retry_count + 1;
-  patience_ = std::max(patience_, verbs_timeout(facts) * charges + facts.peer_rnr_delay + turns);
+  const Duration silence = verbs_timeout(facts) * charges + facts.peer_rnr_delay;
+  patience_ = std::max(patience_, silence + turns_within(facts, silence));
 }
 
 bool Progress::waiting(Time now) {

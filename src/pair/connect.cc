@@ -84,6 +84,7 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     if (e.controller != 0) f.slowest_turn = std::min(dc.line_rate, kLeastRate).time_for(Bytes{4096 + 256});
     f.roce_window = dc.roce_window;
     f.selective_rto = std::min(dc.rto_low, dc.rto_high);
+    f.rto_backs_off = dc.rto_backs_off;
     if (other.mode != wire::Mode::kRoce) f.answers_kept = check::answers_kept(dc.rto_high);
     // A queue pair holds at most four blocks: two directions, sending and receiving.
     if (dc.recovery != nullptr && dc.recovery->mode == e.mode)

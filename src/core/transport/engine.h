@@ -345,8 +345,8 @@ inline void Engine::settle() {
   if (unsettled != kSettled) uc_settle(*this);
 }
 
-// `to` was acknowledged, perhaps only implied by something else: then what follows may have been SACKed
-// before. Nothing would be left to send of it, and its cumulative ACK is lost.
+// `to` was acknowledged, but only by something that implies it: what follows may have been SACKed before.
+// Nothing would be left to send of it, and its cumulative ACK is lost.
 inline Seq past_sacked(Engine& e, const LossScheme& scheme, const SendStream& s, Seq to) {
   if (s.block == kNoBlock) return to;
   LossContext loss = e.loss();

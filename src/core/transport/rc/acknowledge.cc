@@ -136,7 +136,6 @@ void on_error_nak(Engine& e, QueuePair& q, std::uint8_t syndrome, std::uint16_t 
 
 void rc_advance(Engine& e, QueuePair& q, Seq to, Time now, bool ours) {
   SendStream& s = q.requests_out;
-  to = past_sacked(e, e.tx_scheme(q), s, to);
   const std::uint64_t acked = to - s.una;
   if (acked == 0) return;
   CHECK_OP(to.v, <=, s.max.v);

@@ -90,7 +90,7 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
   // A READ is executed only after every request before it arrived, so a response acknowledges them, whether
   // or not it can be kept.
   if (r != nullptr && r->request >= q.requests_out.una) {
-    rc_advance(e, q, r->request + 1, now);
+    rc_advance(e, q, past_sacked(e, e.tx_scheme(q), q.requests_out, r->request + 1), now);
     rc_complete_requests(e, q, now);
     if (!q.sends()) return;
   }
