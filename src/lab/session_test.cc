@@ -169,7 +169,7 @@ TEST_F(SessionTest, AChildThatDiesTakesItsRunOnly) {
   EXPECT_THAT(said_, HasSubstr("weft sim "));
   EXPECT_THAT(
       said_,
-      HasSubstr("pair.toml --set flow.count=20 --set transport.mode=roce --set network.loss=5% --seed 1"));
+      HasSubstr("pair.toml --set flow.count=20 --set network.loss=5% --set transport.mode=roce --seed 1"));
   EXPECT_EQ(judge(experiments_[0], *read_samples(c[0], s), account_quantity)[0].verdict,
             Verdict::kIncomplete);
 }
