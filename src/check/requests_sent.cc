@@ -191,8 +191,14 @@ bool HalfConnection::requester_failed(Time now) {
 
 void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto, bool remembers, Time now) {
   ++p.times;
-  if (seq < (selective() && !remembers ? s.told : s.una))
+  const bool forgotten = selective() && !remembers && seq >= s.told;
+  if (seq < s.una && !forgotten)
     return bad(now, "cause", "psn %u is resent though acknowledged", p.header.psn.v);
+  // Who forgot a SACK has waited longer than it seems here, and starts over from it.
+  if (seq < s.una) {
+    s.excused_below = s.max;
+    return;
+  }
   // The oldest one may go out again whatever is known of it (wire-reference §5.6, "first resend = cumulative
   // PSN"): it alone brings another ACK. Which response is the oldest, a READ request may have told.
   const bool oldest = seq == s.una || (&s == &responses_ && seq == may_know_);
