@@ -5,26 +5,12 @@
 #include <algorithm>
 #include <sstream>
 
-#include "sim/world/simulation.h"
+#include "sim/world/whole_run.h"
 
 namespace weft::sim {
 namespace {
 
 using ::testing::HasSubstr;
-
-Scenario scenario(const std::string& text, const std::vector<std::string>& changes = {}) {
-  const auto s = parse_scenario(text, "test", changes);
-  EXPECT_TRUE(s.has_value()) << s.error().message;
-  return *s;
-}
-
-std::unique_ptr<Simulation> finished(const Scenario& s, std::uint64_t events = 100'000,
-                                     std::ostream* flows = nullptr) {
-  auto run = std::make_unique<Simulation>(s, nullptr, flows);
-  while (run->run(events)) {
-  }
-  return run;
-}
 
 const char* const kBusy = R"(
 seed = 5
@@ -60,7 +46,7 @@ TEST(Measure, FlowsThatAreCutOffCountWithTheirAge) {
   std::vector<std::string> cut = slow;
   cut.emplace_back("measure.cut_off=2ms");
   std::ostringstream rows;
-  const auto run = finished(scenario(kBusy, cut), 100'000, &rows);
+  const auto run = finished(scenario(kBusy, cut), &rows);
   EXPECT_FALSE(run->complete());
   EXPECT_LE(run->now(), Time{} + milliseconds(3));
   const FlowStatistics& f = run->traffic()[0];
@@ -91,7 +77,7 @@ TEST(Measure, CutsOffAfterTheWindowOnly) {
 // with the last of them, while others are still under way.
 TEST(Measure, CountsTheFlowsThatBeginInIt) {
   std::ostringstream all;
-  finished(scenario(kBusy, {"traffic.load=30%", "traffic.duration=5ms"}), 100'000, &all);
+  finished(scenario(kBusy, {"traffic.load=30%", "traffic.duration=5ms"}), &all);
   std::uint64_t within = 0;
   std::istringstream rows(all.str());
   std::string row;
@@ -128,7 +114,8 @@ TEST(Measure, CountsThePacketsSentInIt) {
 // Where the caller of run() takes a breath does not show in the record.
 TEST(Measure, EndsAtTheSamePlaceHoweverItIsRun) {
   const Scenario s = scenario(kBusy, {"measure.from=500us", "measure.until=1ms"});
-  EXPECT_EQ(finished(s, 1'000)->to_record().json(), finished(s, 999'983)->to_record().json());
+  EXPECT_EQ(finished(s, nullptr, 1'000)->to_record().json(),
+            finished(s, nullptr, 999'983)->to_record().json());
 }
 
 TEST(Measure, RefusesWindowsWithNothingInThem) {

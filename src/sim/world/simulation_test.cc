@@ -113,14 +113,20 @@ TEST(Simulation, AThresholdOfNacksSparesRetransmissionsUnderReordering) {
 
 // IRN §4.3: each variant is a worse irn.
 TEST(Simulation, VariantsOfIrnResendMoreOrWaitLonger) {
-  const auto goodput = [](const char* recovery) {
+  struct Found {
+    double goodput;
+    std::uint64_t resent;
+  };
+  const auto with = [](const char* recovery) {
     const auto run = finished(scenario({"network.loss=2%", "flow.count=1000", recovery}));
     expect_clean(*run);
-    return run->results()[0].goodput_bps();
+    return Found{run->results()[0].goodput_bps(), run->totals().retransmitted};
   };
-  const double whole = goodput("transport.recovery=own");
-  EXPECT_LT(goodput("transport.recovery=irn-go-back-n"), whole * 0.95);
-  EXPECT_LT(goodput("transport.recovery=irn-no-sack"), whole);
+  const Found whole = with("transport.recovery=own");
+  const Found back = with("transport.recovery=irn-go-back-n");
+  EXPECT_LT(back.goodput, whole.goodput * 0.95);
+  EXPECT_GT(back.resent, whole.resent * 10);
+  EXPECT_LT(with("transport.recovery=irn-no-sack").goodput, whole.goodput);
 }
 
 // IRN §4.3: with go-back-N a Timely that backs off on losses wastes less. Eight hosts, one receiver, short

@@ -7,25 +7,12 @@
 #include <sstream>
 
 #include "sim/tcp/frame.h"
-#include "sim/world/simulation.h"
+#include "sim/world/whole_run.h"
 
 namespace weft::sim {
 namespace {
 
 using ::testing::HasSubstr;
-
-Scenario scenario(const std::string& text, const std::vector<std::string>& changes = {}) {
-  const auto s = parse_scenario(text, "test", changes);
-  EXPECT_TRUE(s.has_value()) << s.error().message;
-  return *s;
-}
-
-std::unique_ptr<Simulation> finished(const Scenario& s, std::ostream* flows = nullptr) {
-  auto run = std::make_unique<Simulation>(s, nullptr, flows);
-  while (run->run(1'000'000)) {
-  }
-  return run;
-}
 
 // From host 0 to host 1, one flow.
 constexpr const char* kOne = R"(
