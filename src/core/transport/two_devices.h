@@ -156,7 +156,7 @@ struct Onlooker {
 class TwoDevices {
  public:
   explicit TwoDevices(wire::Mode m, const DeviceConfig& config = DeviceConfig{}, QpType t = QpType::kRc)
-      : a(1, config), b(2, config), mode(m), type(t) {
+      : a(1, config), b(2, config), mode(m), mode_of_b(m), type(t) {
     qa = a.create(kNoSrq, type);
     qb = b.create(kNoSrq, type);
     connect(qa, qb);
@@ -231,6 +231,7 @@ class TwoDevices {
   }
 
   wire::Mode mode;
+  wire::Mode mode_of_b;  // of what b sends on queue pairs connected from now on
   QpType type;
   Qpn qa{};
   Qpn qb{};
@@ -268,8 +269,8 @@ class TwoDevices {
     if (rc) connected |= kAttrMaxDestRdAtomic | kAttrMinRnrTimer;
     CHECK(s.device.modify_qp(q, t, connected, now));
     t.state = QpState::kRts;
-    t.mode = mode;
-    t.timeout = mode == wire::Mode::kRoce ? 8 : 12;  // longer than irn's own back-off
+    t.mode = &s == &a ? mode : mode_of_b;
+    t.timeout = t.mode == wire::Mode::kRoce ? 8 : 12;  // longer than irn's own back-off
     t.rnr_retry = rnr_retry;
     std::uint32_t sending = kAttrState | kAttrSqPsn;
     if (rc) sending |= kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic;

@@ -250,20 +250,21 @@ wire::Burst rc_poll_control(Engine& e, Time) {
       ++e.control_head;
       continue;
     }
+    std::uint8_t mark = 0;
     if (c.coalesced) {
       const bool read = c.opcode == wire::kReadAcknowledge;
-      const std::uint8_t mark = read ? kReadAckQueued : kAckQueued;
+      mark = read ? kReadAckQueued : kAckQueued;
       if (!q.has(mark)) {  // taken back
         ++e.control_head;
         continue;
       }
       if (n > 0 && q.qpn != burst.qpn) break;
       c = read ? read_acknowledgement(e, q) : acknowledgement(e, q);
-      q.clear(mark);
     }
     if (n > 0 && q.qpn != burst.qpn) break;
     const std::size_t size = control_bytes(c);
-    if (n > 0 && size > frame) break;  // never an ACK: those are the shortest
+    if (n > 0 && size > frame) break;
+    q.clear(mark);  // only now does it leave
     e.burst_packets[n] = {to_header(q, c), 0, 0, 0, false};
     burst.qpn = q.qpn;
     burst.path = q.path;
