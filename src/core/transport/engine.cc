@@ -129,11 +129,21 @@ void Engine::wait_for_path(QueuePair& q) {
   path.waiting_tail = index;
 }
 
+// Of what its next turn begins with: what came second would use that turn up, again and again, if it took
+// less credit.
+PathNeed Engine::path_need(QueuePair& q) {
+  const PathNeed requests = rc_requests_need(*this, q);
+  const PathNeed responses = rc_responses_need(*this, q);
+  const bool requests_first = (q.rx_flags & kRequestsFirst) != 0;
+  const PathNeed first = requests_first ? requests : responses;
+  return first != PathNeed::kNone ? first : std::max(requests, responses);
+}
+
 void Engine::wake_path(Path& path) {
   while (path.waiting_head != UINT32_MAX && path.called == UINT32_MAX) {
     const std::uint32_t index = path.waiting_head;
     QueuePair& q = qp(index);
-    const PathNeed need = std::max(rc_requests_need(*this, q), rc_responses_need(*this, q));
+    const PathNeed need = path_need(q);
     if (need == PathNeed::kTooLittle) return;  // it keeps its place
     path.waiting_head = colds[index]->next_waiting;
     if (path.waiting_head == UINT32_MAX) path.waiting_tail = UINT32_MAX;

@@ -202,6 +202,7 @@ struct Engine {
   bool can_send_now(QueuePair& q);
   void prefetch_ready();  // what the next queue pairs' turns will touch
   void wait_for_path(QueuePair& q);
+  PathNeed path_need(QueuePair& q);
   void wake_path(Path& path);
   bool in_turn(const QueuePair& q, const Path& path) const {
     return path.waiting_head == UINT32_MAX || path.called == index_of(q);

@@ -97,18 +97,6 @@ TEST(RepairTest, AFailedRequestThatIsAcknowledgedAfterAllStillFails) {
 
 // --- irn: a responder whose requester does not acknowledge ---
 
-TEST(RepairTest, AResponderWithoutARequesterKeepsNoCredit) {
-  DeviceConfig narrow;
-  narrow.path_credit = Bytes{2000};
-  Hand w(wire::Mode::kIrn, narrow);
-  w.post(w.request(WrOpcode::kRead, 0, 30'000, 0));
-  w.to(w.b, w.from(w.a));
-  ASSERT_TRUE(w.a.device.destroy_qp(w.qa));
-  w.play();
-  EXPECT_EQ(w.b.device.path_in_flight(*w.b.device.open_path({w.a.address})).n, 0U);
-  EXPECT_EQ(w.b.device.loss_blocks_in_use(), 0U);
-}
-
 TEST(RepairTest, ASilencedResponderAnswersWhenItIsAskedAgain) {
   Hand w(wire::Mode::kIrn);
   w.post(w.request(WrOpcode::kRead, 0, 30'000, 0));
@@ -174,79 +162,6 @@ TEST(RepairTest, ARefusalDoesNotWaitForARequesterThatIsGone) {
     EXPECT_EQ(statuses(w.b), Statuses{WcStatus::kFlushed});
     EXPECT_EQ(w.b.device.query_qp(w.qb)->state, QpState::kErr);
   }
-}
-
-// The credit of one packet, which its own requests want again and again, and the answers to the peer's READ:
-// whoever found none and stood in the path's line goes first when it is called.
-TEST(RepairTest, RequestsDoNotUseUpTheCreditOfAnswers) {
-  DeviceConfig narrow;
-  narrow.path_credit = Bytes{256};
-  for (const wire::Mode mode : {wire::Mode::kIrn, wire::Mode::kSrnic}) {
-    for (const int vain : {0, 1}) {
-      Hand w(mode, narrow);
-      const Sge all{Side::kBase, 256 * 60, w.b.mr.lkey};
-      SendWr write;
-      write.opcode = WrOpcode::kWrite;
-      write.flags = kSendSignaled;
-      write.sges = {&all, 1};
-      write.remote_address = Side::kBase;
-      write.rkey = w.a.mr.rkey;
-      ASSERT_TRUE(w.b.device.post_send(w.qb, write, w.now));
-      Frames sent = w.from(w.b);
-      for (int i = 0; i < vain; ++i) EXPECT_TRUE(w.b.device.transmit(w.qb, w.now, {}).empty());
-      w.post(w.request(WrOpcode::kRead, 0, 256 * 4, 0));
-      for (int i = 0; i < 12; ++i) {  // eight would do: every second packet answers the READ
-        w.to(w.a, sent);
-        w.to(w.b, w.from(w.a));
-        sent = w.from(w.b);
-      }
-      EXPECT_EQ(statuses(w.a), Statuses{WcStatus::kSuccess});
-      EXPECT_EQ(statuses(w.b), Statuses{});  // the WRITE goes on
-    }
-  }
-}
-
-// 240 bytes of credit are left: too little for whose turn it is, and enough for the other.
-TEST(RepairTest, CreditThatIsTooLittleForOneKindIsThereForTheOther) {
-  DeviceConfig narrow;
-  narrow.path_credit = Bytes{800};
-  Hand w(wire::Mode::kIrn, narrow);
-  const auto write = [&](Qpn from, std::uint32_t length) {
-    const Sge all{Side::kBase, length, w.b.mr.lkey};
-    SendWr wr;
-    wr.opcode = WrOpcode::kWrite;
-    wr.flags = kSendSignaled;
-    wr.sges = {&all, 1};
-    wr.remote_address = Side::kBase;
-    wr.rkey = w.a.mr.rkey;
-    ASSERT_TRUE(w.b.device.post_send(from, wr, w.now));
-  };
-  const Qpn other = w.b.create();
-  w.connect(w.a.create(), other);
-  write(other, 560);
-  const Frames under_way = w.from(w.b);
-  w.post(w.request(WrOpcode::kRead, 0, 256, 0));
-  w.to(w.b, w.from(w.a));
-  write(w.qb, 8);
-  Frames sent = w.from(w.b);
-  EXPECT_EQ(only(sent, wire::kWriteOnly).size(), 1U);
-  EXPECT_EQ(only(sent, wire::kReadResponseOnly).size(), 0U);
-  w.to(w.a, sent);
-  w.to(w.a, under_way);
-  w.to(w.b, w.from(w.a));
-  sent = w.from(w.b);
-  EXPECT_EQ(only(sent, wire::kReadResponseOnly).size(), 1U);
-  w.to(w.a, sent);
-  w.to(w.b, w.from(w.a));
-  // An answer was last, so requests come first.
-  write(other, 560);
-  w.from(w.b);
-  write(w.qb, 256);
-  w.post(w.request(WrOpcode::kRead, 0, 8, 0));
-  w.to(w.b, w.from(w.a));
-  sent = w.from(w.b);
-  EXPECT_EQ(only(sent, wire::kWriteOnly).size(), 0U);
-  EXPECT_EQ(only(sent, wire::kReadResponseOnly).size(), 1U);
 }
 
 // --- roce ---
@@ -319,59 +234,6 @@ TEST(RepairTest, NoAckOvertakesAResponseWhoseMemoryIsGone) {
   EXPECT_EQ(sent[0].packet.header.psn, asked[0].packet.header.psn);
   w.to(w.a, sent);
   EXPECT_EQ(statuses(w.a), (Statuses{WcStatus::kRemoteOperation, WcStatus::kFlushed}));
-}
-
-// Others may use up the credit before the next turn; what is in flight must then come back without a
-// time-out.
-TEST(RepairTest, WhoeverUsesPathCreditAsksForAnAck) {
-  DeviceConfig narrow;
-  narrow.path_credit = Bytes{2500};
-  narrow.ack_every = 64;
-  narrow.burst_packets = 2;
-  Hand w(wire::Mode::kRoce, narrow);
-  w.post(w.request(WrOpcode::kWrite, 0, 20'000, 0));
-  const wire::Burst first = w.a.device.poll_transmit(w.now, {});
-  ASSERT_EQ(first.packets.size(), 2U);
-  EXPECT_EQ(first.packets[1].header.bits & wire::kAckReq, wire::kAckReq);
-}
-
-TEST(RepairTest, NobodyOvertakesThePathsLine) {
-  DeviceConfig narrow;
-  narrow.path_credit = Bytes{2500};
-  Hand w(wire::Mode::kIrn, narrow);
-  w.post(w.request(WrOpcode::kWrite, 0, 40'000, 0));
-  w.to(w.b, w.from(w.a));  // as much as the credit admits
-  const Qpn late = w.a.create();
-  const Qpn target = w.b.create();
-  w.connect(late, target);
-  ASSERT_TRUE(w.a.device.post_send(late, w.request(WrOpcode::kWrite, 0, 256, 0), w.now));
-  EXPECT_TRUE(w.from(w.a).empty());
-  // Every ACK makes room for one packet, and the first queue pair would have one.
-  bool had_its_turn = false;
-  for (const Side::Frame& ack : w.from(w.b)) {
-    w.to(w.a, {ack});
-    for (const Side::Frame& sent : w.from(w.a))
-      had_its_turn = had_its_turn || sent.packet.header.dest_qp == target;
-  }
-  EXPECT_TRUE(had_its_turn);
-}
-
-// Credit is for what was never sent: the whole of it may be held by what is behind the packet that was lost.
-TEST(RepairTest, WhatIsSentAgainNeedsNoCredit) {
-  DeviceConfig narrow;
-  narrow.path_credit = Bytes{2500};
-  Hand w(wire::Mode::kRoce, narrow);
-  w.post(w.request(WrOpcode::kWrite, 0, 40'000, 0));
-  auto frames = w.from(w.a);
-  ASSERT_GT(frames.size(), 2U);
-  EXPECT_TRUE(w.from(w.a).empty());  // the credit is used up
-  const WirePsn lost = frames[0].packet.header.psn;
-  frames.erase(frames.begin());
-  w.to(w.b, frames);
-  w.to(w.a, w.from(w.b));  // NAK
-  const auto again = w.from(w.a);
-  ASSERT_FALSE(again.empty());
-  EXPECT_EQ(again[0].packet.header.psn, lost);
 }
 
 // wire-reference §1.6: code 12 is 0.64 ms.
