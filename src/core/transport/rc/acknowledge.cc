@@ -75,13 +75,11 @@ void on_rnr(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
   e.counters.add(Counter::nak_rnr);
   ColdQueuePair& c = e.cold(q);
   if (q.has(kRnrWaiting) || (q.rx_flags & kSendStopped) != 0) return;
-  if (c.attr.rnr_retry != 7) {
-    if (q.rnr_retries >= c.attr.rnr_retry) {
-      rc_fail_in_order(e, q, WcStatus::kRnrRetryExceeded, rc_slot_of(e, q, q.requests_out.una), now);
-      return;
-    }
-    ++q.rnr_retries;
+  if (c.attr.rnr_retry != 7 && q.rnr_retries >= c.attr.rnr_retry) {
+    rc_fail_in_order(e, q, WcStatus::kRnrRetryExceeded, rc_slot_of(e, q, q.requests_out.una), now);
+    return;
   }
+  if (q.rnr_retries < UINT8_MAX) ++q.rnr_retries;
   q.set(kRnrWaiting);
   c.rnr_until = now + Duration{rnr_delay_ps(h.syndrome)};
   q.requests_out.nxt = q.requests_out.una;

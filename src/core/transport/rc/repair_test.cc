@@ -164,6 +164,34 @@ TEST(RepairTest, ARefusalDoesNotWaitForARequesterThatIsGone) {
   }
 }
 
+// Nothing behind it would be taken either, and the refusals' delay may be shorter than the queue at the
+// receiver's door: whole windows would meet their own copies there.
+TEST(RepairTest, WhoFoundNoReceiveAsksAgainWithOnePacket) {
+  for (const wire::Mode mode : {wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic}) {
+    Hand w(mode);
+    w.post(w.request(WrOpcode::kSend, 0, 256 * 4, 0));
+    w.to(w.b, w.from(w.a));
+    w.to(w.a, w.from(w.b));
+    Frames asks;
+    while (asks.empty()) {
+      ASSERT_NE(w.a.device.next_deadline(), kNever);
+      w.now = w.a.device.next_deadline();
+      w.a.device.on_timer(w.now);
+      asks = w.from(w.a);
+    }
+    ASSERT_EQ(asks.size(), 1U);
+    EXPECT_EQ(asks[0].packet.header.opcode, wire::kSendFirst);
+    ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 0, 1024, 1)));
+    w.to(w.b, asks);
+    w.to(w.a, w.from(w.b));
+    const Frames rest = w.from(w.a);
+    EXPECT_EQ(rest.size(), 3U);
+    w.to(w.b, rest);
+    w.to(w.a, w.from(w.b));
+    EXPECT_EQ(statuses(w.a), Statuses{WcStatus::kSuccess});
+  }
+}
+
 // --- roce ---
 
 // Where turns are rare, the packet that asks for an ACK would leave only after the time-out.

@@ -25,6 +25,8 @@ bool has_imm(const SendWqe& w) {
 }
 
 std::uint64_t window(const Engine& e, const QueuePair& q) {
+  // Nothing behind a packet that found no receive will be taken before it is: it goes alone, to ask.
+  if (q.rnr_retries != 0) return 1;
   const std::uint64_t cap = e.tx_selective(q)           ? e.config.bdp_cap
                             : e.config.roce_window == 0 ? kMaxOutstanding
                                                         : e.config.roce_window;
