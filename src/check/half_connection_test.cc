@@ -10,11 +10,12 @@ Time at(std::int64_t us) { return Time{}.after(microseconds(us)); }
 
 // READs in irn, numbered from 0 like their responses; nobody may have more than two outstanding.
 struct Reads {
-  static QpFacts known() {
+  explicit Reads(bool remembers = true) : facts(known(remembers)) {}
+  static QpFacts known(bool remembers) {
     QpFacts f;
     f.mode = wire::Mode::kIrn;
     f.reads_kept = 2;
-    f.remembers_sacks = true;
+    f.remembers_sacks = remembers;
     f.selective_rto = microseconds(100);
     return f;
   }
@@ -39,6 +40,15 @@ struct Reads {
     half.request_sent(h, 0, now);
     half.request_arrived(h);
   }
+  void write(std::uint32_t number, Time now) {
+    SendWr wr;
+    wr.opcode = WrOpcode::kWrite;
+    half.posted(wr);
+    wire::Header h = header(wire::kWriteOnly, number);
+    h.bits = wire::kAckReq;
+    half.request_sent(h, 0, now);
+    half.request_arrived(h);
+  }
   wire::Header response(std::uint8_t opcode, std::uint32_t psn, Time now) {
     const wire::Header h = header(opcode, psn);
     half.response_sent(h, 1024, now);
@@ -56,7 +66,7 @@ struct Reads {
     half.read_ack_sent(h, now);
     return h;
   }
-  QpFacts facts = known();
+  QpFacts facts;
   Report report;
   HalfConnection half{facts, facts, report};
 };
@@ -81,6 +91,28 @@ TEST(HalfConnection, TheOldestResponseIsTheFirstThatARequestDoesNotImply) {
     w.half.read_ack_arrived(has_two, at(4));
     w.half.response_sent(resent == 1 ? one : two, 1024, at(4));
     EXPECT_EQ(w.report.clean(), resent == 1) << w.report.text();
+  }
+}
+
+// A WRITE is SACKed, and the response of the READ before it acknowledges the READ. Who remembers the SACK has
+// nothing outstanding when it sends the next WRITE, and starts to wait then; who forgot it waits already.
+TEST(HalfConnection, ANewRequestBeginsNoSilenceOfWhoForgotASack) {
+  for (const bool remembers : {true, false}) {
+    Reads w(remembers);
+    w.read(0, 1, at(0));
+    w.write(1, at(0));
+    const wire::Header answer = w.response(wire::kReadResponseOnly, 0, at(1));
+    wire::Header sack = Reads::header(wire::kAcknowledge, 0);
+    sack.set_aeth(wire::kSyndromeNakSequence, 0);
+    sack.set_sack({1});
+    w.half.ack_arrived(sack, at(2));
+    w.take(answer, at(4));
+    wire::Header thanks = Reads::header(wire::kReadAcknowledge, 0);
+    thanks.set_aeth(wire::kSyndromeAck, 0);
+    w.half.read_ack_sent(thanks, at(4));
+    w.write(2, at(9));
+    EXPECT_EQ(w.half.silence().since, at(remembers ? 9 : 4));
+    EXPECT_TRUE(w.report.clean()) << w.report.text();
   }
 }
 

@@ -67,8 +67,10 @@ void HalfConnection::new_request(const wire::Header& h, std::uint32_t payload, T
   const std::uint32_t mtu = requester_.mtu;
   if (s.una == s.max) {
     s.progress = now;
-    // New requests do not make up for an unanswered READ.
-    if (reads_.empty() || confirmed_ >= reads_.back().first + reads_.back().packets) progressed(now);
+    // New requests do not make up for an unanswered READ, nor for what was SACKed and forgotten again.
+    const bool answered = reads_.empty() || confirmed_ >= reads_.back().first + reads_.back().packets;
+    const bool forgotten = selective() && !requester_.remembers_sacks && s.told < s.max;
+    if (answered && !forgotten) progressed(now);
   }
   const std::uint32_t cap = selective() ? requester_.bdp_cap : requester_.roce_window;
   if (cap != 0 && s.max - s.una >= cap)
