@@ -140,6 +140,7 @@ struct Side {
   PdId pd{};
   CqId cq{};
   MrInfo mr;
+  AhId handle{};                                               // UD, to the other side
   std::map<std::uint32_t, std::vector<std::uint8_t>> memory;   // by region
   std::map<std::uint32_t, std::vector<std::uint8_t>> inlined;  // by queue pair
   int atomics_executed = 0;
