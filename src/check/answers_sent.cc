@@ -129,6 +129,7 @@ void HalfConnection::selective_response_sent(const wire::Header& h, std::uint32_
   if (requests_.frontier <= read.request)
     bad(now, "READ", "response psn %u before its request was due", h.psn.v);
   if (s.una == s.max) s.progress = now;
+  if (s.told >= s.max) s.told_at = now;
   const std::uint64_t in_flight = s.max - std::max(s.una, may_know_);
   if (responder_.bdp_cap != 0 && in_flight >= responder_.bdp_cap) {
     bad(now, "window", "response psn %u with %llu in flight, cap %u", h.psn.v, ull(in_flight),

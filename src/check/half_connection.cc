@@ -124,7 +124,7 @@ void HalfConnection::response_arrived(const wire::Header& h, Time now) {
                                        [](Seq v, const ReadAsked& r) { return v < r.first; });
     if (read != reads_.begin() && seq < responses_.max) {
       const Seq told = std::prev(read)->request + 1;
-      requests_.told = std::max(requests_.told, told);
+      tell(requests_, told, shortest_rto(), now);
       if (told > requests_.una) requests_.acked = std::max(requests_.acked, past_sacked(requests_, told));
       advance_una(now);
     }
@@ -155,7 +155,7 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
   // A NACK that was overtaken still tells of its trigger.
   const bool tells = selective() && h.syndrome == wire::kSyndromeNakSequence;
   if (upto > s.max || (upto + 1 < s.una && !tells)) return;
-  s.told = std::max(s.told, upto);
+  tell(s, upto, &s == &requests_ ? shortest_rto() : responder_.selective_rto, now);
   if (upto > s.acked) s.acked = upto;
   if (&s == &requests_) {
     advance_una(now);
@@ -188,6 +188,13 @@ void HalfConnection::heard(Stream& s, Duration rto, Time now) {
 }
 
 // Moves the requester's una over what is acknowledged; a roce READ is done when its responses are here.
+void HalfConnection::tell(Stream& s, Seq upto, Duration rto, Time now) {
+  if (upto <= s.told) return;
+  if (now - s.told_at >= rto) s.excused_below = s.max;
+  s.told = upto;
+  s.told_at = now;
+}
+
 void HalfConnection::advance_una(Time now) {
   Stream& s = requests_;
   const Seq before = s.una;

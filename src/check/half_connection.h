@@ -102,7 +102,8 @@ class HalfConnection {
     Seq frontier{};
     Seq in_order{};       // roce: next number the receiver would take
     Seq excused_below{};  // may be resent without further cause
-    Time progress{};
+    Time progress{};      // of una
+    Time told_at{};       // of told
     std::uint64_t packets_arrived = 0;
     std::uint64_t acks_sent = 0;
     std::deque<Packet> packets;  // the last kHistory at least
@@ -140,6 +141,7 @@ class HalfConnection {
   void advance_una(Time now);
   void implied_nak();
   void heard(Stream& s, Duration rto, Time now);
+  void tell(Stream& s, Seq upto, Duration rto, Time now);
   void progressed(Time now);
   Duration shortest_rto() const;
   void learn(Stream& s, const wire::Header& h, Time now);

@@ -65,6 +65,7 @@ void HalfConnection::new_request(const wire::Header& h, std::uint32_t payload, T
   Stream& s = requests_;
   const std::uint8_t op = h.opcode;
   const std::uint32_t mtu = requester_.mtu;
+  if (s.told >= s.max) s.told_at = now;
   if (s.una == s.max) {
     s.progress = now;
     // New requests do not make up for an unanswered READ, nor for what was SACKed and forgotten again.
@@ -196,22 +197,19 @@ void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto
   const bool forgotten = selective() && !remembers && seq >= s.told;
   if (seq < s.una && !forgotten)
     return bad(now, "cause", "psn %u is resent though acknowledged", p.header.psn.v);
-  // Who forgot a SACK has waited longer than it seems here, and starts over from it.
-  if (seq < s.una) {
-    s.excused_below = s.max;
-    return;
-  }
   // The oldest one may go out again whatever is known of it (wire-reference §5.6, "first resend = cumulative
   // PSN"): it alone brings another ACK. Which response is the oldest, a READ request may have told.
   const bool oldest = seq == s.una || (&s == &responses_ && seq == may_know_);
   if (p.sacked && remembers && !oldest)
     bad(now, "cause", "psn %u is resent though selectively acknowledged", p.header.psn.v);
   // Silence excuses everything sent before it, whatever an earlier NAK excused.
-  const bool silent = now - s.progress >= shortest_rto;
+  // Who forgot a SACK has waited since it was told what it still knows.
+  const Time since = seq < s.una ? s.told_at : s.progress;
+  const bool silent = now - since >= shortest_rto;
   if (!silent && seq < s.excused_below) return;
   if (!silent) {
     bad(now, "cause", "psn %u is resent without NAK after %lld ns of silence", p.header.psn.v,
-        static_cast<long long>((now - s.progress).ns()));
+        static_cast<long long>((now - since).ns()));
   }
   s.excused_below = s.max;
 }

@@ -23,7 +23,8 @@ struct Shared : Hand {
       e.at_b = b.create(kNoSrq, type);
       connect(e.at_a, e.at_b);
     }
-    for (Side* s : {&a, &b}) s->handle = *s->device.create_ah(s->pd, *s->device.open_path({other(*s).address}));
+    for (Side* s : {&a, &b})
+      s->handle = *s->device.create_ah(s->pd, *s->device.open_path({other(*s).address}));
     loss = random.below(3) == 0 ? 0 : random.below(25);
   }
   struct Ends {
