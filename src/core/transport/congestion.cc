@@ -154,6 +154,7 @@ void congestion_echoed(Engine& e, QueuePair& q, Time now) {
   a.congestion_echo = true;
   row(q).on_ack(q.controller, a);
   apply(q, now);
+  e.make_ready(q);
 }
 
 void congestion_notified(Engine& e, QueuePair& q, Time now) {
@@ -161,6 +162,7 @@ void congestion_notified(Engine& e, QueuePair& q, Time now) {
   if (!controlled(q)) return;
   row(q).on_cnp(q.controller, now);
   apply(q, now);
+  e.make_ready(q);
 }
 
 }  // namespace weft

@@ -171,6 +171,26 @@ Duration Engine::retransmission_timeout(const QueuePair& q, const SendStream& s)
   return d * (std::int64_t{1} << std::min<unsigned>(s.backoff, 10));
 }
 
+// Nobody is forgotten: who can send stands in the ready queue, an acknowledgement that is owed in the ring,
+// and the first of a path's line has too little credit, or is called.
+void Engine::check_nobody_forgotten(QueuePair& q) {
+  const std::uint32_t index = index_of(q);
+  if (can_send(q)) CHECK(q.has(kQueued));
+  for (const std::uint8_t mark : {kAckQueued, kReadAckQueued}) {
+    if (!q.has(mark)) continue;
+    bool found = false;
+    for (std::uint32_t i = control_head; i != control_tail && !found; ++i) {
+      const ControlEntry& c = control[i & (control.size() - 1)];
+      const bool read = c.opcode == wire::kReadAcknowledge;
+      found = c.qp == index && c.coalesced && read == (mark == kReadAckQueued);
+    }
+    CHECK(found);
+  }
+  if (q.type == QpType::kUd || q.state == QpState::kReset || q.state == QpState::kInit) return;
+  const Path& path = path_of(q);
+  if (path.waiting_head == index && path.called == UINT32_MAX) CHECK(path_need(q) == PathNeed::kTooLittle);
+}
+
 void Engine::check_invariants() const {
   for (std::size_t i = 0; i < colds.size(); ++i) {
     if (colds[i] == nullptr) continue;
@@ -180,6 +200,7 @@ void Engine::check_invariants() const {
       CHECK_OP(s->una.v, <=, s->nxt.v);
       CHECK_OP(s->nxt.v, <=, s->max.v);
     }
+    const_cast<Engine*>(this)->check_nobody_forgotten(const_cast<QueuePair&>(q));
     const ColdQueuePair& c = *colds[i];
     const auto posted = static_cast<std::uint16_t>(q.sq_tail - q.sq_head);
     CHECK_OP(posted, <=, c.sq_mask + 1);

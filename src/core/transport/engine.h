@@ -174,8 +174,10 @@ struct Engine {
         !q.has(kRnrWaiting))
       deadlines.forget(index_of(q));
   }
-  // Puts the queue pair into the ready queue if it has work and credit and is not there yet.
+  // Puts the queue pair into the ready queue if it has work and credit and is not there yet. Whatever
+  // happened to it may also be why it has no use for path credit any more, and others stand behind it.
   void make_ready(QueuePair& q) {
+    if (q.has(kWaitingPath)) wake_path(path_of(q));
     if (!q.has(kQueued) && can_send(q)) {
       q.set(kQueued);
       ready_queue.push(index_of(q), q.level & kServiceLevel);
@@ -241,6 +243,7 @@ struct Engine {
   Duration verbs_timeout(const QueuePair& q) const;
   Duration retransmission_timeout(const QueuePair& q, const SendStream& s) const;
   void check_invariants() const;
+  void check_nobody_forgotten(QueuePair& q);
 };
 
 // --- rc/control.cc ---

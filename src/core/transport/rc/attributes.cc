@@ -255,6 +255,7 @@ Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32
   if (from == QpState::kRts && to == QpState::kSqd) {
     if ((mask & kAttrSqdNotify) != 0 && attr.sqd_notify) q.rx_flags |= kDrainNotify;
     rc_check_drained(e, q);
+    e.make_ready(q);  // if only answers are left, or nothing, others may be first in the path's line
   }
   if ((from == QpState::kSqd || from == QpState::kSqe) && to == QpState::kRts) {
     q.rx_flags &= static_cast<std::uint8_t>(~kDrainNotify);

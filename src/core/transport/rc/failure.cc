@@ -117,6 +117,7 @@ void rc_fail_in_order(Engine& e, QueuePair& q, WcStatus status, std::uint16_t sl
   q.rx_flags |= kSendStopped;
   e.cold(q).stop_status = status;
   e.cold(q).stop_slot = slot;
+  e.make_ready(q);
 }
 
 void rc_enter_error(Engine& e, QueuePair& q) {

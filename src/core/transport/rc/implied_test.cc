@@ -49,6 +49,23 @@ TEST_P(ImpliedTest, AReadAcknowledgesWhatWasSackedBehindThoseBeforeIt) {
   EXPECT_EQ(w.a.device.counters().get(Counter::timeout_read), 0U);  // the responder found out by itself
 }
 
+// Its request has arrived, and what follows has room in the window, though the response finds no bitmap.
+TEST_P(ImpliedTest, AResponseThatIsDroppedOpensTheWindow) {
+  DeviceConfig tight;
+  tight.loss_blocks = 0;
+  tight.bdp_cap = 2;
+  Hand w(GetParam(), tight);
+  w.post(w.request(WrOpcode::kRead, 0, 512, 0));
+  w.post(w.request(WrOpcode::kWrite, 512, 8, 512));
+  w.post(w.request(WrOpcode::kWrite, 520, 8, 520));
+  const Frames begun = w.from(w.a);
+  ASSERT_EQ(begun.size(), 2U);
+  w.to(w.b, {begun[0]});
+  w.to(w.a, only(w.from(w.b), wire::kReadResponseLast));
+  EXPECT_EQ(only(w.from(w.a), wire::kWriteOnly).size(), 1U);
+  w.a.device.check_invariants();
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, ImpliedTest, ::testing::Values(wire::Mode::kIrn, wire::Mode::kSrnic),
                          [](const auto& p) { return std::string(wire::mode_name(p.param)); });
 

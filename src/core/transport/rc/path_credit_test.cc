@@ -1,6 +1,8 @@
 // Path credit: who waits for it, who goes first, and who needs none (sched/paths.h).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/transport/by_hand.h"
 
 namespace weft {
@@ -179,6 +181,49 @@ TEST(PathCredit, WhatIsSentAgainNeedsNoCredit) {
   const auto again = w.from(w.a);
   ASSERT_FALSE(again.empty());
   EXPECT_EQ(again[0].packet.header.psn, lost);
+}
+
+// The same of READs in roce: others took the credit that was free when it went back.
+TEST(PathCredit, WhatIsReadAgainNeedsNoCredit) {
+  DeviceConfig narrow;
+  narrow.path_credit = Bytes{600};
+  Hand w(wire::Mode::kRoce, narrow);
+  const Qpn second = w.a.create();
+  const Qpn target = w.b.create();
+  w.connect(second, target);
+  w.post(w.request(WrOpcode::kRead, 0, 512, 0));
+  ASSERT_EQ(w.from(w.a).size(), 1U);  // lost
+  ASSERT_TRUE(w.a.device.post_send(second, w.request(WrOpcode::kRead, 512, 512, 0), w.now));
+  Frames sent;
+  while (sent.empty()) {
+    ASSERT_NE(w.a.device.next_deadline(), kNever);
+    w.now = w.a.device.next_deadline();
+    w.a.device.on_timer(w.now);
+    sent = w.from(w.a);
+  }
+  const auto again = [&](const Frames& frames) {
+    return std::any_of(frames.begin(), frames.end(),
+                       [&](const Side::Frame& f) { return f.packet.header.dest_qp == w.qb; });
+  };
+  EXPECT_TRUE(again(sent));
+  w.a.device.check_invariants();
+}
+
+// The first in the line was refused for want of a receive. It has no use for credit now, and the second has.
+TEST(PathCredit, WhoFoundNoReceiveDoesNotHoldUpTheLine) {
+  DeviceConfig narrow;
+  narrow.path_credit = Bytes{700};
+  Hand w(wire::Mode::kIrn, narrow);
+  const Qpn second = w.a.create();
+  w.connect(second, w.b.create());
+  w.post(w.request(WrOpcode::kSend, 0, 256 * 4, 0));
+  const Frames begun = w.from(w.a);
+  ASSERT_EQ(begun.size(), 2U);
+  ASSERT_TRUE(w.a.device.post_send(second, w.request(WrOpcode::kWrite, 0, 8, 0), w.now));
+  EXPECT_TRUE(w.from(w.a).empty());
+  w.to(w.b, begun);
+  w.to(w.a, w.from(w.b));
+  EXPECT_EQ(only(w.from(w.a), wire::kWriteOnly).size(), 1U);
 }
 
 }  // namespace

@@ -131,12 +131,11 @@ Gate gate(Engine& e, QueuePair& q, const SendWqe& w, std::uint32_t k, bool fresh
   if (k == 0 && fresh && q.state == QpState::kSqd) return Gate::kShut;
   const Path& path = e.path_of(q);
   if (is_read(w)) {
-    if (fresh || !e.tx_selective(q)) {
-      if (q.reads_outstanding >= e.cold(q).attr.max_rd_atomic) return Gate::kShut;
-      if (!e.tx_selective(q) && path.bounded() &&
-          !((!fresh || e.in_turn(q, path)) && path.admits_read(read_piece(e, q, w, k))))
-        return Gate::kPath;
-    }
+    const bool selective = e.tx_selective(q);
+    if ((fresh || !selective) && q.reads_outstanding >= e.cold(q).attr.max_rd_atomic) return Gate::kShut;
+    if (fresh && !selective && path.bounded() &&
+        !(e.in_turn(q, path) && path.admits_read(read_piece(e, q, w, k))))
+      return Gate::kPath;
     return Gate::kOpen;
   }
   if (fresh && path.bounded()) {

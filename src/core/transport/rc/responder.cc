@@ -124,6 +124,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
   r.state = ReadState::kWaiting;
   q.set(kReadsWaiting);
   if (silent || in_doubt(q.served)) resume_responses(e, q);
+  e.make_ready(q);  // answers that it acknowledged may have taken a part of the controller's window
   return Verdict::kDone;
 }
 

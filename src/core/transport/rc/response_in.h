@@ -57,7 +57,6 @@ void rc_response_roce(Engine& e, QueuePair& q, std::uint32_t index, const wire::
   if (!rc_acknowledge(e, q, seq, now)) {
     if ((s.flags & kRewound) != 0) e.counters.add(Counter::drop_stale);
     rc_implied_nak(e, q, now);
-    if (q.sends()) e.make_ready(q);
     return;
   }
   // By the request that these numbers belong to, whether or not its latest copy is out: after going back
@@ -75,7 +74,6 @@ void rc_response_roce(Engine& e, QueuePair& q, std::uint32_t index, const wire::
   rc_advance(e, q, seq + 1, now, false);
   rc_reads_progress(e, q, seq + 1, now);
   rc_complete_requests(e, q, now);
-  if (q.sends()) e.make_ready(q);
 }
 
 template <Sink S>
@@ -126,7 +124,6 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
   }
   rc_reads_progress(e, q, in.expected, now);
   rc_complete_requests(e, q, now);
-  if (q.sends()) e.make_ready(q);
 }
 
 template <Sink S>
@@ -137,6 +134,8 @@ void rc_on_response(Engine& e, QueuePair& q, std::uint32_t index, const wire::Rx
   } else {
     rc_response_roce(e, q, index, p, op, now, sink);
   }
+  // Also one that is dropped may have acknowledged requests.
+  if (q.sends()) e.make_ready(q);
 }
 
 }  // namespace weft
