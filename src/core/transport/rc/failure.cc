@@ -63,6 +63,7 @@ void rc_leave_path_line(Engine& e, QueuePair& q) {
 
 void rc_release(Engine& e, QueuePair& q) {
   if (q.type != QpType::kRc) return uc_release(e, q);
+  if (q.path.v >= e.paths.size()) return;  // it was never connected, nor was any other
   ColdQueuePair& c = e.cold(q);
   release_block(e.pool, q.requests.block);
   release_block(e.pool, q.requests_out.block);
