@@ -185,6 +185,7 @@ Outcome<void> Device::destroy_qp(Qpn qpn) {
   if (q == nullptr) return fail(Errc::kNotFound);
   e.settle();
   if (q->state != QpState::kReset && q->state != QpState::kInit) rc_release(e, *q);
+  rc_forget_control(e, *q);
   const std::uint32_t index = e.index_of(*q);
   --e.cqs[e.colds[index]->init.send_cq.v]->users;
   --e.cqs[e.colds[index]->init.recv_cq.v]->users;

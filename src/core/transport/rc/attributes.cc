@@ -113,6 +113,7 @@ std::uint8_t ring_mask(std::uint8_t entries) {
 void reset(Engine& e, QueuePair& q) {
   ColdQueuePair& c = e.cold(q);
   if (q.state != QpState::kReset) rc_release(e, q);
+  rc_forget_control(e, q);
   const Qpn qpn = q.qpn;
   const auto kept = static_cast<std::uint8_t>(q.flags & (kInUse | kQueued));
   const PdId pd = q.pd;

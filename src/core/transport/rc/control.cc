@@ -147,6 +147,13 @@ void rc_withdraw_acks(Engine& e, QueuePair& q, Seq from) {
   q.clear(kAckQueued);
 }
 
+void rc_forget_control(Engine& e, const QueuePair& q) {
+  for (std::uint32_t i = e.control_head; i != e.control_tail; ++i) {
+    ControlEntry& c = e.control[i & (e.control.size() - 1)];
+    if (c.qp == e.index_of(q)) c.coalesced = true;  // void without its mark
+  }
+}
+
 void rc_schedule_read_ack(Engine& e, QueuePair& q, bool congestion) {
   ControlEntry c = read_acknowledgement(e, q);
   if (e.config.ack_coalesce && !congestion) {

@@ -23,5 +23,36 @@ TEST(Reuse, AQueuePairMayEndBeforeThereIsAnyPath) {
   }
 }
 
+// An ACK of the former life would acknowledge numbers of the new one, and an error NAK would end it.
+TEST_P(ReuseTest, WhatWasNotSentBeforeAResetIsNotSentAfterIt) {
+  Hand w(GetParam());
+  w.post(w.request(WrOpcode::kWrite, 0, 8, 0));
+  w.to(w.b, w.from(w.a));  // its ACK waits for its turn
+  ASSERT_TRUE(w.b.step(w.qb, {}, QpState::kReset, 0));
+  const Qpn other = w.a.create();
+  w.connect(other, w.qb);
+  EXPECT_TRUE(w.from(w.b).empty());
+  ASSERT_TRUE(w.a.device.post_send(other, w.request(WrOpcode::kWrite, 0, 8, 0), w.now));
+  w.to(w.b, w.from(w.a));
+  EXPECT_EQ(w.from(w.b).size(), 1U);
+}
+
+TEST_P(ReuseTest, WhatWasNotSentBeforeADestructionIsNotSentAfterIt) {
+  DeviceConfig one;
+  one.max_qp = 1;  // the number comes back at once
+  Hand w(GetParam(), one);
+  w.post(w.request(WrOpcode::kWrite, 0, 8, 0));
+  w.to(w.b, w.from(w.a));
+  ASSERT_TRUE(w.b.device.destroy_qp(w.qb));
+  ASSERT_EQ(w.b.create(), w.qb);
+  ASSERT_TRUE(w.a.step(w.qa, {}, QpState::kReset, 0));
+  w.connect(w.qa, w.qb);
+  EXPECT_TRUE(w.from(w.b).empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ReuseTest,
+                         ::testing::Values(wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic),
+                         [](const auto& m) { return std::string(wire::mode_name(m.param)); });
+
 }  // namespace
 }  // namespace weft
