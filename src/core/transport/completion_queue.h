@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/verbs/types.h"
@@ -12,7 +13,7 @@ namespace weft {
 
 class CompletionQueue {
  public:
-  enum class Push : std::uint8_t { kQuiet, kEvent, kOverflow };
+  enum class Push : std::uint8_t { kQuiet, kEvent, kOverflow, kOverflowAgain };
 
   explicit CompletionQueue(std::uint32_t entries) : ring_(entries) {}
 
@@ -20,7 +21,8 @@ class CompletionQueue {
   std::uint32_t size() const { return count_; }
 
   Push push(const Completion& c, bool solicited) {
-    if (count_ == ring_.size()) return Push::kOverflow;
+    if (count_ == ring_.size())
+      return std::exchange(overflowed_, true) ? Push::kOverflowAgain : Push::kOverflow;
     ring_[tail_] = c;
     tail_ = tail_ + 1 == ring_.size() ? 0 : tail_ + 1;
     ++count_;
@@ -55,6 +57,7 @@ class CompletionQueue {
   std::uint32_t head_ = 0;
   std::uint32_t tail_ = 0;
   std::uint32_t count_ = 0;
+  bool overflowed_ = false;
   std::uint8_t armed_ = 0;  // 0 no, 1 any entry, 2 solicited or failed entries
 };
 

@@ -78,8 +78,10 @@ void Engine::complete(CqId cq, const Completion& c, bool solicited) {
       raise({EventKind::kCompletion, cq, c.qpn});
       break;
     case CompletionQueue::Push::kOverflow:
-      counters.add(Counter::cq_overflow);
       raise({EventKind::kCqError, cq, c.qpn});
+      [[fallthrough]];
+    case CompletionQueue::Push::kOverflowAgain:
+      counters.add(Counter::cq_overflow);
       break;
   }
 }
