@@ -30,8 +30,9 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
     case RcKind::kSend:
     case RcKind::kWrite:
     case RcKind::kRead:
-    case RcKind::kAtomic:
-      if (q.rx_mode != mode) {
+    case RcKind::kAtomic: {
+      const bool pins = q.rx_mode != mode;
+      if (pins) {
         if (q.rx_mode != kUnpinned || !mode_known(h.mode)) return e.counters.add(Counter::drop_mode);
         // The requester's first packet fixes the half-connection's mode (DESIGN §4.3, "Modes").
         if (expand(h.psn, q.requests.expected) < q.requests.expected)
@@ -41,8 +42,12 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
       e.established(q);
       if ((q.rx_flags & kReceiveStopped) != 0) return e.counters.add(Counter::drop_state);
       if (congestion) congestion_experienced(e, q, now);
+      const Seq expected = q.requests.expected;
       rc_on_request(e, q, index, p, op, congestion, sink);
+      // One that was not accepted fixes nothing: it may be a former peer's.
+      if (pins && q.requests.expected == expected && q.requests.held == 0) q.rx_mode = kUnpinned;
       break;
+    }
     case RcKind::kResponse:
       if (mode != q.tx_mode || !q.sends()) return e.counters.add(Counter::drop_mode);
       if (congestion) congestion_experienced(e, q, now);

@@ -50,6 +50,30 @@ TEST_P(ReuseTest, WhatWasNotSentBeforeADestructionIsNotSentAfterIt) {
   EXPECT_TRUE(w.from(w.b).empty());
 }
 
+// The first accepted request fixes the mode (DESIGN §4.3, "Modes"), not a straggler of the former life that
+// is answered by a NAK or dropped.
+TEST_P(ReuseTest, ARequestThatIsNotAcceptedFixesNoMode) {
+  const wire::Mode other = GetParam() == wire::Mode::kRoce ? wire::Mode::kIrn : wire::Mode::kRoce;
+  Hand w(GetParam());
+  w.post(w.request(WrOpcode::kSend, 0, 8, 0));
+  const Frames sent = w.from(w.a);
+  Frames far_ahead = sent;
+  far_ahead[0].packet.header.mode = other;
+  far_ahead[0].packet.header.psn.v = (sent[0].packet.header.psn.v + 100'000) & kPsnMask;
+  Frames without_receive = sent;
+  without_receive[0].packet.header.mode = other;
+  w.to(w.b, far_ahead);
+  w.to(w.b, without_receive);
+  w.from(w.b);
+  ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 0, 64, 1)));
+  w.to(w.b, sent);
+  EXPECT_EQ(statuses(w.b), Statuses{WcStatus::kSuccess});
+  w.to(w.b, without_receive);  // a duplicate now, but in the wrong mode
+  EXPECT_EQ(w.b.device.counters().get(Counter::drop_mode), 1U);
+  w.play();
+  EXPECT_EQ(statuses(w.a), Statuses{WcStatus::kSuccess});
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, ReuseTest,
                          ::testing::Values(wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic),
                          [](const auto& m) { return std::string(wire::mode_name(m.param)); });
