@@ -185,9 +185,9 @@ void store(QpAttr& to, const QpAttr& a, std::uint32_t mask) {
 }
 
 // Attributes that only SQD may change: nothing may be on its way that was counted under the old ones.
-Outcome<void> check_drained(QueuePair& q, std::uint32_t mask) {
+Outcome<void> check_drained(const Engine& e, const QueuePair& q, std::uint32_t mask) {
   if ((mask & (kAttrPath | kAttrMaxRdAtomic | kAttrMaxDestRdAtomic)) == 0) return {};
-  const bool responding = q.responses_owed > 0 || q.served.outstanding() || q.requests.held > 0;
+  const bool responding = e.owes_responses(q) || q.served.outstanding() || q.requests.held > 0;
   if (!rc_drained(q) || responding) return fail(Errc::kBusy);
   return {};
 }
@@ -238,7 +238,7 @@ Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32
   }
   const bool draining = from == QpState::kSqd && to == QpState::kSqd;
   if (draining) {
-    if (auto ok = check_drained(q, mask); !ok) return ok;
+    if (auto ok = check_drained(e, q, mask); !ok) return ok;
     apply_drained(e, q, attr, mask);
   }
   ColdQueuePair& c = e.cold(q);
