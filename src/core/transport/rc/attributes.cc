@@ -195,6 +195,8 @@ Outcome<void> check_drained(const Engine& e, const QueuePair& q, std::uint32_t m
 void apply_drained(Engine& e, QueuePair& q, const QpAttr& a, std::uint32_t mask) {
   ColdQueuePair& c = e.cold(q);
   if ((mask & kAttrPath) != 0) {
+    if (q.has(kWaitingPath)) rc_leave_path_line(e, q);
+    e.end_turn(q);
     q.path = a.path;
     q.level = static_cast<std::uint8_t>((q.level & kEchoOwed) | a.service_level);
   }
