@@ -131,6 +131,21 @@ TEST(Attributes, OtherTransitionsDoNotExist) {
   }
 }
 
+TEST(Attributes, ToResetAndToErrNothingElseMayBeGiven) {
+  for (const QpState from : {QpState::kReset, QpState::kInit, QpState::kRtr, QpState::kRts, QpState::kSqd}) {
+    for (const QpState to : {QpState::kReset, QpState::kErr}) {
+      for (std::uint32_t bit = 1; bit < kAllBits; bit <<= 1U) {
+        if (bit == kAttrState) continue;
+        One q;
+        q.bring_to(from);
+        EXPECT_FALSE(q.modify(to, bit)) << static_cast<int>(from) << " to " << static_cast<int>(to)
+                                        << " with bit " << std::countr_zero(bit);
+        EXPECT_EQ(q.state(), from);
+      }
+    }
+  }
+}
+
 TEST(Attributes, AWrongCurrentStateIsRefused) {
   TwoDevices w(wire::Mode::kIrn);
   QpAttr a;

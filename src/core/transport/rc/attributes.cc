@@ -71,14 +71,14 @@ std::span<const Transition> transitions_of(QpType type) {
 Outcome<void> check_mask(const QueuePair& q, const QpAttr& attr, std::uint32_t mask) {
   const QpState to = (mask & kAttrState) != 0 ? attr.state : q.state;
   if ((mask & kAttrCurrentState) != 0 && attr.current_state != q.state) return fail(Errc::kInvalid);
-  if (to == QpState::kReset) return {};
-  if (to == QpState::kErr) {
-    if (q.state == QpState::kReset) return fail(Errc::kInvalid);
+  const std::uint32_t given = mask & ~std::uint32_t{kAttrState};
+  if (to == QpState::kReset || to == QpState::kErr) {
+    const bool exists = to == QpState::kReset || q.state != QpState::kReset;
+    if (!exists || given != 0) return fail(Errc::kInvalid);
     return {};
   }
   for (const Transition& t : transitions_of(q.type)) {
     if (t.from != q.state || t.to != to) continue;
-    const std::uint32_t given = mask & ~std::uint32_t{kAttrState};
     if ((given & t.required) != t.required || (given & ~(t.required | t.optional)) != 0)
       return fail(Errc::kInvalid);
     return {};
