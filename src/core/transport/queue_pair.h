@@ -130,7 +130,8 @@ struct ReadServed {
       0;  // roce: the latest request asked for [begin, end), of which [next, end) is still owed
   std::uint32_t next = 0;
   std::uint32_t end = 0;
-  std::uint32_t sent = 0;  // roce: responses that left at least once
+  std::uint32_t asked = 0;  // roce: bytes up to which that request asked; it may stop inside a packet
+  std::uint32_t sent = 0;   // roce: responses that left at least once
   ReadState state = ReadState::kFree;
   ReadKind kind = ReadKind::kRead;
   bool executed = false;    // atomics

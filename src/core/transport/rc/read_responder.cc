@@ -151,7 +151,7 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
       rc_nak_read(e, q, r->fault, selective ? r->request : seq);
       break;
     }
-    const std::uint32_t payload = std::min<std::uint32_t>(q.mtu, r->length - std::min(r->length, k * q.mtu));
+    const std::uint32_t payload = std::min<std::uint32_t>(q.mtu, r->asked - std::min(r->asked, k * q.mtu));
     const std::uint32_t value = r->kind == ReadKind::kRead ? 0 : 8;
     const std::uint32_t srx = q.rx_mode == static_cast<std::uint8_t>(wire::Mode::kSrnic) ? 8 : 0;
     const std::uint32_t bytes = 12 + srx + value + (first || last ? 4 : 0) + payload + ((0U - payload) & 3U);

@@ -10,7 +10,7 @@ void fill(const QueuePair& q, ReadServed& r, const wire::Header& h, Seq seq) {
   r.request = seq;
   r.va = h.va;
   r.rkey = h.rkey;
-  r.length = h.dma_len;
+  r.length = r.asked = h.dma_len;
   r.packets = Engine::packets_for(h.dma_len, q.mtu);
   r.msn = h.srx_msn;  // srnic; other modes count for themselves
   r.executed = false;
@@ -218,6 +218,7 @@ void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, S
     const bool owed = r.next < r.end;
     r.begin = r.next = k;
     r.end = k + Engine::packets_for(h.dma_len, q.mtu);
+    r.asked = static_cast<std::uint32_t>(skip) + h.dma_len;
     if (!owed) ++q.responses_owed;
     e.make_ready(q);
     return;
