@@ -133,6 +133,9 @@ Gate gate(Engine& e, QueuePair& q, const SendWqe& w, std::uint32_t k, bool fresh
   if (is_read(w)) {
     const bool selective = e.tx_selective(q);
     if ((fresh || !selective) && q.reads_outstanding >= e.cold(q).attr.max_rd_atomic) return Gate::kShut;
+    // roce: its responses take as many numbers as they are packets. The longest goes alone.
+    const SendStream& s = q.requests_out;
+    if (!selective && s.nxt != s.una && s.nxt - s.una + (w.packets - k) > kMaxOutstanding) return Gate::kShut;
     if (fresh && !selective && path.bounded() &&
         !(e.in_turn(q, path) && path.admits_read(read_piece(e, q, w, k))))
       return Gate::kPath;
