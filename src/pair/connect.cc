@@ -1,6 +1,5 @@
 // Connecting two ends: what the Devices are told, and what the referee may hold them to.
 #include <algorithm>
-#include <bit>
 
 #include "core/base/check.h"
 #include "core/transport/cc/controller.h"
@@ -77,7 +76,7 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     f.rnr_retry = e.rnr_retry;
     f.timeout = e.timeout;
     f.signal_all = e.signal_all;
-    f.reads_kept = std::bit_ceil(std::uint32_t{e.max_dest_rd_atomic});
+    f.reads_kept = e.max_dest_rd_atomic;
     f.peer_rnr_delay = check::rnr_delay(other.min_rnr_timer);
     f.bdp_cap = dc.bdp_cap;
     f.cnp_interval = controllers()[e.controller]->cnp_interval;

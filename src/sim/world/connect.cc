@@ -1,7 +1,6 @@
 #include "sim/world/connect.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "core/base/check.h"
 #include "core/transport/cc/controller.h"
@@ -29,7 +28,7 @@ check::QpFacts facts_of(const Scenario& s, const ConnectSpec& c, int i, const Co
   q.roce_window = t.roce_window;
   q.selective_rto = t.timeouts ? t.rto_low : kForever;
   if (t.mode != wire::Mode::kRoce && t.timeouts) q.answers_kept = check::answers_kept(t.rto_high);
-  q.reads_kept = std::bit_ceil(c.reads);
+  q.reads_kept = std::min(c.reads, 128U);
   q.cnp_interval = controllers()[t.controller]->cnp_interval;
   if (t.controller != 0)
     q.slowest_turn =

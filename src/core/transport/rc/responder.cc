@@ -23,25 +23,21 @@ void fill(const QueuePair& q, ReadServed& r, const wire::Header& h, Seq seq) {
   r.value = h.b;
 }
 
+bool may_read(const QueuePair& q, const wire::Header& h) {
+  return (q.access & (h.opcode == wire::kReadRequest ? kRemoteRead : kRemoteAtomic)) != 0;
+}
+
+// The memory that it names.
 Verdict check_read(Engine& e, const QueuePair& q, const wire::Header& h) {
-  if (h.opcode != wire::kReadRequest) {
-    if ((q.access & kRemoteAtomic) == 0) return Verdict::kInvalid;
-    RegionId region;
-    std::uint64_t offset = 0;
-    if (e.keys.check_remote(h.rkey, q.pd, q.qpn, kRemoteAtomic, h.va, 8, region, offset) !=
-        KeyTable::Denied::kNo)
-      return Verdict::kAccess;
-    return h.va % 8 == 0 ? Verdict::kDone : Verdict::kInvalid;
-  }
-  if ((q.access & kRemoteRead) == 0) return Verdict::kInvalid;
-  if (h.dma_len == 0) return Verdict::kDone;
-  if (h.dma_len > (1U << 31U)) return Verdict::kInvalid;
+  const bool read = h.opcode == wire::kReadRequest;
+  if (read && h.dma_len == 0) return Verdict::kDone;
+  if (read && h.dma_len > (1U << 31U)) return Verdict::kInvalid;
   RegionId region;
   std::uint64_t offset = 0;
-  return e.keys.check_remote(h.rkey, q.pd, q.qpn, kRemoteRead, h.va, h.dma_len, region, offset) ==
-                 KeyTable::Denied::kNo
-             ? Verdict::kDone
-             : Verdict::kAccess;
+  if (e.keys.check_remote(h.rkey, q.pd, q.qpn, read ? kRemoteRead : kRemoteAtomic, h.va, read ? h.dma_len : 8,
+                          region, offset) != KeyTable::Denied::kNo)
+    return Verdict::kAccess;
+  return read || h.va % 8 == 0 ? Verdict::kDone : Verdict::kInvalid;
 }
 
 // irn: the requester asks, so it lives: what waits long to be sent again, or was given up, goes out once
@@ -69,22 +65,18 @@ void activate(QueuePair& q, ColdQueuePair& c, Engine& e, ReadServed& r) {
 
 Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) {
   ColdQueuePair& c = e.cold(q);
-  const Verdict v = check_read(e, q, h);
-  if (v != Verdict::kDone) return v;
-  const std::uint32_t rows = c.served_mask + 1U;
+  const std::uint32_t rows = c.attr.max_dest_rd_atomic;  // the ring may have more
   if (!e.rx_selective(q)) {
-    if (q.inbound != Inbound::kNone) return Verdict::kInvalid;
-    if (c.attr.max_dest_rd_atomic == 0) return Verdict::kInvalid;
-    if (c.served_tail - c.served_head == rows) {
-      const ReadServed& oldest = row(c, c.served_head);
-      if (oldest.next < oldest.end) {
-        // The requester may not have more READs than this outstanding. If this one was answered in full once,
-        // it has the answers, and asked again only because they were late.
-        if (!oldest.answered) return Verdict::kInvalid;
-        --q.responses_owed;
-      }
-      ++c.served_head;
-    }
+    if (q.inbound != Inbound::kNone || !may_read(q, h) || rows == 0) return Verdict::kInvalid;
+    const bool full = c.served_tail - c.served_head == rows;
+    const ReadServed& oldest = row(c, c.served_head);
+    const bool owed = full && oldest.next < oldest.end;
+    // The requester may not have more READs than this outstanding. If this one was answered in full once, it
+    // has the answers, and asked again only because they were late.
+    if (owed && !oldest.answered) return Verdict::kInvalid;
+    if (const Verdict v = check_read(e, q, h); v != Verdict::kDone) return v;
+    if (owed) --q.responses_owed;
+    if (full) ++c.served_head;
     ReadServed& r = row(c, c.served_tail++);
     fill(q, r, h, seq);
     r.first = seq;
@@ -98,8 +90,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
   // Serial numbers count from zero at connection; widen around the next one to activate.
   const std::int32_t delta = serial_ahead(q.rx_mode, h.sn, c.served_tail);
   const std::uint32_t serial = c.served_tail + static_cast<std::uint32_t>(delta);
-  if (delta < 0 || static_cast<std::uint32_t>(delta) >= rows || c.attr.max_dest_rd_atomic == 0)
-    return Verdict::kInvalid;
+  if (!may_read(q, h) || delta < 0 || static_cast<std::uint32_t>(delta) >= rows) return Verdict::kInvalid;
   // The requester has a limited number outstanding: this request tells that rows it would overwrite
   // were answered completely, even if the last READ ACK was lost.
   const bool silent = q.served.backoff > kResponderTries;
@@ -119,6 +110,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
     }
     rc_release_served(e, q);
   }
+  if (const Verdict v = check_read(e, q, h); v != Verdict::kDone) return v;
   ReadServed& r = row(c, serial);
   fill(q, r, h, seq);
   r.state = ReadState::kWaiting;
@@ -256,12 +248,15 @@ void rc_refuse(Engine& e, QueuePair& q, Verdict v) {
     case Verdict::kOperation:
       rc_nak(e, q, wire::kSyndromeNakOperation);
       return;
+    case Verdict::kWrongLength:
     case Verdict::kLocalLength:
-    case Verdict::kLocalFault:
+    case Verdict::kLocalFault: {
       // The receive it had taken reports the error; the rest is flushed.
-      rc_fail_receive(e, q, v == Verdict::kLocalLength ? WcStatus::kLocalLength : WcStatus::kLocalProtection);
-      rc_nak(e, q, v == Verdict::kLocalLength ? wire::kSyndromeNakInvalid : wire::kSyndromeNakOperation);
+      const bool length = v != Verdict::kLocalFault;
+      rc_fail_receive(e, q, length ? WcStatus::kLocalLength : WcStatus::kLocalProtection);
+      rc_nak(e, q, length ? wire::kSyndromeNakInvalid : wire::kSyndromeNakOperation);
       return;
+    }
     case Verdict::kDone:
     case Verdict::kSilent:
       return;

@@ -29,6 +29,7 @@ enum class Verdict : std::uint8_t {
   kInvalid,
   kAccess,
   kOperation,
+  kWrongLength,  // of the packet; it took a receive
   kLocalLength,
   kLocalFault,
   kSilent
@@ -108,20 +109,29 @@ bool rc_execute_atomics(Engine& e, QueuePair& q, S& sink) {
   return true;
 }
 
-// Checks `claimed` bytes from `va` on, of which this packet's payload are the first, and places these.
+// Checks `claimed` bytes from `va` on, of which this packet's payload are the first, and places these if
+// their number `fits`.
 template <Sink S>
-Verdict rc_place_write(Engine& e, QueuePair& q, std::uint64_t va, Key key, std::uint32_t claimed,
+Verdict rc_place_write(Engine& e, QueuePair& q, std::uint64_t va, Key key, std::uint32_t claimed, bool fits,
                        std::uint32_t payload, std::uint32_t index, S& sink) {
-  if (claimed == 0) return Verdict::kDone;
   Placement p;
   p.qpn = q.qpn;
   p.packet = index;
   p.length = payload;
-  if (e.keys.check_remote(key, q.pd, q.qpn, kRemoteWrite, va, claimed, p.region, p.offset) !=
-      KeyTable::Denied::kNo)
+  if (claimed != 0 && e.keys.check_remote(key, q.pd, q.qpn, kRemoteWrite, va, claimed, p.region, p.offset) !=
+                          KeyTable::Denied::kNo)
     return Verdict::kAccess;
+  if (!fits) return Verdict::kInvalid;
   return payload == 0 || sink.place(p) ? Verdict::kDone : Verdict::kOperation;
 }
+
+// First and Middle packets carry one MTU, Last ones something.
+inline bool rc_fits(const QueuePair& q, RcOpcode op, std::uint32_t payload) {
+  return op.last ? payload <= q.mtu && (op.first || payload > 0) : payload == q.mtu;
+}
+
+// The next two judge in the order of wire-reference §2.2, checks 2 to 9. A length that does not fit is told
+// to the receive that the packet took, if it took one.
 
 // roce: a SEND or WRITE packet at the expected number.
 template <Sink S>
@@ -130,12 +140,13 @@ Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode
   const wire::Header& h = p.header;
   const Inbound kind = op.kind == RcKind::kSend ? Inbound::kSend : Inbound::kWrite;
   if (op.first != (q.inbound == Inbound::kNone) || (!op.first && q.inbound != kind)) return Verdict::kInvalid;
-  if (op.last ? p.payload > q.mtu || (!op.first && p.payload == 0) : p.payload != q.mtu)
-    return Verdict::kInvalid;
+  if (kind == Inbound::kWrite && op.first && (q.access & kRemoteWrite) == 0) return Verdict::kInvalid;
   const bool needs_receive = kind == Inbound::kSend ? op.first : op.imm;
   if (needs_receive && q.rq_head == q.rq_tail && !rc_take_shared(e, q)) return Verdict::kNoReceive;
   ColdQueuePair& c = e.cold(q);
+  const bool fits = rc_fits(q, op, p.payload);
   if (kind == Inbound::kSend) {
+    if (!fits) return Verdict::kWrongLength;
     const std::uint32_t at = op.first ? 0 : q.inbound_left;
     const RecvWqe& r = e.recv_wqe(c, q.rq_head);
     const Verdict v =
@@ -145,16 +156,16 @@ Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode
     if (op.last) e.recv_wqe(c, q.rq_head).byte_len = q.inbound_left;
   } else {
     if (op.first) {
-      if ((q.access & kRemoteWrite) == 0) return Verdict::kInvalid;
       q.inbound_va = h.va;
       q.inbound_key = h.rkey;
       q.inbound_left = q.inbound_message = h.dma_len;
     }
-    if (p.payload > q.inbound_left || (op.last && p.payload != q.inbound_left)) return Verdict::kInvalid;
+    const bool adds_up = fits && (op.last ? p.payload == q.inbound_left : p.payload <= q.inbound_left);
     // The whole range, before the first byte (wire-reference §2.2, check 6).
-    const std::uint32_t claimed = op.first ? h.dma_len : p.payload;
-    const Verdict v = rc_place_write(e, q, q.inbound_va, q.inbound_key, claimed, p.payload, index, sink);
-    if (v != Verdict::kDone) return v;
+    const std::uint32_t claimed = op.first ? h.dma_len : std::min(p.payload, q.inbound_left);
+    const Verdict v =
+        rc_place_write(e, q, q.inbound_va, q.inbound_key, claimed, adds_up, p.payload, index, sink);
+    if (v != Verdict::kDone) return v == Verdict::kInvalid && op.imm ? Verdict::kWrongLength : v;
     q.inbound_va += p.payload;
     q.inbound_left -= p.payload;
     if (op.last && op.imm) e.recv_wqe(c, q.rq_head).byte_len = q.inbound_message;
@@ -177,27 +188,27 @@ template <Sink S>
 Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode op, Seq seq,
                      std::uint32_t index, S& sink) {
   const wire::Header& h = p.header;
-  if (op.last ? p.payload > q.mtu : p.payload != q.mtu) return Verdict::kInvalid;
-  if (op.last && !op.first && p.payload == 0) return Verdict::kInvalid;
   const bool write = op.kind == RcKind::kWrite;
   const bool consumes = !write || op.imm;
+  const bool srnic = q.rx_mode == static_cast<std::uint8_t>(wire::Mode::kSrnic);
+  if (op.first != (h.psn_offset == 0) && (consumes || srnic)) return Verdict::kInvalid;
+  if (write && (q.access & kRemoteWrite) == 0) return Verdict::kInvalid;
   RecvWqe* r = nullptr;
   std::uint16_t slot = 0;
   if (consumes) {
     r = rc_receive_for(e, q, h.sn, slot);
     if (r == nullptr) return Verdict::kNoReceive;
   }
-  const bool srnic = q.rx_mode == static_cast<std::uint8_t>(wire::Mode::kSrnic);
-  if (op.first != (h.psn_offset == 0) && (consumes || srnic)) return Verdict::kInvalid;
+  const bool fits = rc_fits(q, op, p.payload);
   if (write) {
-    if ((q.access & kRemoteWrite) == 0) return Verdict::kInvalid;
-    if (!srnic && (p.payload > h.dma_len || (op.last && p.payload != h.dma_len))) return Verdict::kInvalid;
+    const bool adds_up = fits && (srnic || (op.last ? p.payload == h.dma_len : p.payload <= h.dma_len));
     // irn: the rest of the message, not only this packet: of one that ends outside, nothing is placed.
     // srnic's packets do not know it; each is checked alone.
     const std::uint32_t claimed = srnic ? p.payload : h.dma_len;
-    const Verdict v = rc_place_write(e, q, h.va, h.rkey, claimed, p.payload, index, sink);
-    if (v != Verdict::kDone) return v;
+    const Verdict v = rc_place_write(e, q, h.va, h.rkey, claimed, adds_up, p.payload, index, sink);
+    if (v != Verdict::kDone) return v == Verdict::kInvalid && op.imm ? Verdict::kWrongLength : v;
   } else {
+    if (!fits) return Verdict::kWrongLength;
     const ColdQueuePair& c = e.cold(q);
     const std::uint64_t at = std::uint64_t{h.psn_offset} * q.mtu;
     const Verdict v =

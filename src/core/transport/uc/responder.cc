@@ -14,6 +14,7 @@ void uc_refuse(Engine& e, QueuePair& q, Verdict v) {
       return e.counters.add(Counter::drop_no_receive);
     case Verdict::kLocalLength:
       return e.counters.add(Counter::drop_too_long);
+    case Verdict::kWrongLength:
     case Verdict::kInvalid:
     case Verdict::kAccess:
     case Verdict::kOperation:
