@@ -8,8 +8,8 @@ namespace weft {
 Result<void> DeviceConfig::validate() const {
   if (max_qp == 0 || max_qp > (1U << qpn_bits)) return fail("max_qp must be between 1 and 2^qpn_bits");
   if (qpn_bits == 0 || qpn_bits > 24) return fail("qpn_bits must be between 1 and 24");
-  if (!std::has_single_bit(window_packets) || window_packets < 64)
-    return fail("window_packets must be a power of two, at least 64");
+  if (!std::has_single_bit(window_packets) || window_packets < 64 || window_packets > 32768)
+    return fail("window_packets must be a power of two between 64 and 32768");
   if (bdp_cap == 0 || bdp_cap > window_packets) return fail("bdp_cap must be between 1 and window_packets");
   if (loss_blocks >= kNoBlock) return fail("loss_blocks must be below 65535");
   if (!std::has_single_bit(control_ring)) return fail("control_ring must be a power of two");
