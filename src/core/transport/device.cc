@@ -29,6 +29,9 @@ Outcome<void> Device::dealloc_pd(PdId pd) {
   Engine& e = *engine_;
   if (pd.v >= e.pds.size() || !e.pds[pd.v]) return fail(Errc::kNotFound);
   if (e.keys.uses(pd) || e.address_handles.uses(pd)) return fail(Errc::kBusy);
+  for (const auto& srq : e.srqs) {
+    if (srq != nullptr && srq->pd == pd) return fail(Errc::kBusy);
+  }
   for (std::size_t i = 0; i < e.colds.size(); ++i) {
     if (e.colds[i] != nullptr && e.qp(static_cast<std::uint32_t>(i)).has(kInUse) &&
         e.colds[i]->init.pd == pd) {
@@ -120,7 +123,7 @@ Outcome<Qpn> Device::create_qp(const QpInit& init) {
     asked.max_recv_wr = kSharedHeld;
     asked.max_recv_sge = srq->caps.max_sge;
   }
-  if (asked.max_send_wr > e.config.max_ring || asked.max_recv_wr > e.config.max_ring ||
+  if (asked.max_send_wr > e.config.max_ring || (srq == nullptr && asked.max_recv_wr > e.config.max_ring) ||
       asked.max_send_sge > 32 || asked.max_recv_sge > 32 || asked.max_inline > 4096) {
     return fail(Errc::kInvalid);
   }

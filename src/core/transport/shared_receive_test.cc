@@ -107,6 +107,28 @@ TEST_P(SharedReceiveTest, AQueuePairOnASharedQueueHasNoReceivesOfItsOwn) {
   EXPECT_FALSE(w.b.device.post_recv(w.theirs[0], w.receive(w.b, 0, 8, 1)));
 }
 
+TEST(SharedReceive, AProtectionDomainLivesAsLongAsItsSharedQueue) {
+  Side s(1, DeviceConfig{});
+  const PdId pd = *s.device.alloc_pd();
+  const SrqId srq = *s.device.create_srq(pd, {});
+  EXPECT_EQ(s.device.dealloc_pd(pd).error(), Errc::kBusy);
+  ASSERT_TRUE(s.device.destroy_srq(srq));
+  EXPECT_TRUE(s.device.dealloc_pd(pd));
+}
+
+// What a queue pair holds of a shared queue is not a ring that its user asked for.
+TEST(SharedReceive, SmallRingsAreNoObstacle) {
+  DeviceConfig small;
+  small.max_ring = 2;
+  Side s(1, small);
+  QpInit init;
+  init.pd = s.pd;
+  init.send_cq = init.recv_cq = s.cq;
+  init.caps.max_send_wr = 2;
+  init.srq = *s.device.create_srq(s.pd, {2, 1, 0});
+  EXPECT_TRUE(s.device.create_qp(init));
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, SharedReceiveTest,
                          ::testing::Values(wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic),
                          [](const auto& m) { return std::string(wire::mode_name(m.param)); });
