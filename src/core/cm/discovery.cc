@@ -2,6 +2,8 @@
 // by peer through a hash table, by time through the deadlines, and by age through the order of settling.
 #include "core/cm/discovery.h"
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "core/base/check.h"
@@ -22,8 +24,8 @@ struct Row {
   Qpn target{};
   bool used = false;
   bool owes_query = false;
-  bool in_outbox = false;  // these two survive the row's reuse
-  bool in_news = false;
+  bool in_outbox = false;  // survives the row's reuse
+  bool in_news = false;    // keeps the row from being used again
   std::uint8_t tries = 0;
   std::uint64_t transaction = 0;
   std::uint64_t settled = 0;  // order of settling
@@ -54,21 +56,25 @@ struct Discovery::State {
   std::uint32_t index_of(const Row& r) const { return static_cast<std::uint32_t>(&r - rows.data()); }
 
   Row* create(const PeerId& peer) {
-    if (free_rows.empty()) {
+    // A row whose news was not polled yet still says whose news it is.
+    const auto quiet = [&](std::uint32_t i) { return !rows[i].in_news; };
+    auto found = std::find_if(free_rows.rbegin(), free_rows.rend(), quiet);
+    if (found == free_rows.rend()) {
       Row* oldest = nullptr;
       for (Row& r : rows) {
-        if (r.known.knowledge != Knowledge::kAsking && (oldest == nullptr || r.settled < oldest->settled))
+        if (r.used && !r.in_news && r.known.knowledge != Knowledge::kAsking &&
+            (oldest == nullptr || r.settled < oldest->settled))
           oldest = &r;
       }
       if (oldest == nullptr) return nullptr;
       drop(*oldest);
+      found = free_rows.rbegin();
     }
-    Row& r = rows[free_rows.back()];
-    free_rows.pop_back();
-    const bool in_outbox = r.in_outbox, in_news = r.in_news;
+    Row& r = rows[*found];
+    free_rows.erase(std::next(found).base());
+    const bool in_outbox = r.in_outbox;
     r = Row{};
     r.in_outbox = in_outbox;
-    r.in_news = in_news;
     r.used = true;
     r.peer = peer;
     by_peer.set({peer.address, peer.slot}, index_of(r));

@@ -9,7 +9,8 @@
 //   poll_news                       look_up will say something else now: kSpeaks or kSilent
 //
 // What is known belongs to (address, process slot) and holds while the process at the other end is the same:
-// its instance id is in every reply and query. A full table forgets the oldest answer first.
+// its instance id is in every reply and query. A full table forgets the oldest answer first, of those whose
+// news was polled.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -211,6 +211,8 @@ TEST(Peers, beyond_the_table_push_out_the_oldest_answer_but_no_question) {
   std::vector<Capability> queries = sent(d);
   give(d, answer_of(queries.at(2), 3), Time{});
   give(d, answer_of(queries.at(1), 2), Time{});
+  for (PeerId told; d.poll_news(told);) {
+  }
   EXPECT_EQ(d.look_up(Time{}, kHere, kThere, qpn(9)).knowledge, Knowledge::kAsking);
   EXPECT_EQ(d.look_up(Time{}, kHere, kThere, qpn(2)).knowledge, Knowledge::kSpeaks);
   EXPECT_EQ(d.peers(), 4U);
@@ -250,6 +252,18 @@ TEST(Modes, are_the_preferred_of_what_both_speak) {
   EXPECT_EQ(common_mode(kR | kI, kR | kS, Mode::kIrn), Mode::kRoce);
   EXPECT_EQ(common_mode(kR | kI, 0, Mode::kIrn), Mode::kRoce);
   EXPECT_EQ(common_mode(kI, kR, Mode::kIrn), Mode::kIrn) << "told to use nothing else";
+}
+
+// A waiter holds its first packet until it hears of its peer: what pushes the answer out must not take the
+// news of it along.
+TEST(News, of_an_answer_outlive_the_answer) {
+  DiscoveryConfig one = config(1);
+  one.max_peers = 1;
+  Discovery d(one);
+  d.look_up(Time{}, kHere, kThere, kTarget);
+  give(d, answer_of(sent(d).at(0), 5), Time{});
+  d.look_up(Time{}, kHere, kThere, Qpn{0x060011});
+  EXPECT_EQ(news(d), 1);
 }
 
 }  // namespace
