@@ -101,6 +101,10 @@ void State::on_rep(const MadFacts& f, const CmMessage& m, Time now) {
     ++counters.strays;
     return reply_rej(f, m, wire::kRejInvalidCommId, wire::kAboutRep);
   }
+  if (c->transaction != m.transaction) {  // of a question long over, under an id that is used again
+    ++counters.strays;
+    return;
+  }
   if (c->phase != Phase::kReqSent) {
     ++counters.duplicates;
     if (c->peer_id != m.local_id) return;

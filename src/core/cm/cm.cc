@@ -41,7 +41,8 @@ bool Cm::on_mad(Time now, const MadFacts& f, std::span<const std::uint8_t> bytes
     case CmKind::kDrep: {
       // Answers of a peer that we know by both ids. It says MRA before its own id is known to us.
       Connection* const c = s.find_mine(m, f);
-      const bool ids = c != nullptr && (c->peer_id == m.local_id || c->phase == Phase::kReqSent);
+      const bool ids = c != nullptr && c->transaction == m.transaction &&
+                       (c->peer_id == m.local_id || c->phase == Phase::kReqSent);
       if (!ids) {
         ++s.counters.strays;
       } else if (m.kind == CmKind::kRtu) {

@@ -101,7 +101,8 @@ Outcome<void> Cm::answer(ConnId conn, const AnswerAttr& a, Time now) {
 
 void State::on_sidr_rep(const MadFacts& f, const CmMessage& m) {
   Connection* const c = find(ConnId{m.local_id});
-  if (c == nullptr || c->info.peer != f.source || c->phase != Phase::kSidrSent) {
+  if (c == nullptr || c->info.peer != f.source || c->transaction != m.transaction ||
+      c->phase != Phase::kSidrSent) {
     ++counters.strays;
     return;
   }

@@ -31,7 +31,8 @@ void State::on_rej(const MadFacts& f, const CmMessage& m, Time now) {
     c = find(by_peer_id, f.source, m.local_id);
     if (c != nullptr && c->phase != Phase::kReqReceived && c->phase != Phase::kRepSent) c = nullptr;
   }
-  if (c == nullptr || (m.local_id != 0 && c->peer_id != 0 && m.local_id != c->peer_id)) {
+  if (c == nullptr || c->transaction != m.transaction ||
+      (m.local_id != 0 && c->peer_id != 0 && m.local_id != c->peer_id)) {
     ++counters.strays;
     return;
   }
