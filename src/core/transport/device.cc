@@ -280,7 +280,8 @@ Qpn Device::pick(Time now) {
 
 void Device::put_back(Qpn qpn) {
   QueuePair* q = engine_->find(qpn);
-  if (q != nullptr) engine_->ready_queue.push(engine_->index_of(*q), q->level & kServiceLevel);
+  if (q == nullptr) return engine_->forget_pick(qpn);
+  engine_->ready_queue.push(engine_->index_of(*q), q->level & kServiceLevel);
 }
 
 bool Device::is_ready(Qpn qpn) const {
@@ -305,7 +306,10 @@ wire::Burst Device::transmit(Qpn qpn, Time now, Budget budget) {
   Engine& e = *engine_;
   e.settle();
   QueuePair* found = e.find(qpn);
-  if (found == nullptr) return {};
+  if (found == nullptr) {
+    e.forget_pick(qpn);
+    return {};
+  }
   QueuePair& q = *found;
   q.clear(kQueued);
   wire::Burst burst;

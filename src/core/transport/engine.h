@@ -191,6 +191,10 @@ struct Engine {
       ready_queue.push_again(index_of(q), level, config.level_weights[level]);
     }
   }
+  // It was destroyed between pick and transmit: it stands nowhere, and its successor may be queued.
+  void forget_pick(Qpn qpn) {
+    if (QueuePair* gone = peek(qpn); gone != nullptr && !gone->has(kInUse)) gone->clear(kQueued);
+  }
   // Anything at all to send, window and credit aside? A few loads, for the many that have nothing.
   bool owes_responses(const QueuePair& q) const {
     return rx_selective(q) ? (q.served.flags & kInRecovery) != 0 || q.served.nxt < cold(q).response_next

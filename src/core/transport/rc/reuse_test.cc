@@ -74,6 +74,29 @@ TEST_P(ReuseTest, ARequestThatIsNotAcceptedFixesNoMode) {
   EXPECT_EQ(statuses(w.a), Statuses{WcStatus::kSuccess});
 }
 
+// A NIC may fetch between pick and transmit, and the queue pair be gone by then.
+TEST(Reuse, APickedQueuePairThatIsDestroyedLeavesItsSuccessorFreeToBeQueued) {
+  for (const bool put_back : {false, true}) {
+    DeviceConfig one;
+    one.max_qp = 1;
+    Hand w(wire::Mode::kIrn, one);
+    w.post(w.request(WrOpcode::kWrite, 0, 8, 0));
+    ASSERT_EQ(w.a.device.pick(w.now), w.qa);
+    ASSERT_TRUE(w.a.device.destroy_qp(w.qa));
+    if (put_back) {
+      w.a.device.put_back(w.qa);
+    } else {
+      EXPECT_TRUE(w.a.device.transmit(w.qa, w.now, {}).empty());
+    }
+    ASSERT_EQ(w.a.create(), w.qa);
+    ASSERT_TRUE(w.b.step(w.qb, {}, QpState::kReset, 0));
+    w.connect(w.qa, w.qb);
+    w.post(w.request(WrOpcode::kWrite, 0, 8, 0));
+    w.play();
+    EXPECT_EQ(statuses(w.a), Statuses{WcStatus::kSuccess});
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, ReuseTest,
                          ::testing::Values(wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic),
                          [](const auto& m) { return std::string(wire::mode_name(m.param)); });
