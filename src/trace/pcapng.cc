@@ -51,6 +51,18 @@ void put_option(Block& b, std::uint16_t code, std::span<const std::uint8_t> valu
   put16(b, static_cast<std::uint16_t>(value.size()));
   put_padded(b, value);
 }
+// BTH and extension headers. An opcode that its mode does not have comes from an attacker; it has a BTH
+// alone.
+std::size_t write_headers(const wire::Header& h, std::uint32_t payload, std::span<std::uint8_t> out) {
+  if (wire::ext_layout(h.opcode, h.mode, h.syndrome).known) return wire::encode(h, payload, out);
+  wire::Header bare = h;
+  bare.opcode = wire::kSendMiddle;
+  bare.mode = wire::Mode::kRoce;
+  const std::size_t n = wire::encode(bare, payload, out);
+  out[0] = h.opcode;
+  out[1] = static_cast<std::uint8_t>(out[1] | (static_cast<unsigned>(h.mode) & 0x0FU));  // TVer
+  return n;
+}
 void put_option(Block& b, std::uint16_t code, std::string_view text) {
   const Block bytes(text.begin(), text.end());
   put_option(b, code, std::span<const std::uint8_t>(bytes));
@@ -87,7 +99,7 @@ void PcapngWriter::packet(const PacketInfo& info, const wire::Header& h,
                           std::span<const std::uint8_t> payload) {
   const auto length = static_cast<std::uint32_t>(payload.size());
   datagram_.resize(wire::kMaxHeaderBytes);
-  datagram_.resize(wire::encode(h, length, datagram_));
+  datagram_.resize(write_headers(h, length, datagram_));
   datagram_.insert(datagram_.end(), payload.begin(), payload.end());
   datagram_.resize(datagram_.size() + wire::pad_bytes(length), 0);
   wire::Icrc icrc(

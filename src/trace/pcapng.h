@@ -31,6 +31,7 @@ class PcapngWriter {
   // A further interface to name in PacketInfo::interface: a host, a port of a switch.
   std::uint32_t add_interface(std::string_view name);
 
+  // An opcode unknown in its mode is recorded, too: as a BTH and the payload.
   void packet(const PacketInfo& info, const wire::Header& h, std::span<const std::uint8_t> payload);
   // A world without payload bytes: they are shown as zeros.
   void packet(const PacketInfo& info, const wire::Header& h, std::uint32_t payload);

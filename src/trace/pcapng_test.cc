@@ -229,16 +229,17 @@ TEST_F(Tshark, sees_times_comments_and_interfaces) {
             (std::vector<std::string>{"1700000000.123456790", "right", "dropped by impairment", "62", "64"}));
 }
 
+std::vector<std::uint8_t> last_frame(const std::string& file) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(file.data());
+  const std::uint32_t total = wire::load_le32(bytes + file.size() - 4);
+  const std::uint8_t* const block = bytes + file.size() - total;
+  const std::uint32_t length = wire::load_le32(block + 20);
+  return {block + 28, block + 28 + length};
+}
+
 // Without tshark: the frame inside the last block must carry the ICRC that its own headers ask for, and a
 // datagram given as bytes must come out unchanged, wrong ICRC and all.
 TEST(Capture, packets_carry_their_icrc_and_datagrams_are_left_as_they_are) {
-  const auto last_frame = [](const std::string& file) {
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(file.data());
-    const std::uint32_t total = wire::load_le32(bytes + file.size() - 4);
-    const std::uint8_t* const block = bytes + file.size() - total;
-    const std::uint32_t length = wire::load_le32(block + 20);
-    return std::vector<std::uint8_t>(block + 28, block + 28 + length);
-  };
   Header h;
   h.opcode = wire::kWriteOnly;
   h.va = 0x1234;
@@ -261,6 +262,31 @@ TEST(Capture, packets_carry_their_icrc_and_datagrams_are_left_as_they_are) {
     const std::vector<std::uint8_t> other = last_frame(out.str());
     EXPECT_EQ(std::vector<std::uint8_t>(other.end() - 21, other.end()), broken);
     EXPECT_EQ(other.size(), 14U + (v6 ? 48U : 28U) + 21U);
+  }
+}
+
+// What an attacker sends may have an opcode that does not exist, in its mode or in any.
+TEST(Capture, an_unknown_opcode_has_a_bth_alone) {
+  for (const auto& [opcode, mode] : {std::pair<std::uint8_t, Mode>{0xFF, Mode::kSrnic},
+                                     {wire::kReadAcknowledge, Mode::kRoce},
+                                     {wire::kUdSendOnly, Mode::kIrn}}) {
+    ASSERT_FALSE(wire::ext_layout(opcode, mode).known);
+    Header h;
+    h.opcode = opcode;
+    h.mode = mode;
+    h.dest_qp = {0x123456};
+    h.psn = {0xABCDEF};
+    std::ostringstream out;
+    PcapngWriter(out).packet(info_at(Time{}), h, pattern(5));
+    const std::vector<std::uint8_t> frame = last_frame(out.str());
+    ASSERT_EQ(frame.size(), 14U + 28U + wire::kBthBytes + 8U + wire::kIcrcBytes);
+    const std::uint8_t* const bth = frame.data() + 14 + 28;
+    EXPECT_EQ(bth[0], opcode);
+    EXPECT_EQ(bth[1] & 0x0FU, static_cast<unsigned>(mode));
+    EXPECT_EQ((bth[1] >> 4U) & 3U, 3U) << "three bytes of padding follow the five";
+    EXPECT_EQ(wire::load_be24(bth + 5), h.dest_qp.v);
+    EXPECT_EQ(wire::load_be24(bth + 9), h.psn.v);
+    EXPECT_EQ(std::vector<std::uint8_t>(bth + 12, bth + 17), pattern(5));
   }
 }
 
