@@ -12,6 +12,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/bar.h"
 #include "cli/commands.h"
 #include "cli/program.h"
 #include "cli/stopwatch.h"
@@ -119,30 +120,6 @@ int list(const Options& o) {
   return 0;
 }
 
-// A bar on a terminal; elsewhere a line at every tenth.
-class Bar {
- public:
-  void show(const lab::Progress& p) {
-    if (p.all == 0) return;
-    const double part = static_cast<double>(p.done) / static_cast<double>(p.all);
-    if (!terminal_ && static_cast<int>(part * 10) == told_) return;
-    told_ = static_cast<int>(part * 10);
-    const std::string left =
-        p.done == 0 ? "just begun" : fmt::format("{:.0f} s left", p.seconds / part - p.seconds);
-    const auto full = static_cast<std::size_t>(part * 30);
-    fmt::print(stderr, "{}weft: [{}{}] {} of {} runs, {}{}", terminal_ ? "\r\x1b[K" : "",
-               std::string(full, '#'), std::string(30 - full, '.'), p.done, p.all, left,
-               terminal_ ? "" : "\n");
-  }
-  void clear() const {
-    if (terminal_) fmt::print(stderr, "\r\x1b[K");
-  }
-
- private:
-  bool terminal_ = isatty(STDERR_FILENO) != 0;
-  int told_ = 0;
-};
-
 // Samples of another simulator than this program's, by the names under which they were recorded.
 Result<lab::Samples> samples_of(lab::Chosen& c, const record::Store& store, const std::string& simulator) {
   const auto all = lab::recorded(*c.experiment, store);
@@ -217,7 +194,7 @@ int run_lab(const Options& o) {
     };
   }
   options.fresh = o.fresh;
-  options.progress = [&](const lab::Progress& p) { bar.show(p); };
+  options.progress = [&](const lab::Progress& p) { bar.show(p.done, p.all, p.seconds); };
   options.say = [&](const std::string& sentence) {
     bar.clear();
     fmt::print(stderr, "weft: {}\n", sentence);

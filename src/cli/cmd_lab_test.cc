@@ -177,6 +177,10 @@ TEST(PairPlot, DrawsGoodputAgainstLoss) {
   const std::string text((std::istreambuf_iterator<char>(csv)), std::istreambuf_iterator<char>());
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
   EXPECT_THAT(text, HasSubstr("irn,1,1,1%"));
+  if (a.code == 0) {  // with gnuplot
+    EXPECT_THAT(a.out, HasSubstr(svg + " is drawn"));
+    EXPECT_GT(std::filesystem::file_size(svg), 1000U);
+  }
   EXPECT_EQ(weft({"pair", "--plot", "x.png"}).code, 2);
   // Before anything runs, not after.
   const Answer nowhere = weft({"pair", "--plot", "/nonexistent/x.svg"});
