@@ -84,6 +84,44 @@ class Dev(PlantedTree):
         for verb in verbs:
             self.assertRegex(shown, rf"(?m)^  {verb} .*\./dev {verb}")
 
+    def test_every_verb_explains_itself_and_does_nothing_else(self):
+        self.plant("tests/bench/live.py", "")
+        self.plant("tests/bench/wire_bench.cc", "")
+        self.plant("tests/fuzz/decode_fuzz.cc", "")
+        for verb in re.findall(r"^verb_(\w+)\(\)", self.script, flags=re.M):
+            for arguments in ([verb, "--help"], [verb, "-h"], ["help", verb]):
+                with self.subTest(arguments):
+                    result = self.dev(*arguments, missing="ninja-build")
+                    self.assertEqual((result.returncode, result.stderr), (0, ""))
+                    if verb != "help" or arguments == ["help", "help"]:
+                        self.assertTrue(result.stdout.startswith(f"{verb} "), result.stdout)
+                    self.assertNotIn("apt-get", result.stdout)
+                    if verb != "help":
+                        self.assertGreaterEqual(result.stdout.count("\n"), 2, "its line, and more")
+        self.assertIn("There are: live wire.", self.dev("bench", "--help").stdout)
+        self.assertIn("decode, each", self.dev("fuzz", "--help").stdout)
+        self.assertIn("./dev swarm", self.dev("ci", "--help").stdout)
+        self.assert_refused(self.dev("help", "frobnicate"), "frobnicate")
+
+    def test_what_is_not_there_is_refused_with_what_is_before_anything_is_built(self):
+        self.plant("tests/bench/live.py", "")
+        self.plant("tests/bench/wire_bench.cc", "")
+        self.plant("tests/fuzz/decode_fuzz.cc", "")
+        self.assert_refused(self.dev("bench", "tcp"), "no benchmark 'tcp'; there are: live wire.")
+        self.assert_refused(self.dev("bench"), "there are: live wire.")
+        self.assert_refused(self.dev("fuzz", "encode", missing="ninja-build"), "no fuzz target 'encode'; there are: decode.")
+
+    def test_building_before_running_is_said(self):
+        self.plant("build/build.ninja", "")
+        self.stub("cmake", "exit 0")
+        for todo, said in (("[1/3] Building", "dev: building weft-swarm"), ("ninja: no work to do.", "")):
+            self.stub("ninja", f'case " $* " in *" -n "*) echo "{todo}";; esac')
+            self.plant("build/weft-swarm", "#!/bin/bash\necho ran $*\n")
+            (self.root / "build/weft-swarm").chmod(0o755)
+            result = self.dev("swarm", "--seeds", "3")
+            self.assertEqual(result.stdout, "ran --seeds 3\n")
+            self.assertTrue(result.stderr.startswith(said) and bool(result.stderr) == bool(said), result.stderr)
+
     def test_ci_ends_with_the_count_of_the_test_stage(self):
         self.plant("closing", "50% tests passed\n100% tests passed, 0 tests failed out of 7\n\nTotal Test time\n")
         self.stages("one true", "test cat closing", "two true")

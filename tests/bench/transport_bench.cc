@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -367,6 +368,10 @@ int main(int argc, char** argv) {
   weft::register_all();
   // The project's own spelling of where the JSON goes.
   std::vector<std::string> words(argv, argv + argc);
+  if (words.back() == "--json") {
+    std::fputs("weft-bench-transport: --json needs a FILE.\n", stderr);
+    return 2;
+  }
   for (std::size_t i = 1; i + 1 < words.size(); ++i) {
     if (words[i] != "--json") continue;
     words[i] = "--benchmark_out=" + words[i + 1];

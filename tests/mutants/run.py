@@ -3,6 +3,7 @@
 
     ./dev mutants              all of them
     ./dev mutants fence rnr    those whose name contains one of the words
+    ./dev mutants --list       their names, each with the rule that it breaks
 
 A mutant is a file NAME.patch beside this one: its name, the rule that it breaks and where that rule stands, then
 a unified diff. It is applied to a copy of the tree, without fuzz: one that no longer applies is an error, and
@@ -13,6 +14,7 @@ survives means that nothing tests this line.
 """
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -45,6 +47,7 @@ class Mutant:
         rule = re.search(r"^Breaks: ((?:.+\n)+?)(?:First: (\w+)\n)?$", head + "\n", re.M)
         if not head.startswith(self.name + "\n") or rule is None or not diff:
             raise SystemExit(f"{path.name}: wants its name, 'Breaks: ' and the rule, and a unified diff")
+        self.rule = " ".join(rule[1].split())
         self.files = re.findall(r"^\+\+\+ b/(.+)$", "--- " + diff, re.M)
         of_sim = all(f.startswith("src/sim/") for f in self.files)
         self.checkers = [c for c in CHECKERS if (c in OF_SIM) == of_sim]
@@ -127,11 +130,17 @@ def caught(mutant, patience):
 
 def main():
     mutants = [Mutant(p) for p in sorted(HERE.glob("*.patch"))]
-    chosen = [m for m in mutants if not sys.argv[1:] or any(word in m.name for word in sys.argv[1:])]
-    if not chosen:
-        print(f"mutants: none is called like {' '.join(sys.argv[1:])}; there are: {', '.join(m.name for m in mutants)}",
-              file=sys.stderr)
-        return 2
+    words = sys.argv[1:]
+    if words == ["--list"]:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever reads may stop early
+        for m in mutants:
+            print(f"{m.name}\n    {m.rule}")
+        return 0
+    for word in words:
+        if not any(word in m.name for m in mutants):
+            print(f"mutants: none of {len(mutants)} has '{word}' in its name; ./dev mutants --list shows all.", file=sys.stderr)
+            return 2
+    chosen = [m for m in mutants if not words or any(word in m.name for word in words)]
     TREE.mkdir(parents=True, exist_ok=True)
     copy_tree()
     print("mutants: building what is to be broken", flush=True)

@@ -183,6 +183,11 @@ int main(int argc, char** argv) {
     std::fputs(swarm::plan_fabric(*seed).c_str(), stdout);
     return 0;
   }
+  if (swarm::helped(args, "weft-fabric-swarm",
+                    "  --print S   only write the scenario of seed S, for `weft sim`\n"
+                    "\nFrom 1000 worlds on, what none of them reached is a failure, too.\n"
+                    "Example: weft-fabric-swarm --seeds 1000 --jobs 2\n"))
+    return 0;
   const auto options = swarm::parse_options(args);
   return options ? swarm::run(*options) : swarm::refuse(options.error().message);
 }

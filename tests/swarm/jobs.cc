@@ -26,6 +26,36 @@ Result<Options> parse_options(std::span<char*> args) {
   return o;
 }
 
+bool helped(std::span<char*> args, const char* program, const char* more) {
+  if (args.size() != 1 || (std::string_view(args[0]) != "--help" && std::string_view(args[0]) != "-h"))
+    return false;
+  const Options o;
+  std::printf(
+      "%s: random worlds, each a function of its seed, under independent observers\n\n"
+      "  --seeds N   so many worlds (%llu)\n"
+      "  --start S   the first one's seed (%llu); the others follow\n"
+      "  --jobs J    processes at a time (%llu)\n%s",
+      program, static_cast<unsigned long long>(o.seeds), static_cast<unsigned long long>(o.start),
+      static_cast<unsigned long long>(o.jobs), more);
+  return true;
+}
+
+Progress::Progress(std::uint64_t all)
+    : all_(all), terminal_(isatty(STDERR_FILENO) != 0), start_(std::chrono::steady_clock::now()) {}
+
+void Progress::show(std::uint64_t done) {
+  const std::chrono::duration<double> now = std::chrono::steady_clock::now() - start_;
+  if (now.count() - told_ < (terminal_ ? 0.3 : 10)) return;
+  told_ = now.count();
+  std::fprintf(stderr, "%sswarm: %llu of %llu worlds, %.0f s%s", terminal_ ? "\r\x1b[K" : "",
+               static_cast<unsigned long long>(done), static_cast<unsigned long long>(all_), told_,
+               terminal_ ? "" : "\n");
+}
+
+void Progress::clear() const {
+  if (terminal_ && told_ > 0) std::fputs("\r\x1b[K", stderr);
+}
+
 std::string replay_of(const char* command, std::uint64_t seed) {
   std::string text;
   for (const char* c = command; *c != 0; ++c) text += *c == '%' ? std::to_string(seed) : std::string(1, *c);

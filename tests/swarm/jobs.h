@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +20,8 @@
 
 namespace weft::swarm {
 
+inline constexpr unsigned kLookEvery = 20'000;  // us
+
 struct Options {
   std::uint64_t seeds = 200;
   std::uint64_t start = 1;
@@ -27,10 +30,26 @@ struct Options {
 
 // --seeds N, --start S, --jobs J.
 Result<Options> parse_options(std::span<char*> args);
+// Whether --help was all that was asked for; then `program` has said what it takes, and `more`.
+bool helped(std::span<char*> args, const char* program, const char* more);
 
 // `command` with the seed for every %.
 std::string replay_of(const char* command, std::uint64_t seed);
 void say_crash(std::uint64_t seed, int status, const char* replay);
+
+// How many worlds are done, on standard error: on a terminal often, elsewhere every ten seconds.
+class Progress {
+ public:
+  explicit Progress(std::uint64_t all);
+  void show(std::uint64_t done);
+  void clear() const;
+
+ private:
+  std::uint64_t all_;
+  bool terminal_;
+  std::chrono::steady_clock::time_point start_;
+  double told_ = 0;
+};
 
 template <class Tally>
 struct Outcome {
@@ -65,9 +84,16 @@ std::optional<Outcome<Tally>> run_in_children(const Options& o, const char* repl
     }
     children.push_back(child);
   }
+  Progress progress(o.seeds);
   for (std::uint64_t j = 0; j < o.jobs; ++j) {
     int status = 0;
-    waitpid(children[j], &status, 0);
+    while (waitpid(children[j], &status, WNOHANG) == 0) {
+      usleep(kLookEvery);
+      std::uint64_t done = 0;
+      for (const Tally& t : out.tallies) done += t.worlds;
+      progress.show(done);
+    }
+    progress.clear();
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
     out.crashed = true;
     say_crash(out.tallies[j].seed, status, replay);

@@ -110,7 +110,14 @@ int run(const Options& o) {
 }  // namespace weft::pair
 
 int main(int argc, char** argv) {
-  const auto options = weft::swarm::parse_options(std::span(argv + 1, static_cast<std::size_t>(argc - 1)));
+  const std::span<char*> args(argv + 1, static_cast<std::size_t>(argc - 1));
+  if (weft::swarm::helped(
+          args, "weft-swarm",
+          "\nA world that breaks a rule prints its seed; `weft replay SEED` shows it packet by packet.\n"
+          "From 1000 worlds on, what none of them reached is a failure, too.\n"
+          "Example: weft-swarm --seeds 5000 --jobs 2\n"))
+    return 0;
+  const auto options = weft::swarm::parse_options(args);
   if (!options) {
     std::fprintf(stderr, "weft-swarm: %s.\n", options.error().message.c_str());
     return 2;
