@@ -115,10 +115,9 @@ TEST(PairCommand, AtomicsHaveTheirSize) {
 }
 
 TEST(PairCommand, MistakesAreOneSentence) {
-  EXPECT_THAT(
-      pair({"--modes", "tcp"}).err,
-      HasSubstr("--modes: 'tcp' is not one of roce, irn-go-back-n, irn-no-sack, irn, srnic-stateless, "
-                "srnic; weft sim runs it"));
+  const std::string tcp = pair({"--modes", "tcp"}).err;
+  EXPECT_THAT(tcp, HasSubstr("--modes: 'tcp' is not one of roce, "));
+  EXPECT_THAT(tcp, HasSubstr(", srnic; weft sim runs it"));
   EXPECT_THAT(pair({"--modes", "go-back-n"}).err, HasSubstr("--modes: 'go-back-n'"));
   EXPECT_THAT(pair({"--loss", "0,200%"}).err, HasSubstr("weft: --loss: '200%' is not a probability"));
   EXPECT_THAT(pair({"--delay", "-1us"}).err, HasSubstr("weft: --delay: '-1us'"));
