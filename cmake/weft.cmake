@@ -73,7 +73,8 @@ function(weft_test)
   if(T_NAME MATCHES "^live")
     set(serial RUN_SERIAL TRUE)  # real sockets, real time: nothing beside them
   endif()
-  gtest_discover_tests(weft_${T_NAME}_test TEST_PREFIX ${T_NAME}. DISCOVERY_TIMEOUT 60
+  # A parameter has its name in the test's; what gtest prints of it besides may be an address, another one each time.
+  gtest_discover_tests(weft_${T_NAME}_test TEST_PREFIX ${T_NAME}. DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES
                        PROPERTIES TIMEOUT ${T_TIMEOUT} ${serial})
 endfunction()
 

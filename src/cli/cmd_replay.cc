@@ -43,7 +43,7 @@ int replay(const Options& o) {
 
 void add_replay(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("replay", "run one world of the swarm again and show every packet");
+  CLI::App* command = app.add_subcommand("replay", "Run one world of the swarm again and show every packet");
   command->add_option("SEED", options->seed, "the seed that weft-swarm printed")->required();
   command->add_option("--trace", options->trace, "also write the packets to this pcapng file");
   command->add_flag("--quiet", options->quiet, "show the verdict only");

@@ -90,14 +90,15 @@ def copy_tree():
             file.unlink()
 
 
-def build(*checkers):
-    """None, or what the compiler says."""
+def build(*checkers, show=False):
+    """None, or what the compiler says. `show`: ninja tells the terminal how far it is."""
     if not (BUILD / "build.ninja").exists():
         subprocess.run(["cmake", "-S", str(TREE), "-B", str(BUILD), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                         "-DCMAKE_CXX_COMPILER=g++", "-DWEFT_BENCH=OFF"], check=True, capture_output=True)
     targets = [pathlib.Path(CHECKERS[c][0]).name for c in checkers]
-    done = subprocess.run(["ninja", "-C", str(BUILD), *targets], capture_output=True, text=True)
-    return None if done.returncode == 0 else done.stdout[-4000:]
+    done = subprocess.run(["ninja", "-C", str(BUILD), *targets], stdout=None if show else subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    return None if done.returncode == 0 else (done.stdout or "")[-4000:]
 
 
 def verdict(checker, patience):
@@ -144,7 +145,7 @@ def main():
     TREE.mkdir(parents=True, exist_ok=True)
     copy_tree()
     print("mutants: building what is to be broken", flush=True)
-    if (complaint := build(*CHECKERS)) is not None:
+    if (complaint := build(*CHECKERS, show=sys.stdout.isatty())) is not None:
         print(complaint)
         print("mutants: the tree does not build")
         return 1
