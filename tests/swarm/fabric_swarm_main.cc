@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint64_t kEnough = 1000;
 constexpr std::uint64_t kFindingsShown = 50;  // per job
 constexpr const char* kReplay =
-    "weft-fabric-swarm --print % > seed%.toml && weft sim seed%.toml --trace seed%.pcapng";
+    "build/weft-fabric-swarm --print % > seed%.toml && build/weft sim seed%.toml --trace seed%.pcapng";
 
 // X(name, sentence)
 #define WEFT_REACHED(X)                                                        \

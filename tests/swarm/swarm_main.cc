@@ -46,7 +46,7 @@ void run_world(Tally& t) {
   const std::string number = std::to_string(t.seed);
   std::string text = "seed ";
   text.append(number).append(" breaks a rule:\n").append(r.findings);
-  text.append("  replay: weft replay ").append(number).append(" --trace seed.pcapng\n");
+  text.append("  replay: build/weft replay ").append(number).append(" --trace seed.pcapng\n");
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }
@@ -100,7 +100,7 @@ int summarise(const Options& o, std::span<const Tally> tallies, double seconds, 
 
 int run(const Options& o) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto done = swarm::run_in_children<Tally>(o, "weft replay % --trace seed.pcapng", run_world);
+  const auto done = swarm::run_in_children<Tally>(o, "build/weft replay % --trace seed.pcapng", run_world);
   if (!done) return 2;
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   return summarise(o, done->tallies, elapsed.count(), done->crashed);
@@ -111,11 +111,11 @@ int run(const Options& o) {
 
 int main(int argc, char** argv) {
   const std::span<char*> args(argv + 1, static_cast<std::size_t>(argc - 1));
-  if (weft::swarm::helped(
-          args, "weft-swarm",
-          "\nA world that breaks a rule prints its seed; `weft replay SEED` shows it packet by packet.\n"
-          "From 1000 worlds on, what none of them reached is a failure, too.\n"
-          "Example: weft-swarm --seeds 5000 --jobs 2\n"))
+  if (weft::swarm::helped(args, "weft-swarm",
+                          "\nA world that breaks a rule prints its seed; `build/weft replay SEED` shows it "
+                          "packet by packet.\n"
+                          "From 1000 worlds on, what none of them reached is a failure, too.\n"
+                          "Example: weft-swarm --seeds 5000 --jobs 2\n"))
     return 0;
   const auto options = weft::swarm::parse_options(args);
   if (!options) {
