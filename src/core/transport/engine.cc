@@ -12,7 +12,8 @@ Result<void> DeviceConfig::validate() const {
     return fail("window_packets must be a power of two between 64 and 32768");
   if (bdp_cap == 0 || bdp_cap > window_packets) return fail("bdp_cap must be between 1 and window_packets");
   if (loss_blocks >= kNoBlock) return fail("loss_blocks must be below 65535");
-  if (!std::has_single_bit(control_ring)) return fail("control_ring must be a power of two");
+  if (!std::has_single_bit(control_ring) || control_ring < 2)  // a CNP alone would keep every ACK out
+    return fail("control_ring must be a power of two, at least 2");
   if (max_ring == 0 || max_ring > 32768) return fail("max_ring must be between 1 and 32768");
   if (burst_packets == 0 || burst_packets > 1024) return fail("burst_packets must be between 1 and 1024");
   if (burst_bytes < 4096 + 128) return fail("burst_bytes must hold one packet of 4096 bytes and its headers");

@@ -81,7 +81,7 @@ void on_rnr(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
   }
   if (q.rnr_retries < UINT8_MAX) ++q.rnr_retries;
   q.set(kRnrWaiting);
-  c.rnr_until = now + Duration{rnr_delay_ps(h.syndrome)};
+  c.rnr_until = now.after(Duration{rnr_delay_ps(h.syndrome)});
   q.requests_out.nxt = q.requests_out.una;
   rc_rewind(e, q);
   e.arm(q, c.rnr_until);
@@ -120,6 +120,12 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
 bool overtaken_nack(const SendStream& s, const wire::Header& h, const Report& report) {
   if (h.mode == wire::Mode::kRoce || h.syndrome != wire::kSyndromeNakSequence) return false;
   return report.trigger > s.una && report.trigger < s.max;
+}
+
+// Types and codes that mean nothing (wire-reference §1.6): what they may come to mean is not known here.
+bool reserved(std::uint8_t syndrome) {
+  const unsigned type = syndrome & 0x60U;
+  return type == 0x40 || syndrome > wire::kSyndromeNakOperation;
 }
 
 void on_error_nak(Engine& e, QueuePair& q, std::uint8_t syndrome, std::uint16_t slot, Time now) {
@@ -273,6 +279,7 @@ void rc_reads_progress(Engine& e, QueuePair& q, Seq reached, Time now) {
 }
 
 void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
+  if (reserved(h.syndrome)) return e.counters.add(Counter::drop_malformed);
   if (!q.sends()) {
     e.counters.add(Counter::drop_state);
     return;
@@ -327,6 +334,7 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
 }
 
 void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
+  if (reserved(h.syndrome)) return e.counters.add(Counter::drop_malformed);
   if (((h.bits & wire::kBecn) | (h.ext_flags & wire::kCeEcho)) != 0) congestion_echoed(e, q, now);
   SendStream& s = q.served;
   const Report report = rc_report(h, s.una);

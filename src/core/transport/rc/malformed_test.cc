@@ -56,6 +56,28 @@ TEST_P(MalformedTest, APacketOfAnotherHostIsDropped) {
   EXPECT_EQ(w.a.statuses(), std::vector<WcStatus>{WcStatus::kSuccess});
 }
 
+TEST_P(MalformedTest, AReservedSyndromeIsDropped) {
+  constexpr std::uint8_t kReserved[] = {0x40, 0x5F, 0x64, 0x7F};
+  for (const std::uint8_t syndrome : kReserved) {
+    TwoDevices w(GetParam());
+    w.post(w.request(WrOpcode::kWrite, 0, 512, 0));
+    for (const Side::Frame& f : w.intercept(w.a)) {
+      w.deliver(w.b, f);
+      Side::Frame answer;
+      answer.packet.source = w.b.address;
+      answer.packet.header.mode = GetParam();
+      answer.packet.header.opcode = wire::kAcknowledge;
+      answer.packet.header.dest_qp = w.qa;
+      answer.packet.header.psn = f.packet.header.psn;
+      answer.packet.header.set_aeth(syndrome, 0);
+      w.deliver(w.a, answer);
+    }
+    EXPECT_EQ(w.a.device.counters().get(Counter::drop_malformed), 2U);
+    w.run();
+    EXPECT_EQ(w.a.statuses(), std::vector<WcStatus>{WcStatus::kSuccess});
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, MalformedTest,
                          ::testing::Values(wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic),
                          [](const auto& m) { return std::string(wire::mode_name(m.param)); });
