@@ -71,20 +71,10 @@ void Engine::raise(const Event& event) {
   events[event_tail++ & (events.size() - 1)] = event;
 }
 
-void Engine::complete(CqId cq, const Completion& c, bool solicited) {
-  switch (cqs[cq.v]->push(c, solicited)) {
-    case CompletionQueue::Push::kQuiet:
-      break;
-    case CompletionQueue::Push::kEvent:
-      raise({EventKind::kCompletion, cq, c.qpn});
-      break;
-    case CompletionQueue::Push::kOverflow:
-      raise({EventKind::kCqError, cq, c.qpn});
-      [[fallthrough]];
-    case CompletionQueue::Push::kOverflowAgain:
-      counters.add(Counter::cq_overflow);
-      break;
-  }
+void Engine::tell_of(CompletionQueue::Push pushed, CqId cq, Qpn qpn) {
+  if (pushed == CompletionQueue::Push::kEvent) return raise({EventKind::kCompletion, cq, qpn});
+  counters.add(Counter::cq_overflow);
+  if (pushed == CompletionQueue::Push::kOverflow) raise({EventKind::kCqError, cq, qpn});
 }
 
 bool Engine::can_send_now(QueuePair& q) {
@@ -142,7 +132,7 @@ PathNeed Engine::path_need(QueuePair& q) {
   return first != PathNeed::kNone ? first : std::max(requests, responses);
 }
 
-void Engine::wake_path(Path& path) {
+void Engine::wake_line(Path& path) {
   while (path.waiting_head != UINT32_MAX && path.called == UINT32_MAX) {
     const std::uint32_t index = path.waiting_head;
     QueuePair& q = qp(index);

@@ -158,7 +158,12 @@ struct Engine {
   }
 
   // --- shared operations ---
-  void complete(CqId cq, const Completion& c, bool solicited);
+  // Inline, so that the entry is written where it stays.
+  void complete(CqId cq, const Completion& c, bool solicited) {
+    const CompletionQueue::Push pushed = cqs[cq.v]->push(c, solicited);
+    if (pushed != CompletionQueue::Push::kQuiet) tell_of(pushed, cq, c.qpn);
+  }
+  void tell_of(CompletionQueue::Push pushed, CqId cq, Qpn qpn);
   void raise(const Event& event);
   void settle();  // UC, UD: what the last transmit sent has left by now
   // Its first packet came before its user knew that the peer is there.
@@ -209,7 +214,10 @@ struct Engine {
   void prefetch_ready();  // what the next queue pairs' turns will touch
   void wait_for_path(QueuePair& q);
   PathNeed path_need(QueuePair& q);
-  void wake_path(Path& path);
+  void wake_path(Path& path) {
+    if (path.waiting_head != UINT32_MAX) wake_line(path);
+  }
+  void wake_line(Path& path);
   bool in_turn(const QueuePair& q, const Path& path) const {
     return path.waiting_head == UINT32_MAX || path.called == index_of(q);
   }
