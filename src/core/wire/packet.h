@@ -7,6 +7,7 @@
 //              the next call into the Device; gathers are executed before that call (DESIGN §4.3).
 #pragma once
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <span>
 
@@ -18,7 +19,13 @@ namespace weft::wire {
 // An IPv6 address, or an IPv4 one as ::ffff:a.b.c.d, in network order: the bytes of a GID.
 struct Address {
   std::array<std::uint8_t, 16> bytes{};
-  constexpr bool operator==(const Address&) const = default;
+  // As two words: every packet's source is compared, and g++ calls memcmp for an array of bytes.
+  constexpr bool operator==(const Address& o) const {
+    using Words = std::array<std::uint64_t, 2>;
+    const auto a = std::bit_cast<Words>(bytes);
+    const auto b = std::bit_cast<Words>(o.bytes);
+    return a[0] == b[0] && a[1] == b[1];
+  }
   static constexpr Address v4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) {
     Address r;
     r.bytes[10] = r.bytes[11] = 0xFF;
