@@ -93,8 +93,8 @@ void Engine::prefetch_ready() {
     const ColdQueuePair* c = colds[index].get();
     if (c != nullptr) {  // or destroyed since it was queued
       __builtin_prefetch(c);
-      __builtin_prefetch(reinterpret_cast<const char*>(&c->sq));
       __builtin_prefetch(&c->sent_charged, 1);
+      __builtin_prefetch(&c->rtt_start, 1);
     }
   }
   if (!ready_queue.empty()) {

@@ -60,7 +60,7 @@ struct Echo {
 };
 inline Echo echo_of(const wire::Header& h) { return {h.psn.v, h.srx_msn, h.psn_offset}; }
 
-struct SendWqe {
+struct alignas(64) SendWqe {
   std::uint64_t wr_id = 0;
   std::uint64_t remote_address = 0;
   std::uint64_t charged_before = 0;  // path bytes of all earlier messages of this queue
@@ -141,17 +141,12 @@ struct ReadServed {
   std::uint64_t swap_or_add = 0;
 };
 
-struct ColdQueuePair {
-  QpInit init;
-  QpAttr attr;
+// The first three lines are what posting, sending and completing a request touches (queue_pair_test.cc).
+struct alignas(64) ColdQueuePair {
   std::unique_ptr<SendWqe[]> sq;
   std::unique_ptr<Sge[]> sq_sges;
   std::unique_ptr<SendOperands[]> sq_operands;
   std::unique_ptr<std::uint32_t[]> sq_msn;  // srnic: message numbers, one per slot
-  std::unique_ptr<RecvWqe[]> rq;
-  std::unique_ptr<Sge[]> rq_sges;
-  std::unique_ptr<ReadIssued[]> issued;
-  std::unique_ptr<ReadServed[]> served;
   std::uint16_t sq_mask = 0;
   std::uint16_t rq_mask = 0;
   std::uint8_t issued_mask = 0;
@@ -160,19 +155,27 @@ struct ColdQueuePair {
   std::uint8_t issued_tail = 0;
   // Requester: what the next posted request gets.
   Seq post_seq{};
-  Seq post_response{};
-  std::uint32_t post_recv_sn = 0;
-  std::uint32_t post_read_sn = 0;
-  std::uint32_t post_msn = 0;  // srnic
   std::uint64_t post_charged = 0;
+  std::uint32_t post_recv_sn = 0;
+  std::uint32_t post_msn = 0;  // srnic
+
   std::uint64_t acked_charged = 0;  // path bytes acknowledged
   std::uint64_t sent_charged = 0;   // path bytes sent
-  RecvStream responses;             // irn: READ responses coming in
-  Echo last_response;               // srnic: the last one that came in order
+  RoundTrip round_trip;             // of requests and their ACKs, and of READ responses and theirs
+  QpAttr attr;
+  QpInit init;
+  Time rtt_start{};
+
+  std::unique_ptr<RecvWqe[]> rq;
+  std::unique_ptr<Sge[]> rq_sges;
+  std::unique_ptr<ReadIssued[]> issued;
+  std::unique_ptr<ReadServed[]> served;
+  Seq post_response{};
+  std::uint32_t post_read_sn = 0;
+  RecvStream responses;  // irn: READ responses coming in
+  Echo last_response;    // srnic: the last one that came in order
   Time rnr_until = kNever;
   Time read_base{};  // last READ response, or the oldest READ's request
-  Time rtt_start{};
-  RoundTrip round_trip;  // of requests and their ACKs, and of READ responses and theirs
   std::uint8_t read_backoff = 0;
   WcStatus stop_status = WcStatus::kSuccess;  // with kSendStopped
   std::uint16_t stop_slot = 0;

@@ -75,6 +75,29 @@ TEST(QueuePairLayout, AnAckTouchesThreeLines) {
             (std::set<std::size_t>{0, 2, 3}));
 }
 
+// The cold part: the ring and what a request gets from it; what is in flight, round trips, the time-out; the
+// capabilities, where completions go.
+TEST(QueuePairLayout, ARequestsWayTouchesThreeColdLines) {
+  const ColdQueuePair c;
+  EXPECT_EQ(alignof(ColdQueuePair), kLine);
+  EXPECT_EQ(alignof(SendWqe), kLine);
+  const auto line = [&](const auto& member) {
+    const auto at = reinterpret_cast<std::uintptr_t>(&member) - reinterpret_cast<std::uintptr_t>(&c);
+    EXPECT_EQ(at / kLine, (at + sizeof member - 1) / kLine);
+    return at / kLine;
+  };
+  EXPECT_EQ((std::set{line(c.sq), line(c.sq_sges), line(c.sq_msn), line(c.sq_mask), line(c.issued_head),
+                      line(c.issued_tail), line(c.post_seq), line(c.post_charged), line(c.post_recv_sn),
+                      line(c.post_msn)}),
+            (std::set<std::size_t>{0}));
+  EXPECT_EQ((std::set{line(c.acked_charged), line(c.sent_charged), line(c.round_trip)}),
+            (std::set<std::size_t>{1}));
+  EXPECT_EQ((std::set{line(c.attr.timeout), line(c.attr.retry_count), line(c.init.pd), line(c.init.send_cq),
+                      line(c.init.caps.max_send_sge), line(c.init.caps.max_inline), line(c.init.signal_all),
+                      line(c.rtt_start)}),
+            (std::set<std::size_t>{2}));
+}
+
 TEST(QueuePairLayout, AControllerAndItsPacerTake48Bytes) {
   EXPECT_LE(sizeof(QueuePair::controller) + sizeof(QueuePair::next_send), 48U);
   EXPECT_EQ(lines({WEFT_SPAN(controller), WEFT_SPAN(next_send)}).size(), 1U);
