@@ -99,7 +99,7 @@ void congestion_sent(Engine& e, QueuePair& q, Time now, wire::Burst& burst) {
       // Who was kept from sending, by its NIC or by having nothing to send, makes up for one quantum at most.
       q.next_send = std::max(q.next_send, now - std::max(e.config.pacing_quantum, kSlot));
       q.next_send = q.next_send.after(p.rate.time_for(Bytes{bytes}));
-      if (q.type == QpType::kRc) rc_ask_in_time(e, q, burst, q.next_send);
+      if (q.type == QpType::kRc) rc_ask_in_time(e, q, burst.packets.size(), q.next_send);
     }
   }
   if (q.next_send > now && e.can_send(q)) {

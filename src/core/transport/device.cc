@@ -258,8 +258,9 @@ bool Device::poll_event(Event& out) {
   return true;
 }
 
-Qpn Device::pick(Time now) {
-  Engine& e = *engine_;
+namespace {
+// The next queue pair with work and credit, removed from the ready queue; nullptr when there is none.
+QueuePair* next_turn(Engine& e, Time now) {
   e.settle();
   while (e.pacing.next() <= now) pacing_release(e);
   while (!e.ready_queue.empty()) {
@@ -267,7 +268,7 @@ Qpn Device::pick(Time now) {
     e.prefetch_ready();
     QueuePair& q = e.qp(index);
     if (q.has(kInUse) && e.can_send(q)) {
-      if (!controlled(q) || q.next_send <= now) return q.qpn;
+      if (!controlled(q) || q.next_send <= now) return &q;
       pacing_wait(e, q, now);
       e.wake_path(e.path_of(q));  // credit that it was called for is for others meanwhile
       continue;
@@ -275,7 +276,48 @@ Qpn Device::pick(Time now) {
     q.clear(kQueued);  // destroyed, failed or satisfied since it was queued
     if (q.has(kInUse) && q.receives()) e.end_turn(q);
   }
-  return kNoQpn;
+  return nullptr;
+}
+
+// The burst is written where the caller wants it, not copied.
+void take_turn(Engine& e, QueuePair& q, Time now, Budget budget, wire::Burst& burst) {
+  q.clear(kQueued);
+  if (!q.receives()) return;
+  budget.bytes = std::min(budget.bytes, e.config.burst_bytes);
+  if (e.config.burst_requests != 0) budget.requests = std::min(budget.requests, e.config.burst_requests);
+  if (controlled(q)) {
+    pacing_leave(e, q);  // a NIC model chose it before its time
+    budget = congestion_budget(e, q, now, budget);
+  }
+  // Responses and requests of one queue pair take turns. One in which nothing could leave does not count:
+  // who found no path credit comes first when there is some.
+  const auto send = [&](bool requests) {
+    if (requests) return rc_send_requests(e, q, now, budget);
+    const bool any = e.owes_responses(q) && rc_responses_sendable(e, q);
+    return any ? rc_send_responses(e, q, now, budget) : Filled{};
+  };
+  bool requests = (q.rx_flags & kRequestsFirst) != 0;
+  Filled filled = send(requests);
+  if (filled.packets == 0) {
+    requests = !requests;
+    filled = send(requests);
+  }
+  if (filled.packets != 0) {
+    if (requests == ((q.rx_flags & kRequestsFirst) != 0)) q.rx_flags ^= kRequestsFirst;
+    burst.qpn = q.qpn;
+    burst.path = q.path;
+    burst.packets = {e.burst_packets.data(), filled.packets};
+    burst.segments = {e.burst_segments.data(), filled.segments};
+  }
+  if (controlled(q)) congestion_sent(e, q, now, burst);
+  e.make_ready_again(q);
+  e.end_turn(q);
+}
+}  // namespace
+
+Qpn Device::pick(Time now) {
+  const QueuePair* q = next_turn(*engine_, now);
+  return q == nullptr ? kNoQpn : q->qpn;
 }
 
 void Device::put_back(Qpn qpn) {
@@ -303,51 +345,25 @@ bool Device::next_is_retransmission(Qpn qpn) {
 }
 
 wire::Burst Device::transmit(Qpn qpn, Time now, Budget budget) {
-  Engine& e = *engine_;
-  e.settle();
-  QueuePair* found = e.find(qpn);
-  if (found == nullptr) {
-    e.forget_pick(qpn);
-    return {};
-  }
-  QueuePair& q = *found;
-  q.clear(kQueued);
   wire::Burst burst;
-  if (q.receives()) {
-    budget.bytes = std::min(budget.bytes, e.config.burst_bytes);
-    if (e.config.burst_requests != 0) budget.requests = std::min(budget.requests, e.config.burst_requests);
-    if (controlled(q)) {
-      pacing_leave(e, q);  // a NIC model chose it before its time
-      budget = congestion_budget(e, q, now, budget);
-    }
-    // Responses and requests of one queue pair take turns. One in which nothing could leave does not count:
-    // who found no path credit comes first when there is some.
-    const auto send = [&](bool requests) {
-      if (requests) return rc_send_requests(e, q, now, budget);
-      const bool any = e.owes_responses(q) && rc_responses_sendable(e, q);
-      return any ? rc_send_responses(e, q, now, budget) : wire::Burst{};
-    };
-    bool requests = (q.rx_flags & kRequestsFirst) != 0;
-    burst = send(requests);
-    if (burst.empty()) {
-      requests = !requests;
-      burst = send(requests);
-    }
-    if (!burst.empty() && requests == ((q.rx_flags & kRequestsFirst) != 0)) q.rx_flags ^= kRequestsFirst;
-    if (controlled(q)) congestion_sent(e, q, now, burst);
-    e.make_ready_again(q);
-    e.end_turn(q);
+  engine_->settle();
+  QueuePair* q = engine_->find(qpn);
+  if (q == nullptr) {
+    engine_->forget_pick(qpn);
+  } else {
+    take_turn(*engine_, *q, now, budget, burst);
   }
   return burst;
 }
 
 wire::Burst Device::poll_transmit(Time now, Budget budget) {
-  for (;;) {
-    const Qpn qpn = pick(now);
-    if (qpn == kNoQpn) return {};
-    const wire::Burst burst = transmit(qpn, now, budget);
-    if (!burst.empty()) return burst;
+  wire::Burst burst;
+  while (burst.empty()) {
+    QueuePair* q = next_turn(*engine_, now);
+    if (q == nullptr) break;
+    take_turn(*engine_, *q, now, budget, burst);
   }
+  return burst;
 }
 
 Qpn Device::peek_control() const {

@@ -52,6 +52,12 @@ inline bool in_doubt(const SendStream& s) { return s.backoff >= 2 && s.outstandi
 // What a queue pair would do with path credit.
 enum class PathNeed : std::uint8_t { kNone, kTooLittle, kEnough };
 
+// How much of the scratch burst a turn has filled.
+struct Filled {
+  std::uint32_t packets = 0;
+  std::uint32_t segments = 0;
+};
+
 // An ACK or NAK waiting to leave.
 struct ControlEntry {
   std::uint32_t qp = 0;  // index
@@ -297,8 +303,8 @@ Outcome<std::uint32_t> post_request(Engine& e, QueuePair& q, const SendWr& wr, T
 // --- rc/requester.cc ---
 bool rc_requests_sendable(Engine& e, QueuePair& q);
 PathNeed rc_requests_need(Engine& e, QueuePair& q);  // if it were called now
-wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget);
-void rc_ask_in_time(Engine& e, const QueuePair& q, const wire::Burst& burst, Time next);  // for an ACK
+Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget);
+void rc_ask_in_time(Engine& e, const QueuePair& q, std::size_t packets, Time next);  // for an ACK
 void rc_rewind(Engine& e, QueuePair& q);  // after nxt moved back to una: cursor and READs follow
 std::uint16_t rc_slot_of(Engine& e, QueuePair& q, Seq seq);
 // Appends the memory of `length` bytes from `from` of a message to the burst. False: a key does not allow it.
@@ -318,7 +324,7 @@ bool rc_responses_sendable(Engine& e, QueuePair& q);
 bool rc_request_again(Engine& e, QueuePair& q);
 bool rc_response_again(Engine& e, QueuePair& q);
 PathNeed rc_responses_need(Engine& e, QueuePair& q);  // if it were called now
-wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget);
+Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget);
 void rc_release_served(Engine& e, QueuePair& q);  // irn: READs whose responses are all acknowledged
 ReadServed* rc_find_served(Engine& e, QueuePair& q, Seq response);
 
@@ -352,7 +358,7 @@ void ud_header(const Engine& e, const QueuePair& q, const SendWqe& w, wire::Head
 // --- uc/requester.cc: UC and UD ---
 bool uc_sendable(Engine& e, QueuePair& q);
 PathNeed uc_need(Engine& e, QueuePair& q);
-wire::Burst uc_send(Engine& e, QueuePair& q, Time now, Budget budget);
+Filled uc_send(Engine& e, QueuePair& q, Time now, Budget budget);
 void uc_settle(Engine& e);  // what the last transmit sent has left, and is complete
 void uc_gather_failed(Engine& e, QueuePair& q, WirePsn psn);
 void uc_on_timer(Engine& e, QueuePair& q, Time now);

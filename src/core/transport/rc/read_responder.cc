@@ -113,7 +113,7 @@ PathNeed rc_responses_need(Engine& e, QueuePair& q) {
   return path.admits(cost) && e.worth_a_turn(path) ? PathNeed::kEnough : PathNeed::kTooLittle;
 }
 
-wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
+Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
   ColdQueuePair& c = e.cold(q);
   SendStream& s = q.served;
   const bool selective = e.rx_selective(q);
@@ -122,7 +122,7 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
   const bool was_idle = !s.outstanding();
   const std::size_t most =
       std::min<std::size_t>({budget.packets, e.burst_packets.size(), e.burst_segments.size()});
-  std::size_t n = 0;
+  std::uint32_t n = 0;
   std::uint32_t frame = 0;
   std::uint32_t total = 0;
   while (n < most) {
@@ -163,7 +163,7 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
     }
     if (n > 0 && (bytes > frame || total + bytes > budget.bytes)) break;
     wire::TxPacket& p = e.burst_packets[n];
-    p = {response_header(q, *r, seq, k, first, last), payload, static_cast<std::uint32_t>(n), 1, !fresh};
+    p = {response_header(q, *r, seq, k, first, last), payload, n, 1, !fresh};
     if (payload > 0) {
       RegionId region;
       std::uint64_t offset = 0;
@@ -217,8 +217,7 @@ wire::Burst rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) 
     e.arm(q, rc_deadline(e, q));
   }
   if (!selective && q.responses_owed == 0) rc_reads_drained(e, q);
-  if (n == 0) return {};
-  return {q.qpn, q.path, {e.burst_packets.data(), n}, {e.burst_segments.data(), n}};
+  return {n, n};
 }
 
 }  // namespace weft

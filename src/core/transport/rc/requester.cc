@@ -304,16 +304,16 @@ PathNeed rc_requests_need(Engine& e, QueuePair& q) {
 }
 
 // roce: who sends slowly would see its time-out run out before the next packet that asks for an ACK has left.
-void rc_ask_in_time(Engine& e, const QueuePair& q, const wire::Burst& burst, Time next) {
-  if (e.tx_selective(q) || burst.empty()) return;
-  wire::Header& last = e.burst_packets[burst.packets.size() - 1].header;
+void rc_ask_in_time(Engine& e, const QueuePair& q, std::size_t packets, Time next) {
+  if (e.tx_selective(q) || packets == 0) return;
+  wire::Header& last = e.burst_packets[packets - 1].header;
   if ((last.bits & wire::kAckReq) != 0 || rc_opcode(last.opcode).kind == RcKind::kResponse) return;
   const Duration timeout = e.verbs_timeout(q);
   if (timeout != kForever && next - q.rto_base >= timeout / 2) last.bits |= wire::kAckReq;
 }
 
-wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
-  if (q.type != QpType::kRc) return uc_sendable(e, q) ? uc_send(e, q, now, budget) : wire::Burst{};
+Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
+  if (q.type != QpType::kRc) return uc_sendable(e, q) ? uc_send(e, q, now, budget) : Filled{};
   if (!q.sends() || q.has(kRnrWaiting)) return {};
   SendStream& s = q.requests_out;
   ColdQueuePair& c = e.cold(q);
@@ -329,14 +329,14 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       e.counters.add(Counter::tx_retransmitted);
       e.counters.add(Counter::tx_after_timeout);
       e.arm(q, rc_deadline(e, q));
-      return {q.qpn, q.path, {e.burst_packets.data(), 1}, {}};
+      return {1, 0};
     }
   }
   if (halted(e, q)) return {};
   const bool was_quiet = !s.outstanding();
   const bool was_idle = was_quiet && q.reads_outstanding == 0;
   const std::size_t most = std::min<std::size_t>(budget.packets, e.burst_packets.size());
-  std::size_t n = 0;
+  std::uint32_t n = 0;
   std::uint32_t segments = 0;
   std::uint32_t frame = 0;
   std::uint32_t total = 0;
@@ -431,9 +431,8 @@ wire::Burst rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
     s.backoff = 0;
   }
   e.arm(q, rc_deadline(e, q));
-  const wire::Burst burst{q.qpn, q.path, {e.burst_packets.data(), n}, {e.burst_segments.data(), segments}};
-  rc_ask_in_time(e, q, burst, now);
-  return burst;
+  rc_ask_in_time(e, q, n, now);
+  return {n, segments};
 }
 
 }  // namespace weft

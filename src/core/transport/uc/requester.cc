@@ -103,11 +103,11 @@ bool uc_sendable(Engine& e, QueuePair& q) {
          (need != PathNeed::kNone && !q.has(kWaitingPath));
 }
 
-wire::Burst uc_send(Engine& e, QueuePair& q, Time now, Budget budget) {
+Filled uc_send(Engine& e, QueuePair& q, Time now, Budget budget) {
   ColdQueuePair& c = e.cold(q);
   SendStream& s = q.requests_out;
   const std::size_t most = std::min<std::size_t>(budget.packets, e.burst_packets.size());
-  std::size_t n = 0;
+  std::uint32_t n = 0;
   std::uint32_t segments = 0;
   std::uint32_t frame = 0;
   std::uint32_t total = 0;
@@ -161,7 +161,7 @@ wire::Burst uc_send(Engine& e, QueuePair& q, Time now, Budget budget) {
   e.counters.add(Counter::tx_packets, n);
   if (charged != 0) presume(e, q, charged, now);
   e.unsettled = e.index_of(q);
-  return {q.qpn, q.path, {e.burst_packets.data(), n}, {e.burst_segments.data(), segments}};
+  return {n, segments};
 }
 
 void uc_settle(Engine& e) {
