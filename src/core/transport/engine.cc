@@ -87,6 +87,7 @@ void Engine::prefetch_ready() {
   if (ready_queue.upcoming() > 2) {
     const std::uint32_t index = ready_queue.peek(2);
     const QueuePair& q = qp(index);
+    deadlines.prefetch(index);
     __builtin_prefetch(&q, 1);
     __builtin_prefetch(&q.requests_out, 1);
     __builtin_prefetch(&q.controller, 1);

@@ -19,38 +19,42 @@ namespace weft {
 
 class Deadlines {
  public:
-  explicit Deadlines(std::uint32_t capacity) : place_(capacity) { heap_.reserve(capacity); }
+  explicit Deadlines(std::uint32_t capacity) : known_(capacity), place_(capacity) { heap_.reserve(capacity); }
 
   Time next() const { return heap_.empty() ? kNever : heap_[0].at; }
   std::uint32_t top() const { return heap_[0].index; }
   bool empty() const { return heap_.empty(); }
-  bool contains(std::uint32_t index) const { return place_[index].at != kAbsent; }
-  bool forgotten(std::uint32_t index) const { return place_[index].forgotten; }
+  bool contains(std::uint32_t index) const { return known_[index].present; }
+  bool forgotten(std::uint32_t index) const { return known_[index].forgotten; }
 
   // Makes sure the entry of `index` is not later than `at`.
   void at_latest(std::uint32_t index, Time at) {
-    Place& place = place_[index];
-    place.forgotten = false;
-    if (place.at == kAbsent) {
+    Known& known = known_[index];
+    known.forgotten = false;
+    if (known.present && known.at <= at) return;
+    if (!known.present) {
+      place_[index] = static_cast<std::uint32_t>(heap_.size());
       heap_.push_back({at, index});
-      up(static_cast<std::uint32_t>(heap_.size() - 1));
-    } else if (at < heap_[place.at].at) {
-      heap_[place.at].at = at;
-      up(place.at);
     }
+    known.at = heap_[place_[index]].at = at;
+    known.present = true;
+    up(place_[index]);
   }
-  void forget(std::uint32_t index) { place_[index].forgotten = true; }
+  void forget(std::uint32_t index) { known_[index].forgotten = true; }
   void remove(std::uint32_t index) {
-    const std::uint32_t p = place_[index].at;
-    place_[index] = {};
-    if (p == kAbsent) return;
+    const bool present = known_[index].present;
+    known_[index] = {};
+    if (!present) return;
+    const std::uint32_t p = place_[index];
     const Entry last = heap_.back();
     heap_.pop_back();
     if (p == heap_.size()) return;
     heap_[p] = last;
     up(p);
-    down(place_[last.index].at);
+    down(place_[last.index]);
   }
+  // What at_latest and forget look at first, and mostly last.
+  void prefetch(std::uint32_t index) const { __builtin_prefetch(&known_[index], 1); }
 
  private:
   struct Entry {
@@ -59,10 +63,10 @@ class Deadlines {
     // Ties go to the lower index, so that the order never depends on the heap's history.
     bool before(const Entry& o) const { return at != o.at ? at < o.at : index < o.index; }
   };
-  static constexpr std::uint32_t kAbsent = 0x7FFF'FFFF;
-  struct Place {
-    std::uint32_t at : 31 = kAbsent;
-    bool forgotten : 1 = false;
+  struct Known {
+    Time at{};  // as in the heap
+    bool present = false;
+    bool forgotten = false;
   };
   static constexpr std::uint32_t kChildren = 4;
 
@@ -95,11 +99,12 @@ class Deadlines {
   }
   void move(std::uint32_t p, const Entry& e) {
     heap_[p] = e;
-    place_[e.index].at = p & kAbsent;
+    place_[e.index] = p;
   }
 
   std::vector<Entry> heap_;
-  std::vector<Place> place_;
+  std::vector<Known> known_;
+  std::vector<std::uint32_t> place_;  // in the heap, of those present
 };
 
 }  // namespace weft
