@@ -23,7 +23,7 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
   if (q.type == QpType::kUd) return ud_on_packet(e, q, index, p, sink);
   if (e.path_of(q).attr.peer != p.source) return e.counters.add(Counter::drop_source);
   if (q.type == QpType::kUc) return uc_on_packet(e, q, index, p, sink);
-  const RcOpcode op = rc_opcode(h.opcode);
+  const RcOpcode& op = rc_opcode(h.opcode);
   const auto mode = static_cast<std::uint8_t>(h.mode);
   const bool congestion = (p.tos & wire::kEcnMask) == wire::kEcnCe;
   switch (op.kind) {

@@ -1,4 +1,5 @@
-// What an RC opcode is, as a table: 32 entries, one look-up per packet.
+// What an RC opcode is, as a table: one look-up per packet. The last of its 33 rows is for every other
+// number.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -19,8 +20,8 @@ struct RcOpcode {
   bool atomic = false;  // of responses: an atomic's
 };
 
-constexpr std::array<RcOpcode, 32> make_rc_opcodes() {
-  std::array<RcOpcode, 32> t{};
+constexpr std::array<RcOpcode, 33> make_rc_opcodes() {
+  std::array<RcOpcode, 33> t{};
   t[wire::kSendFirst] = {RcKind::kSend, true, false, false};
   t[wire::kSendMiddle] = {RcKind::kSend, false, false, false};
   t[wire::kSendLast] = {RcKind::kSend, false, true, false};
@@ -47,9 +48,9 @@ constexpr std::array<RcOpcode, 32> make_rc_opcodes() {
   t[wire::kReadAcknowledge] = {RcKind::kReadAck, false, false, false};
   return t;
 }
-inline constexpr std::array<RcOpcode, 32> kRcOpcodes = make_rc_opcodes();
+inline constexpr std::array<RcOpcode, 33> kRcOpcodes = make_rc_opcodes();
 
-constexpr RcOpcode rc_opcode(std::uint8_t opcode) { return opcode < 32 ? kRcOpcodes[opcode] : RcOpcode{}; }
+constexpr const RcOpcode& rc_opcode(std::uint8_t opcode) { return kRcOpcodes[opcode < 32 ? opcode : 32]; }
 
 inline constexpr std::uint8_t kUcOpcodes = 0x20;  // UC's are RC's with this bit
 

@@ -135,8 +135,8 @@ inline bool rc_fits(const QueuePair& q, RcOpcode op, std::uint32_t payload) {
 
 // roce: a SEND or WRITE packet at the expected number.
 template <Sink S>
-Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode op, std::uint32_t index,
-                      S& sink) {
+Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcOpcode& op,
+                      std::uint32_t index, S& sink) {
   const wire::Header& h = p.header;
   const Inbound kind = op.kind == RcKind::kSend ? Inbound::kSend : Inbound::kWrite;
   if (op.first != (q.inbound == Inbound::kNone) || (!op.first && q.inbound != kind)) return Verdict::kInvalid;
@@ -185,7 +185,7 @@ Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode
 
 // irn, srnic: a SEND or WRITE packet anywhere in the window.
 template <Sink S>
-Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode op, Seq seq,
+Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcOpcode& op, Seq seq,
                      std::uint32_t index, S& sink) {
   const wire::Header& h = p.header;
   const bool write = op.kind == RcKind::kWrite;
@@ -228,15 +228,15 @@ Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode 
 }
 
 template <Sink S>
-Verdict rc_accept(Engine& e, QueuePair& q, const wire::RxPacket& p, RcOpcode op, Seq seq, std::uint32_t index,
-                  S& sink) {
+Verdict rc_accept(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcOpcode& op, Seq seq,
+                  std::uint32_t index, S& sink) {
   if (op.kind == RcKind::kRead || op.kind == RcKind::kAtomic) return rc_record_read(e, q, p.header, seq);
   return e.rx_selective(q) ? rc_place_irn(e, q, p, op, seq, index, sink)
                            : rc_place_roce(e, q, p, op, index, sink);
 }
 
 template <Sink S>
-void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, RcOpcode op,
+void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, const RcOpcode& op,
                    bool congestion, S& sink) {
   const wire::Header& h = p.header;
   const Seq seq = expand(h.psn, q.requests.expected);

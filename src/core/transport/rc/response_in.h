@@ -24,7 +24,7 @@ inline const ReadIssued* rc_find_issued(const ColdQueuePair& c, Seq seq) {
 // Places one response of READ `r`; false and the queue pair is in error when the sink list refuses it.
 template <Sink S>
 bool rc_place_response(Engine& e, QueuePair& q, const ReadIssued& r, Seq seq, const wire::RxPacket& p,
-                       RcOpcode op, std::uint32_t index, Time now, S& sink, bool& fits) {
+                       const RcOpcode& op, std::uint32_t index, Time now, S& sink, bool& fits) {
   ColdQueuePair& c = e.cold(q);
   const SendWqe& w = e.send_wqe(c, r.slot);
   if (op.atomic != is_atomic(w.opcode)) {
@@ -49,8 +49,8 @@ bool rc_place_response(Engine& e, QueuePair& q, const ReadIssued& r, Seq seq, co
 }
 
 template <Sink S>
-void rc_response_roce(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, RcOpcode op,
-                      Time now, S& sink) {
+void rc_response_roce(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p,
+                      const RcOpcode& op, Time now, S& sink) {
   SendStream& s = q.requests_out;
   const Seq seq = expand(p.header.psn, s.una);
   if (seq < s.una || seq >= s.max) return e.counters.add(Counter::drop_stale);
@@ -77,8 +77,8 @@ void rc_response_roce(Engine& e, QueuePair& q, std::uint32_t index, const wire::
 }
 
 template <Sink S>
-void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, RcOpcode op,
-                     bool congestion, Time now, S& sink) {
+void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p,
+                     const RcOpcode& op, bool congestion, Time now, S& sink) {
   ColdQueuePair& c = e.cold(q);
   RecvStream& in = c.responses;
   const Seq seq = expand(p.header.psn, in.expected);
@@ -127,7 +127,7 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
 }
 
 template <Sink S>
-void rc_on_response(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, RcOpcode op,
+void rc_on_response(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, const RcOpcode& op,
                     bool congestion, Time now, S& sink) {
   if (e.tx_selective(q)) {
     rc_response_irn(e, q, index, p, op, congestion, now, sink);

@@ -20,7 +20,7 @@ void uc_refuse(Engine& e, QueuePair& q, Verdict v);
 template <Sink S>
 void uc_on_packet(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, S& sink) {
   const wire::Header& h = p.header;
-  const RcOpcode op = rc_opcode(static_cast<std::uint8_t>(h.opcode ^ kUcOpcodes));
+  const RcOpcode& op = rc_opcode(static_cast<std::uint8_t>(h.opcode ^ kUcOpcodes));
   if ((op.kind != RcKind::kSend && op.kind != RcKind::kWrite) || op.invalidate || h.mode != wire::Mode::kRoce)
     return e.counters.add(Counter::drop_opcode);
   const std::uint32_t ahead = (h.psn.v - q.requests.expected.wire().v) & kPsnMask;
