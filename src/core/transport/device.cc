@@ -403,10 +403,10 @@ void Device::acknowledge_again(Qpn qpn) {
 Time Device::next_deadline() const { return std::min(engine_->deadlines.next(), engine_->pacing.next()); }
 
 Qpn Device::peek_timer(Time now) const {
-  const Engine& e = *engine_;
+  Engine& e = *engine_;
   if (next_deadline() > now) return kNoQpn;
-  const Deadlines& first = e.pacing.next() <= e.deadlines.next() ? e.pacing : e.deadlines;
-  return const_cast<Engine&>(e).qp(first.top()).qpn;
+  Deadlines& first = e.pacing.next() <= e.deadlines.next() ? e.pacing : e.deadlines;
+  return e.qp(first.top()).qpn;
 }
 
 bool Device::fire_timer(Time now) {

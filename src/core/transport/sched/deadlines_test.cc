@@ -48,6 +48,58 @@ TEST(Deadlines, LeaveInTheOrderOfTimeThenOfIndex) {
   }
 }
 
+// As a device's timers run: time goes on, everything is armed ahead of it by one of three time-outs, many at
+// the same instant, and most is forgotten before it fires. Of those that fire together the forgotten ones may
+// leave in any order.
+TEST(Deadlines, TimersOfFewLengthsLeaveInOrderToo) {
+  constexpr std::uint32_t kCount = 100;
+  Deadlines heap(kCount);
+  struct Known {
+    Time at;
+    bool forgotten = false;
+  };
+  std::map<std::uint32_t, Known> list;
+  Prng random(5);
+  Time now;
+  std::uint64_t live = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    const auto index = static_cast<std::uint32_t>(random.below(kCount));
+    if (random.below(8) == 0) now = now.after(nanoseconds(static_cast<std::int64_t>(random.below(20))));
+    if (random.below(3) == 0) {
+      heap.forget(index);
+      if (list.count(index) == 1) list[index].forgotten = true;
+    } else {
+      const Time at = now.after(nanoseconds(random.below(16) == 0 ? 70 : random.below(2) == 0 ? 100 : 320));
+      heap.at_latest(index, at);
+      const auto known = list.find(index);
+      if (known == list.end() || at < known->second.at) list[index].at = at;
+      list[index].forgotten = false;
+    }
+    for (;;) {
+      Time due = kNever;
+      for (const auto& [i, k] : list) due = std::min(due, k.at);
+      ASSERT_EQ(heap.next(), due);
+      if (due > now) break;
+      const std::uint32_t top = heap.top();
+      ASSERT_EQ(list.count(top), 1U);
+      ASSERT_EQ(list[top].at, due);
+      ASSERT_EQ(heap.forgotten(top), list[top].forgotten);
+      if (!list[top].forgotten) {
+        ++live;
+        for (const auto& [i, k] : list) {
+          if (k.at == due && !k.forgotten) {
+            ASSERT_EQ(top, i);
+            break;
+          }
+        }
+      }
+      heap.remove(top);
+      list.erase(top);
+    }
+  }
+  EXPECT_GT(live, 1000U);
+}
+
 TEST(Deadlines, WhatIsForgottenComesBackWithTheNextArming) {
   Deadlines heap(4);
   heap.at_latest(2, Time{}.after(microseconds(5)));
