@@ -83,8 +83,10 @@ std::size_t control_bytes(const ControlEntry& c) {
   return !c.has_report() ? 4 : c.mode == kSrnicMode ? 16 : 8;
 }
 
-wire::Header to_header(const QueuePair& q, const ControlEntry& c) {
-  wire::Header h;
+// Written where it leaves from.
+void write_header(const QueuePair& q, const ControlEntry& c, wire::TxPacket& packet) {
+  packet = {};
+  wire::Header& h = packet.header;
   h.opcode = c.opcode;
   h.mode = static_cast<wire::Mode>(c.mode);
   h.dest_qp = q.remote;
@@ -100,7 +102,6 @@ wire::Header to_header(const QueuePair& q, const ControlEntry& c) {
     }
   }
   if (c.congestion) h.bits |= wire::kBecn;
-  return h;
 }
 
 }  // namespace
@@ -272,7 +273,7 @@ wire::Burst rc_poll_control(Engine& e, Time) {
     const std::size_t size = control_bytes(c);
     if (n > 0 && size > frame) break;
     q.clear(mark);  // only now does it leave
-    e.burst_packets[n] = {to_header(q, c), 0, 0, 0, false};
+    write_header(q, c, e.burst_packets[n]);
     burst.qpn = q.qpn;
     burst.path = q.path;
     if (n == 0) frame = size;
