@@ -192,6 +192,38 @@ TEST(RepairTest, WhoFoundNoReceiveAsksAgainWithOnePacket) {
   }
 }
 
+// A receiver without bitmaps refuses the first packet and NACKs those that it throws away behind it. They go
+// again once: either because all that was refused does, or because they were lost.
+TEST(RepairTest, WhatGoesAgainAfterARefusalIsNotRepairedBesides) {
+  Hand w(wire::Mode::kIrn);
+  w.post(w.request(WrOpcode::kSend, 0, 256 * 4, 0));
+  const Frames sent = w.from(w.a);
+  ASSERT_EQ(sent.size(), 4U);
+  w.to(w.b, {sent[0]});
+  const Frames refusal = w.from(w.b);
+  ASSERT_EQ(refusal.size(), 1U);
+  w.to(w.a, refusal);
+  for (std::size_t i = 1; i < sent.size(); ++i) {
+    Side::Frame nack = refusal[0];
+    nack.packet.header.set_aeth(wire::kSyndromeNakSequence, 0);
+    nack.packet.header.set_sack(sent[i].packet.header.psn);
+    nack.packet.header.ext_flags = wire::kSackNotKept;
+    w.to(w.a, {nack});
+  }
+  ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 0, 1024, 1)));
+  Frames asks;
+  while (asks.empty()) {
+    ASSERT_NE(w.a.device.next_deadline(), kNever);
+    w.now = w.a.device.next_deadline();
+    w.a.device.on_timer(w.now);
+    asks = w.from(w.a);
+  }
+  EXPECT_EQ(asks.size(), 1U);
+  w.to(w.b, {asks[0]});
+  w.to(w.a, w.from(w.b));
+  EXPECT_EQ(w.from(w.a).size(), 3U);
+}
+
 // --- roce ---
 
 // Where turns are rare, the packet that asks for an ACK would leave only after the time-out.

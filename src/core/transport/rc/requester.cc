@@ -413,6 +413,8 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       }
       advance_cursor(e, q, c, d.numbers);
       if (s.nxt > s.max) s.max = s.nxt;
+      // Going over what was refused repairs what was lost of it, too.
+      if (!fresh && (s.flags & kInRecovery) != 0 && s.widen(s.rtx) < s.nxt) s.rtx = SendStream::low(s.nxt);
       if (q.sq_send != q.sq_tail && is_local(e.send_wqe(c, q.sq_send).opcode)) rc_run_local(e, q, now);
     }
     e.counters.add(Counter::tx_packets);
