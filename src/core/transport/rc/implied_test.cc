@@ -66,6 +66,32 @@ TEST_P(ImpliedTest, AResponseThatIsDroppedOpensTheWindow) {
   w.a.device.check_invariants();
 }
 
+// A READ that is refused tells of the answers before it all the same.
+TEST_P(ImpliedTest, ARefusedReadAcknowledgesThoseBeforeIt) {
+  Hand w(GetParam());
+  const std::uint32_t reads = w.a.device.engine().cold(*w.a.device.engine().find(w.qa)).attr.max_rd_atomic;
+  for (std::uint32_t i = 0; i < reads; ++i) w.post(w.request(WrOpcode::kRead, 0, 256, 0));
+  const Frames requests = w.from(w.a);
+  ASSERT_EQ(requests.size(), reads);
+  w.to(w.b, requests);
+  (void)w.from(w.b);  // all answers are lost
+  while (w.b.device.counters().get(Counter::timeout_low) + w.b.device.counters().get(Counter::timeout_high) ==
+         0) {
+    w.now = w.b.device.next_deadline();
+    w.b.device.on_timer(w.now);
+  }
+  (void)w.from(w.b);  // and the oldest again
+  Side::Frame next = requests.back();
+  wire::Header& h = next.packet.header;
+  h.psn = (expand(h.psn, Seq::start(h.psn)) + 1).wire();
+  h.sn += 1;
+  h.srx_msn += 1;
+  h.rkey.v ^= 1;
+  w.to(w.b, {next});
+  w.b.device.check_invariants();
+  EXPECT_FALSE(only(w.from(w.b), wire::kReadResponseOnly).empty());
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, ImpliedTest, ::testing::Values(wire::Mode::kIrn, wire::Mode::kSrnic),
                          [](const auto& p) { return std::string(wire::mode_name(p.param)); });
 

@@ -107,6 +107,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
       if (q.served.nxt < end) q.served.nxt = end;
       LossContext loss = e.loss();
       e.rx_scheme(q).on_ack(loss, q.served, acked);
+      e.make_ready(q);  // also if the request is refused
     }
     rc_release_served(e, q);
   }
@@ -116,7 +117,6 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
   r.state = ReadState::kWaiting;
   q.set(kReadsWaiting);
   if (silent || in_doubt(q.served)) resume_responses(e, q);
-  e.make_ready(q);  // answers that it acknowledged may have taken a part of the controller's window
   return Verdict::kDone;
 }
 
