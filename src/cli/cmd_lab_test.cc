@@ -6,9 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 
-#include "cli/commands.h"
+#include "cli/answer.h"
 #include "lab/test_folder.h"
 
 namespace weft::cli {
@@ -17,28 +16,12 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-struct Answer {
-  int code;
-  std::string out;
-  std::string err;
-};
-
-Answer weft(const std::vector<std::string>& args) {
-  std::ostringstream out;
-  std::ostringstream err;
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
-  const int code = run(args, out, err);
-  return {code, out.str() + ::testing::internal::GetCapturedStdout(),
-          err.str() + ::testing::internal::GetCapturedStderr()};
-}
-
 class LabCommand : public ::testing::Test {
  protected:
   Answer lab(std::vector<std::string> args) {
     args.insert(args.begin(), "lab");
     args.insert(args.end(), {"--dir", folder_.path()});
-    return weft(args);
+    return answer_to(args);
   }
   Answer run_lab(std::vector<std::string> more = {}) {
     std::vector<std::string> args{"run", "lossy", "--quick", "-j", "2", "--out", folder_.file("out")};
@@ -131,8 +114,8 @@ reproduced = [118, 122]
 
 TEST_F(LabCommand, SimAddsToTheRecord) {
   std::filesystem::create_directories(folder_.file("out"));
-  const Answer sim = weft({"sim", folder_.file("scenarios/pair.toml"), "--set", "flow.count=20", "--set",
-                           "network.loss=5%", "--seed", "2", "--db", folder_.file("out/lab.db")});
+  const Answer sim = answer_to({"sim", folder_.file("scenarios/pair.toml"), "--set", "flow.count=20", "--set",
+                                "network.loss=5%", "--seed", "2", "--db", folder_.file("out/lab.db")});
   EXPECT_EQ(sim.code, 0) << sim.err;
   const Answer a = run_lab();
   EXPECT_THAT(a.err, HasSubstr("11 runs executed"));
@@ -166,13 +149,14 @@ TEST_F(LabCommand, RefusesWithOneSentence) {
     EXPECT_EQ(std::count(a.err.begin(), a.err.end(), '\n'), 1) << a.err;
     EXPECT_EQ(a.out, "");
   }
-  EXPECT_THAT(weft({"lab", "list", "--dir", "/nonexistent"}).err,
+  EXPECT_THAT(answer_to({"lab", "list", "--dir", "/nonexistent"}).err,
               HasSubstr("'/nonexistent' holds no experiments"));
 }
 
 TEST(PairPlot, DrawsGoodputAgainstLoss) {
   const std::string svg = ::testing::TempDir() + "weft-pair-plot.svg";
-  const Answer a = weft({"pair", "--modes", "roce,irn", "--loss", "0,1%", "--count", "50", "--plot", svg});
+  const Answer a =
+      answer_to({"pair", "--modes", "roce,irn", "--loss", "0,1%", "--count", "50", "--plot", svg});
   std::ifstream csv(::testing::TempDir() + "weft-pair-plot.csv");
   const std::string text((std::istreambuf_iterator<char>(csv)), std::istreambuf_iterator<char>());
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
@@ -181,9 +165,9 @@ TEST(PairPlot, DrawsGoodputAgainstLoss) {
     EXPECT_THAT(a.out, HasSubstr(svg + " is drawn"));
     EXPECT_GT(std::filesystem::file_size(svg), 1000U);
   }
-  EXPECT_EQ(weft({"pair", "--plot", "x.png"}).code, 2);
+  EXPECT_EQ(answer_to({"pair", "--plot", "x.png"}).code, 2);
   // Before anything runs, not after.
-  const Answer nowhere = weft({"pair", "--plot", "/nonexistent/x.svg"});
+  const Answer nowhere = answer_to({"pair", "--plot", "/nonexistent/x.svg"});
   EXPECT_EQ(nowhere.code, 2);
   EXPECT_EQ(nowhere.out, "");
   EXPECT_THAT(nowhere.err, HasSubstr("--plot: there is no folder '/nonexistent'"));

@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iostream>
 #include <sstream>
 
-#include "cli/commands.h"
+#include "cli/answer.h"
 #include "core/transport/loss/scheme.h"
 
 namespace weft::cli {
@@ -15,21 +14,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Answer {
-  int code;
-  std::string err;
-};
-
 Answer pair(std::vector<std::string> args) {
   args.insert(args.begin(), {"pair", "--count", "20", "--json"});
-  std::ostringstream out;
-  std::ostringstream err;
-  std::streambuf* const before_out = std::cout.rdbuf(out.rdbuf());
-  std::streambuf* const before_err = std::cerr.rdbuf(err.rdbuf());
-  const int code = run(std::move(args), out, err);
-  std::cout.rdbuf(before_out);
-  std::cerr.rdbuf(before_err);
-  return {code, code == 2 ? err.str() : out.str()};
+  return answer_to(std::move(args));
 }
 
 std::string quoted(const std::string& name) { return std::string("\"").append(name).append("\""); }
@@ -45,8 +32,8 @@ TEST(PairCommand, EveryModeAndVariantSurvivesEveryOperation) {
     const bool atomic = std::string(op) == "fetch_add";
     const Answer a = pair({"--loss", "0,2%", "--op", op, "--size", atomic ? "8" : "64KiB"});
     EXPECT_EQ(a.code, 0) << op << a.err;
-    EXPECT_THAT(a.err, HasSubstr("irn-no-sack"));
-    EXPECT_THAT(a.err, HasSubstr("srnic-stateless"));
+    EXPECT_THAT(a.out, HasSubstr("irn-no-sack"));
+    EXPECT_THAT(a.out, HasSubstr("srnic-stateless"));
   }
 }
 
@@ -56,7 +43,7 @@ TEST(PairCommand, TimeOutsMayBeDynamic) {
     const Answer a = pair({"--rto", rto, "--loss", "2%", "--size", "1KiB", "--depth", "1", "--delay", "10us",
                            "--set", "transport.rto_low=10us"});
     EXPECT_EQ(a.code, 0) << a.err;
-    return a.err;
+    return a.out;
   };
   EXPECT_NE(cells("static"), cells("dynamic"));
 }
@@ -65,9 +52,9 @@ TEST(PairCommand, TimeOutsMayBeDynamic) {
 TEST(PairCommand, EverySchemeIsAColumn) {
   const Answer a = pair({"--loss", "0"});
   const auto known = static_cast<std::ptrdiff_t>(loss_schemes().size());
-  EXPECT_EQ(occurrences(a.err, "\"mode\""), known);
+  EXPECT_EQ(occurrences(a.out, "\"mode\""), known);
   for (const LossScheme* s : loss_schemes().subspan(wire::kModeCount))
-    EXPECT_EQ(occurrences(a.err, quoted(s->name)), 1) << s->name;
+    EXPECT_EQ(occurrences(a.out, quoted(s->name)), 1) << s->name;
 }
 
 // Several seeds are a mean with its interval; one of them alone is that run.
@@ -77,7 +64,7 @@ TEST(PairCommand, SeedsAreAveraged) {
     args.insert(args.end(), more.begin(), more.end());
     const Answer a = pair(args);
     EXPECT_EQ(a.code, 0) << a.err;
-    return a.err;
+    return a.out;
   };
   const auto number = [](const std::string& json, const std::string& name) {
     const std::size_t at = json.find(quoted(name));
@@ -110,7 +97,7 @@ TEST(PairCommand, GoodputMayBeZero) {
 }
 
 TEST(PairCommand, AtomicsHaveTheirSize) {
-  EXPECT_THAT(pair({"--op", "fetch_add", "--modes", "irn", "--loss", "0"}).err, HasSubstr("\"size\": \"8\""));
+  EXPECT_THAT(pair({"--op", "fetch_add", "--modes", "irn", "--loss", "0"}).out, HasSubstr("\"size\": \"8\""));
   EXPECT_THAT(pair({"--op", "fetch_add", "--size", "16"}).err, HasSubstr("an atomic has size 8"));
 }
 

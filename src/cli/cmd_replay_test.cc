@@ -3,32 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <iostream>
-#include <sstream>
+#include <utility>
 
-#include "cli/commands.h"
+#include "cli/answer.h"
 
 namespace weft::cli {
 namespace {
 
 using ::testing::HasSubstr;
 
-struct Answer {
-  int code;
-  std::string out;
-  std::string err;
-};
-
 Answer replay(std::vector<std::string> args) {
   args.insert(args.begin(), "replay");
-  std::ostringstream out;
-  std::ostringstream err;
-  std::streambuf* const before_out = std::cout.rdbuf(out.rdbuf());
-  std::streambuf* const before_err = std::cerr.rdbuf(err.rdbuf());
-  const int code = run(std::move(args), out, err);
-  std::cout.rdbuf(before_out);
-  std::cerr.rdbuf(before_err);
-  return {code, out.str(), err.str()};
+  return answer_to(std::move(args));
 }
 
 // Every world may be captured, those with an attacker in them, too.

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "cli/commands.h"
+#include "cli/answer.h"
 #include "core/transport/cc/controller.h"
 #include "sim/fabric/topology.h"
 #include "sim/traffic/pattern.h"
@@ -18,21 +18,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Answer {
-  int code;
-  std::string out;
-  std::string err;
-};
-
 Answer sim(std::vector<std::string> args) {
   args.insert(args.begin(), "sim");
-  std::ostringstream out;
-  std::ostringstream err;
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
-  const int code = run(args, out, err);
-  return {code, out.str() + ::testing::internal::GetCapturedStdout(),
-          err.str() + ::testing::internal::GetCapturedStderr()};
+  return answer_to(std::move(args));
 }
 
 std::string content(const std::filesystem::path& path) {

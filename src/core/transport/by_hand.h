@@ -26,6 +26,16 @@ struct Hand : TwoDevices {
       s.device.on_packets(now, {&f.packet, 1}, sink);
     }
   }
+  // The same, after as many of its time-outs as it takes; nothing if it waits for none.
+  Frames from_in_time(Side& s) {
+    Frames out = from(s);
+    while (out.empty() && s.device.next_deadline() != kNever) {
+      now = s.device.next_deadline();
+      s.device.on_timer(now);
+      out = from(s);
+    }
+    return out;
+  }
   // Back and forth and through time until nothing moves; what comes from b is lost while `mute` says so.
   template <class Mute>
   void play(Mute mute, Duration limit = milliseconds(2000)) {

@@ -194,13 +194,7 @@ TEST(PathCredit, WhatIsReadAgainNeedsNoCredit) {
   w.post(w.request(WrOpcode::kRead, 0, 512, 0));
   ASSERT_EQ(w.from(w.a).size(), 1U);  // lost
   ASSERT_TRUE(w.a.device.post_send(second, w.request(WrOpcode::kRead, 512, 512, 0), w.now));
-  Frames sent;
-  while (sent.empty()) {
-    ASSERT_NE(w.a.device.next_deadline(), kNever);
-    w.now = w.a.device.next_deadline();
-    w.a.device.on_timer(w.now);
-    sent = w.from(w.a);
-  }
+  const Frames sent = w.from_in_time(w.a);
   const auto again = [&](const Frames& frames) {
     return std::any_of(frames.begin(), frames.end(),
                        [&](const Side::Frame& f) { return f.packet.header.dest_qp == w.qb; });

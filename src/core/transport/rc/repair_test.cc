@@ -172,13 +172,7 @@ TEST(RepairTest, WhoFoundNoReceiveAsksAgainWithOnePacket) {
     w.post(w.request(WrOpcode::kSend, 0, 256 * 4, 0));
     w.to(w.b, w.from(w.a));
     w.to(w.a, w.from(w.b));
-    Frames asks;
-    while (asks.empty()) {
-      ASSERT_NE(w.a.device.next_deadline(), kNever);
-      w.now = w.a.device.next_deadline();
-      w.a.device.on_timer(w.now);
-      asks = w.from(w.a);
-    }
+    const Frames asks = w.from_in_time(w.a);
     ASSERT_EQ(asks.size(), 1U);
     EXPECT_EQ(asks[0].packet.header.opcode, wire::kSendFirst);
     ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 0, 1024, 1)));
@@ -211,14 +205,8 @@ TEST(RepairTest, WhatGoesAgainAfterARefusalIsNotRepairedBesides) {
     w.to(w.a, {nack});
   }
   ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 0, 1024, 1)));
-  Frames asks;
-  while (asks.empty()) {
-    ASSERT_NE(w.a.device.next_deadline(), kNever);
-    w.now = w.a.device.next_deadline();
-    w.a.device.on_timer(w.now);
-    asks = w.from(w.a);
-  }
-  EXPECT_EQ(asks.size(), 1U);
+  const Frames asks = w.from_in_time(w.a);
+  ASSERT_EQ(asks.size(), 1U);
   w.to(w.b, {asks[0]});
   w.to(w.a, w.from(w.b));
   EXPECT_EQ(w.from(w.a).size(), 3U);
