@@ -15,6 +15,10 @@ TEST(PlainText, BeyondAsciiAreOnlyStringsAndComments) {
   EXPECT_EQ(line_beyond_ascii("a = \"b\" \xE2\x80\x83\n"), 1U);
   EXPECT_EQ(line_beyond_ascii("a = \"unfinished\nb = \xC3\xA4\n"), 2U);
   EXPECT_EQ(line_beyond_ascii("a = \"\\\\\" \xC3\xA4"), 1U) << "a backslash that is escaped escapes nothing";
+  EXPECT_EQ(line_beyond_ascii("a = 12E\"\xC6\xBB\"\n"), 1U) << "a quote inside a number begins no string";
+  EXPECT_EQ(line_beyond_ascii(
+                "a = [\"\xC3\xA4\", '\xC3\xA4'] # \xC3\xA4\n\"\xC3\xA4\".'\xC3\xA4' = {b=\"\xC3\xA4\"}"),
+            0U);
 }
 
 // U+E000 and its neighbours are where the parser is undefined.
