@@ -121,7 +121,9 @@ void HalfConnection::selective_response_sent(const wire::Header& h, std::uint32_
     known.imm = h.imm;  // AETH.MSN moves on
     if (p->payload != brings || !same_packet(known, h))
       bad(now, "numbering", "response psn %u is resent as another packet", h.psn.v);
-    return resent(s, *p, seq, responder_.selective_rto, responder_.remembers_sacks, now);
+    // Who fell silent gave its bitmap back, and may have been asked again since.
+    if (p->times > kResponderTries) gave_up_ = true;
+    return resent(s, *p, seq, responder_.selective_rto, responder_.remembers_sacks && !gave_up_, now);
   }
   if (read_cursor_ >= reads_.size()) return bad(now, "READ", "response psn %u belongs to no READ", h.psn.v);
   const ReadAsked& read = reads_[read_cursor_];
@@ -129,7 +131,10 @@ void HalfConnection::selective_response_sent(const wire::Header& h, std::uint32_
   if (requests_.frontier <= read.request)
     bad(now, "READ", "response psn %u before its request was due", h.psn.v);
   if (s.una == s.max) s.progress = now;
-  if (s.told >= s.max) s.told_at = now;
+  if (s.told >= s.max) {
+    s.told_at = now;
+    gave_up_ = false;
+  }
   const std::uint64_t in_flight = s.max - std::max(s.una, may_know_);
   if (responder_.bdp_cap != 0 && in_flight >= responder_.bdp_cap) {
     bad(now, "window", "response psn %u with %llu in flight, cap %u", h.psn.v, ull(in_flight),

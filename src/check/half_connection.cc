@@ -9,8 +9,6 @@
 namespace weft::check {
 namespace {
 
-constexpr std::uint32_t kResponderTries = 4;  // how often it sends again what nobody acknowledges
-
 unsigned long long ull(std::uint64_t v) { return v; }
 
 }  // namespace

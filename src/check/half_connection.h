@@ -33,6 +33,9 @@
 
 namespace weft::check {
 
+// How often a responder sends again what nobody acknowledges.
+inline constexpr std::uint32_t kResponderTries = 4;
+
 // What a requester has been waiting for: since when nothing of its requests was newly answered, how many
 // sequence NAKs (explicit or implied) reached it meanwhile, and when it gave up. Each NAK may cost it one of
 // retry_cnt.
@@ -190,6 +193,7 @@ class HalfConnection {
   bool draining_ = false;
   std::size_t reads_taken_ = 0;  // irn: the responder has acknowledged this many READ requests
   Seq may_know_{};               // irn: the responder may know that responses below this arrived
+  bool gave_up_ = false;         // the responder, on READ responses that nobody acknowledged
   Seq confirmed_{};              // irn: the requester has said that responses below this arrived
 };
 

@@ -116,5 +116,25 @@ TEST(HalfConnection, ANewRequestBeginsNoSilenceOfWhoForgotASack) {
   }
 }
 
+// Response 1 is SACKed. A responder that sent response 0 again four times in vain has fallen silent and given
+// its bitmap back; one that sent it three times has not.
+TEST(HalfConnection, AResponderThatFellSilentForgetsWhatWasSacked) {
+  for (const int tries : {3, 4}) {
+    Reads w;
+    w.read(0, 2, at(0));
+    const wire::Header zero = w.response(wire::kReadResponseFirst, 0, at(1));
+    const wire::Header one = w.response(wire::kReadResponseLast, 1, at(1));
+    w.take(one, at(2));
+    w.half.read_ack_arrived(w.nack(0, 1, at(2)), at(3));
+    Time now = at(3);
+    for (int i = 0; i <= tries; ++i) {
+      now = now.after(microseconds(200));
+      w.half.response_sent(zero, 1024, now);
+    }
+    w.half.response_sent(one, 1024, now);
+    EXPECT_EQ(w.report.clean(), tries == 4) << w.report.text();
+  }
+}
+
 }  // namespace
 }  // namespace weft::check
