@@ -36,7 +36,8 @@ class FigureTest : public ::testing::Test {
 
 // Names with commas, quotes and percent signs reach the drawing; a value that is not there is left out.
 TEST_F(FigureTest, IsDrawnFromTheDataBesideIt) {
-  if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "gnuplot is not here";
+  if (std::system("gnuplot --version >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "no gnuplot; ./dev setup installs it";
   const auto ok = write_figure(kLines, folder_.file("x.svg"));
   ASSERT_TRUE(ok) << ok.error().message;
   const std::string csv = content(folder_.file("x.csv"));
@@ -49,7 +50,8 @@ TEST_F(FigureTest, IsDrawnFromTheDataBesideIt) {
 }
 
 TEST_F(FigureTest, OneTickIsBars) {
-  if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "gnuplot is not here";
+  if (std::system("gnuplot --version >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "no gnuplot; ./dev setup installs it";
   const Figure bars{"t", "", {""}, {{"fct", "us", {{"A%", {{2, 1, 3, 3}}}, {"B", {{4, 3, 5, 3}}}}}}, false};
   ASSERT_TRUE(write_figure(bars, folder_.file("b.svg")));
   EXPECT_THAT(content(folder_.file("b.gp")), HasSubstr("with boxes"));

@@ -180,7 +180,7 @@ void Engine::check_nobody_forgotten(QueuePair& q) {
     }
     CHECK(found);
   }
-  if (q.type == QpType::kUd || q.state == QpState::kReset || q.state == QpState::kInit) return;
+  if (!q.has(kWaitingPath)) return;
   const Path& path = path_of(q);
   if (path.waiting_head == index && path.called == UINT32_MAX) CHECK(path_need(q) == PathNeed::kTooLittle);
 }
