@@ -51,6 +51,9 @@ def run_once(a, command):
         if code == 0 or not early or server.poll() is not None or time.monotonic() > deadline:
             break
     server_text, server_code = finish(server, min(5.0, deadline - time.monotonic()))
+    if code == 0 and server_code == 0 and a.loss not in ("0", "0%") and "impaired_frames" not in text:
+        print(f"--stats does not say what the impairments did:\n{text}")
+        return False
     if code == 0 and server_code == 0:
         print(text)
         return True

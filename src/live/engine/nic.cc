@@ -133,6 +133,7 @@ void Nic::report() const {
   line("wire_full", "sends that had to be repeated", s.wire_full);
   line("send_failed", "trains that the network refused", s.send_failed);
   line("stalls", "times we were late ourselves and restarted timers", s.stalls);
+  wire_->visit_counters(line);
 }
 
 void Nic::dispatch_events_owned() {

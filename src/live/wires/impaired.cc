@@ -37,6 +37,13 @@ void ImpairedWire::pass(const RxTrain& frame) {
   out_.push_back(frame);
 }
 
+void ImpairedWire::visit_counters(SeeCounter see) const {
+#define WEFT_X(name, text) see("impaired_" #name, text, counters_.name);
+  WEFT_IMPAIRED_COUNTERS(WEFT_X)
+#undef WEFT_X
+  inner_->visit_counters(see);
+}
+
 void ImpairedWire::hold(const RxTrain& frame, Time due) {
   if (free_.empty() || frame.bytes > kSlotBytes) {
     ++counters_.overflow;
@@ -83,6 +90,7 @@ void ImpairedWire::impair(const RxTrain& train, Time now) {
       hold(frame, now.after(v.duplicate_delay));
     }
     if (v.corrupt) flip(frame, v.corrupt_draw);
+    if (v.mark) ++counters_.marked;
     frame.tos = v.mark ? static_cast<std::uint8_t>(train.tos | wire::kEcnCe) : train.tos;
     if (v.delay.ps == 0) {
       pass(frame);

@@ -22,13 +22,19 @@
 
 namespace weft::live {
 
+#define WEFT_IMPAIRED_COUNTERS(X)                                          \
+  X(frames, "received packets that the impairments judged")                \
+  X(dropped, "lost by --loss")                                             \
+  X(duplicated, "delivered twice by --duplicate")                          \
+  X(held, "held back by --delay, --jitter, --reorder or as a second copy") \
+  X(corrupted, "with a bit flipped by --corrupt")                          \
+  X(marked, "marked for congestion by --mark")                             \
+  X(overflow, "lost because too many were held back already")
+
 struct ImpairedCounters {
-  std::uint64_t frames = 0;
-  std::uint64_t dropped = 0;
-  std::uint64_t duplicated = 0;
-  std::uint64_t held = 0;
-  std::uint64_t corrupted = 0;
-  std::uint64_t overflow = 0;  // dropped for want of a slot
+#define WEFT_X(name, text) std::uint64_t name = 0;
+  WEFT_IMPAIRED_COUNTERS(WEFT_X)
+#undef WEFT_X
 };
 
 class ImpairedWire final : public Wire {
@@ -43,6 +49,7 @@ class ImpairedWire final : public Wire {
   SendStatus send(const TxTrain& train) override { return inner_->send(train); }
   int descriptor() const override { return inner_->descriptor(); }
   Time next_due() const override { return heap_.empty() ? kNever : heap_.front().due; }
+  void visit_counters(SeeCounter see) const override;
   const ImpairedCounters& counters() const { return counters_; }
 
  private:

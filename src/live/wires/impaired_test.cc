@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <map>
+#include <string>
 #include <vector>
 
 namespace weft::live {
@@ -151,6 +153,21 @@ TEST(ImpairedWire, DuplicatesAndCorrupts) {
   for (const Arrival& a : drain(flipped, {})) damaged += a.intact ? 0U : 1U;
   EXPECT_GT(damaged, 800U);  // the rest was hit in the two bytes of its number
   EXPECT_EQ(flipped.counters().corrupted, 1'000U);
+}
+
+// What --stats shows: every effect by its name, and what it counted.
+TEST(ImpairedWire, TellsWhatItDid) {
+  auto trains = numbered(100, 10);
+  ImpairedWire wire(std::make_unique<MemoryWire>(trains, kFrame),
+                    {.loss = 100'000, .duplicate = 100'000, .corrupt = 100'000, .mark = 100'000}, 7);
+  drain(wire, {});
+  static std::map<std::string, std::uint64_t> told;
+  told.clear();
+  wire.visit_counters([](const char* name, const char*, std::uint64_t value) { told[name] = value; });
+  EXPECT_EQ(told["impaired_frames"], 1'000U);
+  for (const char* effect : {"dropped", "duplicated", "corrupted", "marked"})
+    EXPECT_GT(told[std::string("impaired_") + effect], 50U) << effect;
+  EXPECT_EQ(told["impaired_held"], told["impaired_duplicated"]) << "a second copy is held back";
 }
 
 // More frames than slots: the surplus is dropped and counted, and nothing is written out of bounds.

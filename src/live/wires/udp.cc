@@ -145,6 +145,17 @@ Interface find_interface(int fd, const wire::Address& address) {
   return found;
 }
 
+// Whether it is the address of all hosts of a network. Linux lets a socket bind it, and refuses to connect to
+// it.
+bool is_broadcast(const wire::Address& address) {
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const sockaddr_in to = to_sockaddr(address, 1);
+  const bool refused = connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 && errno == EACCES;
+  close(fd);
+  return refused;
+}
+
 std::string bind_sentence(const wire::Address& address, std::uint16_t port) {
   const std::string where = to_text(address) + ", UDP port " + std::to_string(port);
   switch (errno) {
@@ -226,6 +237,10 @@ UdpWire::~UdpWire() {
 Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std::uint16_t port,
                                                const UdpOptions& options) {
   if (!is_v4(address)) return fail("address " + to_text(address) + ": the udp wire speaks IPv4 only");
+  if (is_broadcast(address)) {
+    return fail("address " + to_text(address) +
+                " is the broadcast address of its network; take the address of one host, such as 127.0.0.2");
+  }
   std::unique_ptr<UdpWire> wire(new UdpWire);
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return fail("cannot open a UDP socket: " + reason());

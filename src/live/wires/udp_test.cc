@@ -148,6 +148,13 @@ TEST(UdpWire, RefusesAddressesThatAreNotLocal) {
   EXPECT_THAT(six.error().message, HasSubstr("IPv4 only"));
 }
 
+// Linux binds the broadcast address of a network for anybody; it is nobody's own.
+TEST(UdpWire, RefusesABroadcastAddress) {
+  const auto all = UdpWire::open(wire::Address::v4(127, 255, 255, 255), kPort);
+  ASSERT_FALSE(all.has_value());
+  EXPECT_THAT(all.error().message, HasSubstr("127.255.255.255 is the broadcast address"));
+}
+
 // A train too long for the path is refused without harm, and the wire goes on.
 TEST(UdpWire, ReportsWhatTheNetworkRefuses) {
   const auto a = open_wire(1);

@@ -67,6 +67,9 @@ class Wire {
   virtual int descriptor() const = 0;
   // When a frame that the wire itself holds back becomes due.
   virtual Time next_due() const { return kNever; }
+  // What the wire itself did to frames, each counter with its name and what it means.
+  using SeeCounter = void (*)(const char* name, const char* text, std::uint64_t value);
+  virtual void visit_counters(SeeCounter) const {}
 };
 
 }  // namespace weft::live
