@@ -37,7 +37,7 @@ void ImpairedWire::pass(const RxTrain& frame) {
   out_.push_back(frame);
 }
 
-void ImpairedWire::visit_counters(SeeCounter see) const {
+void ImpairedWire::visit_counters(const SeeCounter& see) const {
 #define WEFT_X(name, text) see("impaired_" #name, text, counters_.name);
   WEFT_IMPAIRED_COUNTERS(WEFT_X)
 #undef WEFT_X

@@ -49,7 +49,7 @@ class ImpairedWire final : public Wire {
   SendStatus send(const TxTrain& train) override { return inner_->send(train); }
   int descriptor() const override { return inner_->descriptor(); }
   Time next_due() const override { return heap_.empty() ? kNever : heap_.front().due; }
-  void visit_counters(SeeCounter see) const override;
+  void visit_counters(const SeeCounter& see) const override;
   const ImpairedCounters& counters() const { return counters_; }
 
  private:

@@ -161,9 +161,8 @@ TEST(ImpairedWire, TellsWhatItDid) {
   ImpairedWire wire(std::make_unique<MemoryWire>(trains, kFrame),
                     {.loss = 100'000, .duplicate = 100'000, .corrupt = 100'000, .mark = 100'000}, 7);
   drain(wire, {});
-  static std::map<std::string, std::uint64_t> told;
-  told.clear();
-  wire.visit_counters([](const char* name, const char*, std::uint64_t value) { told[name] = value; });
+  std::map<std::string, std::uint64_t> told;
+  wire.visit_counters([&](const char* name, const char*, std::uint64_t value) { told[name] = value; });
   EXPECT_EQ(told["impaired_frames"], 1'000U);
   for (const char* effect : {"dropped", "duplicated", "corrupted", "marked"})
     EXPECT_GT(told[std::string("impaired_") + effect], 50U) << effect;

@@ -10,6 +10,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "core/base/units.h"
@@ -68,8 +69,8 @@ class Wire {
   // When a frame that the wire itself holds back becomes due.
   virtual Time next_due() const { return kNever; }
   // What the wire itself did to frames, each counter with its name and what it means.
-  using SeeCounter = void (*)(const char* name, const char* text, std::uint64_t value);
-  virtual void visit_counters(SeeCounter) const {}
+  using SeeCounter = std::function<void(const char* name, const char* text, std::uint64_t value)>;
+  virtual void visit_counters(const SeeCounter&) const {}
 };
 
 }  // namespace weft::live
