@@ -6,6 +6,7 @@ FOLDER is the tree to judge, by default the one that this file is in. Exit code 
 import sys
 from pathlib import Path
 
+import check_citations
 import check_files
 import check_includes
 import check_words
@@ -18,7 +19,7 @@ def main(arguments):
         print(f"rules: '{root}' is no folder.", file=sys.stderr)
         return 2
     notes = []
-    findings = check_includes.check(root) + check_words.check(root) + check_files.check(root, notes)
+    findings = check_includes.check(root) + check_words.check(root) + check_files.check(root, notes) + check_citations.check(root)
     for line in notes:
         print("note: " + line)
     for line in sorted(findings):

@@ -17,7 +17,7 @@ constexpr std::uint32_t read_bits(std::uint32_t timer, std::uint32_t in_progress
   return timer + in_progress;
 }
 
-// Bitmaps come in chunks that are searched in parallel (§6.2.1).
+// Bitmaps come in chunks that are searched in parallel (IRN §6.2.1).
 constexpr std::uint64_t bitmap_bits(std::uint64_t window_packets, std::uint32_t chunk) {
   return (window_packets + chunk - 1) / chunk * chunk;
 }
@@ -62,15 +62,15 @@ constexpr double percent_of_cache(const QueuePair& qp, const Nic& nic) {
   return 100.0 * static_cast<double>(added_bytes(qp, nic)) / static_cast<double>(nic.cache);
 }
 
-// Bytes that a data packet carries beyond RoCE's (§6.3). A WRITE has a RETH in each packet, where RoCE has it
-// in the first; a SEND the number of its receive and its place in the message, a packet number each.
+// Bytes that a data packet carries beyond RoCE's (IRN §6.3). A WRITE has a RETH in each packet, where RoCE
+// has it in the first; a SEND the number of its receive and its place in the message, a packet number each.
 constexpr std::uint32_t reth_bytes(std::uint32_t address, std::uint32_t key, std::uint32_t length) {
   return address + key + length;
 }
 constexpr std::uint32_t send_bytes() { return kPsnBytes + kPsnBytes; }
 constexpr std::uint32_t read_response_bytes() { return 0; }
 
-// Packets ahead of the expected one, kept on the NIC (§5.3), in the unit of `packet`.
+// Packets ahead of the expected one, kept on the NIC (IRN §5.3), in the unit of `packet`.
 constexpr std::uint64_t packets_kept(std::uint64_t window_packets, std::uint64_t packet,
                                      std::uint64_t flows) {
   return window_packets * packet * flows;

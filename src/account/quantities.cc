@@ -65,7 +65,7 @@ constexpr double kPartMtt = 1.2;
 constexpr double kPartReceiving = 0.6;
 constexpr double kPartScheduler = 0.3;
 constexpr double kPrototype = kPartQpc + kPartMtt + kPartReceiving + kPartScheduler;
-// §4.4.1: what its headers carry beyond RoCE's: two 4-byte numbers, and a WRITE its address, key and place.
+// SRNIC §4.4.1: its headers carry two 4-byte numbers more than RoCE's, and a WRITE address, key and place.
 constexpr std::uint32_t kSrx = 4 + 4;
 constexpr std::uint32_t kWriteMore = kSrx + 8 + 4;
 

@@ -99,7 +99,7 @@ void HalfConnection::roce_response_sent(const wire::Header& h, std::uint32_t pay
   if (!fits)
     bad(now, "READ", "response psn %u opcode 0x%02x fits no request that arrived", h.psn.v,
         static_cast<unsigned>(h.opcode));
-  // wire-reference §2.3: an atomic that is asked for again gets its saved answer.
+  // docs/protocol/reliable.md#atomics: an atomic that is asked for again gets its saved answer.
   if (is_atomic(p->header.opcode)) {
     if (p->emitted != 0 && p->value != h.va) bad(now, "atomic", "psn %u is answered anew", h.psn.v);
     p->value = h.va;

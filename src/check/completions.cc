@@ -53,7 +53,7 @@ bool Completions::has_cause(const Endpoint& e) {
 }
 
 // Path credit is shared by all queue pairs between two hosts. What is in flight to one that is gone comes
-// back only after two time-outs (ARCHITECTURE, "Repairs never wait for path credit"); until then answers and
+// back only after two time-outs (docs/protocol/reliable.md#path-credit); until then answers and
 // requests of the others may have to wait.
 bool Completions::credit_held(const Endpoint& e) {
   if (!e.facts.path_bounded) return false;
@@ -236,7 +236,7 @@ void Completions::receive_completed(Endpoint& e, std::uint64_t index, const Comp
   if (imm != m.has_imm() || (imm && c.imm != m.imm)) {
     report_.add(now, "completion", "receive %llu of qp 0x%x has the wrong immediate", ull(c.wr_id), qp);
   }
-  // wire-reference §2.2: the window is shut when the receive that took the message says so.
+  // docs/protocol/verbs.md#memory-windows: the window is shut when the receive that took the message says so.
   const bool shut = (c.flags & kWcWithInvalidate) != 0;
   if (shut != m.invalidates() || (shut && c.imm != m.imm)) {
     report_.add(now, "completion", "receive %llu of qp 0x%x says the wrong thing of an invalidation",
@@ -256,8 +256,8 @@ void Completions::finish(Time now) {
       report_.add(now, "blame", "host %u qp 0x%x: receives were flushed without a cause", e.facts.self.host.v,
                   qp);
     }
-    // Of an unsignaled request that had succeeded before the failure nobody is told (wire-reference §2.1,
-    // "signaling"); everything behind one that had not is flushed.
+    // Of an unsignaled request that had succeeded before the failure nobody is told
+    // (docs/protocol/verbs.md#completion-status); everything behind one that had not is flushed.
     bool owed = false;
     for (std::uint64_t i = e.sends_completed; i < e.sends.size(); ++i) {
       owed = owed || (e.sends[i].flags & kSendSignaled) != 0 || (broken && !e.sends[i].whole());

@@ -1,4 +1,4 @@
-// Watches what is reported to the user (wire-reference §2.1, §2.4, §2.6):
+// Watches what is reported to the user (docs/protocol/verbs.md):
 //
 //   order      completions of a queue come in the order of posting; an unsignaled success is skipped and
 //              implied by its successor; nothing is reported twice

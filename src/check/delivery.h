@@ -1,8 +1,9 @@
 // Watches every byte on its way into user memory, before it is written.
 //
 //   exactly once   no byte of a message is placed twice: a duplicate or a retransmission of something
-//                  already placed must be recognised before placement (wire-reference §2.3, §5.6), or
-//                  a late copy overwrites what the program has put there since
+//                  already placed must be recognised before placement
+//                  (docs/protocol/irn.md#what-a-receiver-keeps), or a late copy overwrites what the program
+//                  has put there since
 //   right place    inside a registered region of the right domain with the right access, in a sink that
 //                  a receive, a WRITE or a READ of this very connection opened
 //   right bytes    equal to the source at the time of posting

@@ -1,5 +1,5 @@
-// What irn and srnic add to the headers (wire-reference §5.4, §5.5): with it every packet can be placed, and
-// every acknowledgement understood, by itself.
+// What irn and srnic add to the headers (docs/protocol/irn.md, srnic.md): with it every packet can be placed,
+// and every acknowledgement understood, by itself.
 #include "check/half_connection.h"
 #include "check/opcodes.h"
 

@@ -57,7 +57,7 @@ struct QpFacts {
   bool network_loses = false;  // RETRY_EXC may happen without anybody's fault
 };
 
-// wire-reference §2.1: the verbs time-out; zero means never.
+// docs/protocol/reliable.md#time-outs-and-retries: the verbs time-out; zero means never.
 constexpr Duration verbs_timeout(std::uint8_t code) {
   return code == 0 ? kForever : nanoseconds(4096LL << code);
 }
@@ -65,7 +65,7 @@ constexpr Duration verbs_timeout(const QpFacts& f) {
   return f.mode == wire::Mode::kRoce && f.roce_timeout.ps != 0 ? f.roce_timeout : verbs_timeout(f.timeout);
 }
 
-// wire-reference §1.6: the delay behind an RNR timer code.
+// docs/protocol/constants.md#receiver-not-ready-delays: the delay behind an RNR timer code.
 constexpr Duration rnr_delay(std::uint8_t code) {
   constexpr std::int64_t kTensOfMicroseconds[32] = {
       65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
@@ -74,7 +74,7 @@ constexpr Duration rnr_delay(std::uint8_t code) {
 }
 
 // A responder sends what nobody acknowledges again four times, waiting twice as long each time, and falls
-// silent after one time-out more (ARCHITECTURE, "A responder falls silent"): 1 + 2 + 4 + 8 + 16 time-outs.
+// silent after one more (docs/protocol/irn.md#silence-of-the-responder): 1 + 2 + 4 + 8 + 16 time-outs.
 constexpr Duration answers_kept(Duration rto_high) { return rto_high * 31; }
 
 // Payload bytes going to user memory, before they are written: core/transport's Placement in the

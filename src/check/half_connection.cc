@@ -170,8 +170,8 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
   }
 }
 
-// roce: a requester that goes back for a READ need not remember what lay behind it (wire-reference §2.1,
-// "retry from that READ").
+// roce: a requester that goes back for a READ need not remember what lay behind it
+// (docs/protocol/reliable.md#implied-nak).
 void HalfConnection::implied_nak() {
   requests_.excused_below = requests_.max;
   requests_.acked = requests_.una;
@@ -179,7 +179,7 @@ void HalfConnection::implied_nak() {
 }
 
 // The end of a silence that was long enough: what was outstanding may have been presumed lost meanwhile, and
-// waits for its turn to be sent (ARCHITECTURE, "After a time-out irn presumes everything outstanding lost").
+// waits for its turn to be sent (docs/protocol/irn.md#retransmission-time-outs).
 void HalfConnection::heard(Stream& s, Duration rto, Time now) {
   if (now - s.progress >= rto) s.excused_below = s.max;
   s.progress = now;
@@ -252,7 +252,7 @@ void HalfConnection::finish(Time now) {
   if (!selective()) return;
   advance(responses_);
   // Nobody asks again for what has arrived, so a responder to which no READ ACK came through is left with it,
-  // and falls silent after its tries (ARCHITECTURE, "A responder falls silent").
+  // and falls silent after its tries (docs/protocol/irn.md#silence-of-the-responder).
   const Packet* unheard = responses_.find(std::max(responses_.una, may_know_));
   if (responses_.frontier != responses_.max || (unheard != nullptr && unheard->times <= kResponderTries)) {
     bad(now, "complete", "READ responses were left over");

@@ -1,12 +1,12 @@
 // One half connection as a wiretap sees it: the requests of one end and all that the other end sends in
-// answer (DESIGN §4.3, "Modes"). It knows what was sent, what arrived, and what was placed, and from
-// that alone decides whether each next packet is legal. It keeps its own idea of both ends' state:
+// answer (docs/protocol/modes.md#half-connections). From what was sent, what arrived and what was placed, and
+// from nothing else, it decides whether each next packet is legal. It keeps its own idea of both ends:
 //
 //   requests    una  <=  max          at the requester, from the acknowledgements that reached it
 //               frontier              at the responder: everything below has arrived and is placed
 //   responses   the same, for READ responses in their own numbers (irn; IRN §5.4)
 //
-// Rules held here (wire-reference §2.1-2.3, §5.3-5.6; IRN §3.1-3.2, §5):
+// Rules held here (docs/protocol/reliable.md, irn.md, srnic.md; IRN §3.1-3.2, §5):
 //   numbering      new packets are consecutive; a retransmission repeats its packet exactly
 //   sequence       First, Middle, Last, Only in order, lengths as the MTU demands, sums as RETH says
 //   marking        every packet bears the half connection's mode; AckReq where a response is owed

@@ -54,7 +54,7 @@ Region* Ledger::find_region(HostId host, RegionId id) {
   return it == regions_.end() ? nullptr : &it->second;
 }
 
-// wire-reference §2.7: the key is valid, of the same domain, grants the rights, and covers the range.
+// docs/protocol/verbs.md#keys: the key is valid, of the same domain, grants the rights, and covers the range.
 bool Ledger::resolve(HostId host, PdId pd, Qpn qpn, Key key, std::uint64_t address, std::uint64_t length,
                      std::uint8_t rights, Range& out, bool& faults) {
   if (const auto w = windows_.find({host, key}); w != windows_.end()) {
@@ -80,8 +80,9 @@ bool Ledger::resolve(HostId host, PdId pd, Qpn qpn, Key key, std::uint64_t addre
 
 void Ledger::window(HostId host, Key key, PdId pd) { window_pds_[{host, any_tag(key)}] = pd; }
 
-// wire-reference §2.7, of type 2: shut, and of the queue pair's domain like the region, which grants binding
-// and holds all of it; rights for the peer only, and none to write where the host itself has none.
+// docs/protocol/verbs.md#memory-windows, of type 2: shut, and of the queue pair's domain like the region,
+// which grants binding and holds all of it; rights for the peer only, and none to write where the host itself
+// has none.
 bool Ledger::may_bind(const Endpoint& owner, const WindowBind& bind) const {
   const HostId host = owner.facts.self.host;
   const auto known = window_pds_.find({host, any_tag(bind.window)});

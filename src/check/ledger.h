@@ -1,6 +1,6 @@
 // The ledger: what was promised to whom. It records every region, queue pair, posted request and
 // posted receive of a run, pairs each message with the receive that it will consume, and works out from
-// the keys whether it is allowed at all (wire-reference §2.7), independently of the transport's own
+// the keys whether it is allowed at all (docs/protocol/verbs.md#keys), independently of the transport's own
 // key table. The other observers (delivery, completions) judge events against it.
 //
 // Bytes are optional. A world that moves real bytes gives each region its memory; the ledger then
@@ -86,8 +86,8 @@ struct Receive {
   std::vector<Range> sinks;
 };
 
-// Receives that several queue pairs draw from (wire-reference §2.6). Which message takes which is not known
-// when they are posted: the first byte or the completion tells.
+// Receives that several queue pairs draw from (docs/protocol/verbs.md#shared-receive-queues). Which message
+// takes which is not known when they are posted: the first byte or the completion tells.
 struct SharedReceives {
   enum class State : std::uint8_t { kPosted, kTaken, kDone };
   PdId pd{};

@@ -1,4 +1,4 @@
-// What an opcode is (wire-reference §1.4), as the observers read it.
+// What an opcode is (docs/protocol/packets.md#opcodes), as the observers read it.
 #pragma once
 #include <cstdint>
 

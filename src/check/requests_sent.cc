@@ -46,9 +46,9 @@ bool HalfConnection::answers_missing() {
 void HalfConnection::check_start(const wire::Header& h, Time now) {
   if (posted_.empty()) return bad(now, "sequence", "psn %u begins a request that was not posted", h.psn.v);
   Posted& p = posted_.front();
-  // wire-reference §2.5: SQD finishes what has begun, and begins nothing.
+  // docs/protocol/verbs.md#states: SQD finishes what has begun, and begins nothing.
   if (draining_ && !p.begun) bad(now, "drain", "psn %u begins a request in SQD", h.psn.v);
-  // wire-reference §2.1, "fence".
+  // docs/protocol/reliable.md#sending-requests.
   if (p.fence && !p.begun && answers_missing())
     bad(now, "fence", "psn %u begins a fenced request before earlier READs are answered", h.psn.v);
   p.begun = true;
@@ -150,7 +150,7 @@ void HalfConnection::resent_request(const wire::Header& h, std::uint32_t payload
   Packet* p = s.find(seq);
   if (p == nullptr) return bad(now, "cause", "psn %u is far behind what was acknowledged", h.psn.v);
   if (h.opcode == wire::kReadRequest && p->header.opcode == h.opcode && !selective()) {
-    // wire-reference §2.1: a retry asks for the part that is missing.
+    // docs/protocol/reliable.md#read-requests-in-pieces: a retry asks for the part that is missing.
     const auto skipped = static_cast<std::uint32_t>(seq - p->first);
     const std::uint64_t va = p->header.va + static_cast<std::uint64_t>(skipped) * requester_.mtu;
     const std::uint32_t length = p->header.dma_len - skipped * requester_.mtu;
@@ -197,8 +197,8 @@ void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto
   const bool forgotten = selective() && !remembers && seq >= s.told;
   if (seq < s.una && !forgotten)
     return bad(now, "cause", "psn %u is resent though acknowledged", p.header.psn.v);
-  // The oldest one may go out again whatever is known of it (wire-reference §5.6, "first resend = cumulative
-  // PSN"): it alone brings another ACK. Which response is the oldest, a READ request may have told.
+  // The oldest one may go out again whatever is known of it (docs/protocol/irn.md#recovery): it alone brings
+  // another ACK. Which response is the oldest, a READ request may have told.
   const bool oldest = seq == s.una || (&s == &responses_ && seq == may_know_);
   if (p.sacked && remembers && !oldest)
     bad(now, "cause", "psn %u is resent though selectively acknowledged", p.header.psn.v);

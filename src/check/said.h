@@ -1,5 +1,5 @@
-// What an acknowledgement says, read straight from wire-reference §1.6, §5.4 and §5.5. The observers have
-// their own reading of it: the transport's may be wrong.
+// What an acknowledgement says, read straight from docs/protocol/packets.md#syndromes, irn.md#layouts and
+// srnic.md#echoes. The observers have their own reading of it: the transport's may be wrong.
 #pragma once
 #include "core/base/seq.h"
 #include "core/wire/header.h"

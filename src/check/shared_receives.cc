@@ -1,6 +1,6 @@
-// Shared receive queues (wire-reference §2.6): receives leave in the order of posting, each for one message;
-// a queue pair keeps what it has taken for its messages in their order; and the limit event comes when fewer
-// are left than was asked for, once.
+// Shared receive queues (docs/protocol/verbs.md#shared-receive-queues): receives leave in the order of
+// posting, each for one message; a queue pair keeps what it has taken for its messages in their order; and
+// the limit event comes when fewer are left than was asked for, once.
 #include <algorithm>
 
 #include "check/ledger.h"

@@ -38,8 +38,8 @@ class WireObserver {
   HalfConnection* of(End requester) const;
   HalfConnection* half(End destination, Role role) const;
 
-  // wire-reference §6.2, §6.4: who was told of congestion by the network tells the sender, and nobody else
-  // does.
+  // docs/protocol/congestion.md#notification-point: who was told of congestion by the network tells the
+  // sender, and nobody else does.
   struct Congestion {
     Duration interval{};
     std::uint64_t marks = 0;   // marked packets that arrived here

@@ -1,5 +1,4 @@
-// weft pair: every mode and variant carries every operation over a bad link; mistakes are one sentence
-// (DESIGN §5).
+// weft pair: every mode and variant carries every operation over a bad link; mistakes are one sentence.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The table of commands, and the shell around all of them: version, help, and one sentence with exit
-// code 2 for whatever the user got wrong (DESIGN §5, first row).
+// code 2 for whatever the user got wrong.
 #include "cli/commands.h"
 
 #include <CLI/CLI.hpp>

@@ -90,7 +90,7 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
       host(host_of[i]).marks.hit(e.mode == wire::Mode::kIrn ? Mark::varied_irn : Mark::varied_srnic);
     // Not so a variant; it may be this end's or that of the answers it gives.
     f.remembers_sacks = dc.recovery == nullptr && dc.loss_blocks >= 4 * dc.max_qp;
-    // Two time-outs (ARCHITECTURE, "Credit of what went unanswered twice is given back"), the second twice as
+    // Two time-outs (docs/decisions/path-credit-in-line.md), the second twice as
     // long in irn.
     if (dc.path_credit.n != 0) {
       f.credit_hold = dc.rto_high * 3;
@@ -103,7 +103,7 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     const bool rings_hold = std::all_of(config_.hosts.begin(), config_.hosts.end(),
                                         [](const DeviceConfig& d) { return d.control_ring >= 4096; });
     // What was overtaken is lost to go-back-N, to a selective mode without a bitmap, and so is a SEND that
-    // comes ahead of its turn and finds no receive (wire-reference §5.3, "RNR for OOO packet").
+    // comes ahead of its turn and finds no receive (docs/protocol/irn.md#what-a-receiver-keeps).
     const bool overtakes = n.reorder != 0 || n.jitter.ps != 0;
     f.network_loses = n.loss != 0 || n.corrupt != 0 || !config_.script.empty() || !rings_hold || overtakes;
   }

@@ -1,5 +1,5 @@
 // One host of a pair world: a Device, the memory behind its regions, and the inline areas of its queue
-// pairs. It does what DESIGN §4.3 leaves to the world: it turns (region, offset) into bytes, copies
+// pairs. It does what device.h leaves to the world: it turns (region, offset) into bytes, copies
 // payloads in and out, answers "fault" for memory that the test took away, and tells the referee of every
 // byte before it is written.
 //

@@ -1,5 +1,5 @@
 // Headers from Ethernet to UDP, written with fixed choices where a capture does not care: no VLAN tag, no IP
-// options, don't-fragment set as wire-reference §1.1 asks, flow label 0.
+// options, don't-fragment set as docs/protocol/packets.md#frame asks, flow label 0.
 //
 // The UDP checksum is computed for IPv4 too. RoCE may send 0 there, and weft's udp wire leaves it to the
 // kernel; a right one lets tshark verify that these bytes belong together, which a 0 does not.

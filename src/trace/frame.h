@@ -1,4 +1,4 @@
-// An Ethernet frame around a UDP payload: what the wire of wire-reference §1.1 would have carried.
+// An Ethernet frame around a UDP payload: what the wire of docs/protocol/packets.md#frame would have carried.
 //
 //   | Ethernet 14 | IPv4 20 or IPv6 40 | UDP 8 | payload: BTH … ICRC |
 //

@@ -1,6 +1,6 @@
 // CM messages read back by tshark: every field that its dissector knows must hold our number.
 //
-// Known limits of tshark 4.0 (wire-reference §3.3): the flow label and packet rate of a REQ are read from
+// Known limits of tshark 4.0: the flow label and packet rate of a REQ are read from
 // wrong places, MRA and SIDR bodies are not dissected, and a vendor class is data. For those the MAD header
 // is compared here and their bodies byte by byte in core/wire/mad_test.cc.
 #include "core/wire/mad.h"

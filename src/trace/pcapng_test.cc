@@ -1,7 +1,7 @@
 // A capture with every packet that weft speaks, read back by an independent program: tshark's dissector must
 // find our numbers in its fields, every checksum right, and nothing to complain about.
 //
-// Known limits of tshark 4.0 (wire-reference §1.7, §5.7): it has no name for opcodes 0x18 and 0x81, and it
+// Known limits of tshark 4.0: it has no name for opcodes 0x18 and 0x81, and it
 // takes what follows the BTH of an irn or srnic packet for plain RoCE. Extension headers are therefore
 // compared in mode roce, BTHs in every mode. Payloads are 32 bytes of a pattern that its heuristics take for
 // no other protocol.

@@ -32,7 +32,7 @@ void add_hex(std::string& out, const char* name, std::uint64_t value) {
   out.append(" ").append(name).append("=").append(hex(value));
 }
 
-// wire-reference §1.6.
+// docs/protocol/packets.md#syndromes.
 std::string syndrome_text(std::uint8_t syndrome) {
   if (syndrome == wire::kSyndromeAck) return " ack";
   if (syndrome < wire::kSyndromeAck) return " ack credits=" + std::to_string(syndrome);

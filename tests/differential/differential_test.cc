@@ -1,4 +1,4 @@
-// One scenario, two worlds, one log (DESIGN §8.5): what the simulator says is what the soft NIC does. At each
+// One scenario, two worlds, one log: what the simulator says is what the soft NIC does. At each
 // host every packet sent and every completion must be the same, in the same order, at the same picosecond;
 // over a thousand seeds with and without loss, in every mode. It does not cover threads or sockets: the live
 // tests and the thread sanitizer do.

@@ -1,4 +1,4 @@
-"""Writes the C++ that the guide tells people to write, below FOLDER: extract.py GUIDE.md FOLDER.
+"""Writes the C++ that the guide tells people to write, below FOLDER: extract.py GUIDE FOLDER.
 
 A file is a block of C++ behind a line that ends with its name: "1. `src/core/transport/cc/delay.cc`:". Lines that the
 guide adds to headers, `extern const Controller kDelay;`, are gathered in declared.h.

@@ -1,5 +1,5 @@
 // weft-swarm --seeds N [--start S] [--jobs J]: N random worlds, each a pure function of its seed, under the
-// observers of src/check (DESIGN §8.2).
+// observers of src/check.
 //
 // A world that breaks a rule prints its seed, the findings and the command that replays it.
 //

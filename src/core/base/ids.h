@@ -15,7 +15,7 @@ struct Id {
 };
 
 using Qpn = Id<struct QpnTag, std::uint32_t>;  // queue pair number, 24 bits on the wire
-using Key = Id<struct KeyTag, std::uint32_t>;  // lkey or rkey: 24-bit index, 8-bit tag (wire-reference §2.7)
+using Key = Id<struct KeyTag, std::uint32_t>;  // lkey or rkey: index, tag (docs/protocol/verbs.md#keys)
 using RegionId =
     Id<struct RegionTag, std::uint32_t>;           // slot of the key table; only the world knows its address
 using PdId = Id<struct PdTag, std::uint32_t>;      // protection domain

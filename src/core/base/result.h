@@ -1,4 +1,4 @@
-// Errors as values. Two kinds, never mixed (STYLE §3):
+// Errors as values. Two kinds, never mixed:
 //
 //   Result<T>   input from people and files: a sentence that names the field, the value and the
 //               allowed range. Shown to the user as it is; the command line exits with 2.

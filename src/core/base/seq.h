@@ -7,7 +7,7 @@
 // form, so going back is a mask. Seq starts at one wrap (`Seq::start`) so that "a little before the
 // start" is still a valid number.
 //
-// wire-reference §1.10: valid as long as fewer than 2^23 packets are outstanding.
+// docs/protocol/reliable.md#sequence-numbers: valid as long as fewer than 2^23 packets are outstanding.
 #pragma once
 #include <compare>
 #include <cstdint>

@@ -19,7 +19,7 @@ TEST(WirePsn, distance_counts_across_the_wrap) {
   EXPECT_EQ(WirePsn{0x10}.distance({0xFFFF'F0}), 0x20);
 }
 
-// wire-reference §1.10: a number exactly half the space away counts as before.
+// docs/protocol/reliable.md#sequence-numbers: a number exactly half the space away counts as before.
 TEST(WirePsn, half_the_space_away_is_the_last_number_before_and_one_less_the_last_after) {
   for (const std::uint32_t base : {0U, 1U, 0x7F'FFFFU, 0x80'0000U, kPsnMask}) {
     const WirePsn b{base};

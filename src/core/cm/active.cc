@@ -11,8 +11,8 @@ using wire::CmMessage;
 
 namespace {
 
-// RDMA-CM's choice (wire-reference §3.6): a packet's way there and back, or the peer's delay, whichever is
-// longer, and one more when both are close.
+// RDMA-CM's choice (docs/protocol/connection-manager.md#time-outs-of-the-manager): a packet's way there and
+// back, or the peer's delay, whichever is longer, and one more when both are close.
 std::uint8_t ack_timeout_code(const CmConfig& config) {
   unsigned code = config.packet_life + 1U;
   const unsigned delay = config.ack_delay;
@@ -122,7 +122,7 @@ void State::on_rep(const MadFacts& f, const CmMessage& m, Time now) {
   ConnInfo& i = c->info;
   i.peer_qpn = m.qpn;
   i.sq_psn = m.starting_psn;
-  // What one side issues is what the other accepts (wire-reference §3.3).
+  // What one side issues is what the other accepts (docs/protocol/connection-manager.md#crossing-over).
   i.initiator_depth = std::min(i.initiator_depth, m.responder_resources);
   i.responder_resources = std::min(i.responder_resources, m.initiator_depth);
   i.rnr_retry = m.rnr_retry;

@@ -1,5 +1,6 @@
-// Which answers belong to a question: both communication ids and the transaction id say so (wire-reference
-// §3.1, §3.6, "GSI loss"). Ids are used again after a while; transaction ids are drawn from 56 bits.
+// Which answers belong to a question: both communication ids and the transaction id say so
+// (docs/protocol/connection-manager.md#the-course-of-a-connection). Ids are used again after a while;
+// transaction ids are drawn from 56 bits.
 #include <gtest/gtest.h>
 
 #include "core/cm/steps.h"

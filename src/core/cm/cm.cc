@@ -178,7 +178,8 @@ Outcome<QpSetup> Cm::qp_setup(ConnId conn, QpState state) const {
   const bool rc = i.type == QpType::kRc;
   if (i.type == QpType::kUd) return fail(Errc::kUnsupported);  // SIDR has nothing to say about queue pairs
   if (state == QpState::kInit) {
-    // Wire-reference §3.6: what the peer may do follows from what it was promised.
+    // docs/protocol/connection-manager.md#queue-pairs-of-a-connection: what the peer may do follows from what
+    // it was promised.
     a.access = kRemoteWrite;
     if (i.responder_resources > 0) a.access |= kRemoteRead | kRemoteAtomic;
     setup.mask |= kAttrPkeyIndex | kAttrPort | kAttrAccess;

@@ -1,7 +1,7 @@
-// The connection manager: one object per process (DESIGN §4.3), driven like a Device. Time and MADs go in;
+// The connection manager: one object per process, driven like a Device. Time and MADs go in;
 // MADs, events and deadlines come out. There is no clock, socket or queue pair in it.
 //
-// What it speaks is RDMA-CM over the CM messages of wire-reference §3:
+// What it speaks is RDMA-CM over the CM messages of docs/protocol/connection-manager.md:
 //
 //        active                                    passive
 //   connect      --- REQ -------------------->     kConnectRequest

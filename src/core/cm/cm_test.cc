@@ -1,4 +1,4 @@
-// Single rules of the connection manager, each against the sentence of wire-reference §3 that it comes from.
+// Single rules of the connection manager, each against its sentence of docs/protocol/connection-manager.md.
 #include "core/cm/cm.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(Connections, tell_what_their_queue_pairs_are_set_to) {
     EXPECT_EQ(rts.mask,
               kAttrState | kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic);
     EXPECT_EQ(rts.attr.sq_psn, i.sq_psn);
-    EXPECT_EQ(rts.attr.timeout, 19);  // wire-reference §3.6: life 18, delay 15
+    EXPECT_EQ(rts.attr.timeout, 19);  // connection-manager.md#time-outs-of-the-manager: life 18, delay 15
     EXPECT_EQ(rts.attr.max_rd_atomic, i.initiator_depth);
     EXPECT_EQ(rts.attr.mode, Mode::kIrn);
     EXPECT_FALSE(end->cm.qp_setup(conn, QpState::kErr).has_value());

@@ -19,7 +19,7 @@ struct CmConfig {
   std::uint64_t seed = 1;     // ids and starting PSNs are drawn from it
   std::uint64_t ca_guid = 0;  // of this node
 
-  std::uint8_t packet_life = 18;       // one way, 1.07 s; wire-reference §3.6
+  std::uint8_t packet_life = 18;       // one way, 1.07 s; connection-manager.md#time-outs-of-the-manager
   std::uint8_t ack_delay = 15;         // of a peer's NIC
   std::uint8_t response_timeout = 20;  // how long an answer may take, 4.3 s
   std::uint8_t service_timeout = 24;   // promised by an MRA: 69 s

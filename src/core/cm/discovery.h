@@ -1,4 +1,4 @@
-// Capability discovery: which modes does the peer speak? (DESIGN §4.3 "Modes", wire-reference §5.8)
+// Capability discovery: which modes does the peer speak? (docs/protocol/modes.md#capability-discovery)
 //
 // Asked by vendor MAD for queue pairs that are connected without a connection manager, between RTR and the
 // first packet. Three tries, 1, 4 and 16 ms apart; who stays silent or answers with an error speaks plain

@@ -1,4 +1,4 @@
-// Who is asked, how often, what is believed and for how long (DESIGN §4.3 "Modes", wire-reference §5.8).
+// Who is asked, how often, what is believed and for how long (docs/protocol/modes.md#capability-discovery).
 #include "core/cm/discovery.h"
 
 #include <gtest/gtest.h>

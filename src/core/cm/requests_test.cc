@@ -1,5 +1,5 @@
 // Which requests reach the program, and what they agree on: listeners, backlog, refusals, modes, SIDR
-// (wire-reference §3.4, §3.5, §5.2).
+// (docs/protocol/connection-manager.md, modes.md#negotiation).
 #include <gtest/gtest.h>
 
 #include "core/cm/steps.h"

@@ -1,5 +1,6 @@
-// Whose MAD is it? Several processes of one host share the general services of its address (DESIGN §4.6): a
-// MAD goes to whoever's socket it hits, and from there to its owner.
+// Whose MAD is it? Several processes of one host share the general services of its address
+// (docs/protocol/connection-manager.md#several-processes-on-one-address): a MAD goes to whoever's socket it
+// hits, and from there to its owner.
 //
 //   what answers something      names its owner's slot in an id that the owner chose
 //   REQ, SIDR_REQ               belong to whoever listens at that port

@@ -255,7 +255,7 @@ std::uint8_t mtu_code(std::uint32_t bytes) {
 
 std::uint32_t mtu_bytes(std::uint8_t code) { return code >= 1 && code <= 5 ? 128U << code : 0; }
 
-// --- modes (wire-reference §5.2) -----------------------------------------------------------------
+// --- modes (docs/protocol/modes.md#negotiation) ----------------------------------------------------
 
 void State::offer_modes(CmMessage& m) const {
   wire::EceOptions o = config.options;

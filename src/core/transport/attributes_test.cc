@@ -1,5 +1,5 @@
-// The masks of ibv_modify_qp for an RC queue pair, row by row of wire-reference §2.5: what a transition
-// requires, what it allows besides, and that anything else is refused and changes nothing.
+// The masks of ibv_modify_qp for an RC queue pair, row by row of docs/protocol/verbs.md#attributes: what a
+// transition requires, what it allows besides, and that anything else is refused and changes nothing.
 #include <gtest/gtest.h>
 
 #include <bit>

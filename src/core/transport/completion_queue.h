@@ -1,5 +1,5 @@
 // Completion queues: a ring of entries in the order they happened, and the arming rule of
-// wire-reference §2.6 (one event per arming; entries already there do not trigger).
+// docs/protocol/verbs.md#completion-queues (one event per arming; entries already there do not trigger).
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Completion queues that are too small (wire-reference §2.6).
+// Completion queues that are too small (docs/protocol/verbs.md#completion-queues).
 #include "core/transport/completion_queue.h"
 
 #include <gtest/gtest.h>

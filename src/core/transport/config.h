@@ -15,7 +15,7 @@ struct LossScheme;
 // How long irn's and srnic's retransmission timers run before they double.
 enum class Rto : std::uint8_t {
   kStatic,   // rto_low or rto_high (IRN §3.1)
-  kFloored,  // the same, but no less than what was measured (live, DESIGN §4.3)
+  kFloored,  // the same, but no less than what was measured (live)
   kDynamic,  // what was measured, as TCP does: rto_high before that, and never below rto_low (IRN §4.3)
 };
 
@@ -63,7 +63,7 @@ struct DeviceConfig {
   std::uint32_t read_chunk = 0;  // roce: largest READ request on the wire in bytes, 0 is whole messages
 
   // --- acknowledgement ---
-  bool ack_coalesce = false;    // in-order packets of one batch share an ACK (DESIGN §4.3, ACK policy)
+  bool ack_coalesce = false;    // in-order packets of one batch share an ACK
   std::uint32_t ack_every = 1;  // roce: AckReq on every n-th packet of a long message, and on its last
 
   // --- congestion control and scheduling ---

@@ -6,7 +6,8 @@
 namespace weft {
 namespace {
 
-// srnic's receive numbers have 16 bits, good for fewer than 2^15 SENDs ahead (wire-reference §5.5).
+// srnic's receive numbers have 16 bits, good for fewer than 2^15 SENDs ahead
+// (docs/protocol/srnic.md#layouts).
 TEST(Config, AWindowIsNoWiderThanReceiveNumbersTell) {
   DeviceConfig c;
   c.window_packets = c.bdp_cap = 1U << 15U;

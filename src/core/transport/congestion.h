@@ -6,7 +6,7 @@
 //   pacing    a queue pair whose rate does not let it send yet waits in Engine::pacing, marked kQueued: it is
 //             queued once, either there or in the ready queue, and costs no turn until its time has come.
 //   marks     a packet that the network marked is echoed in its ACK (BECN, and the flag of a NACK) and
-//             answered by a CNP, at most one in the row's interval (wire-reference §6.2, "NP").
+//             answered by a CNP, one in an interval (docs/protocol/congestion.md#notification-point).
 //
 // A queue pair of row 0 (`none`) never comes here: callers ask controlled() first.
 //

@@ -1,5 +1,5 @@
 // The Device: what a world drives. One per shard. It owns queue pairs, the key table, completion
-// queues, paths, the bitmap pool, the deadlines and the scheduler (DESIGN §4.3).
+// queues, paths, the bitmap pool, the deadlines and the scheduler.
 //
 // Sans-IO: time and packets go in, placements, packets and completions come out. There is no clock,
 // socket, thread, file, allocation on the packet path, nor callback into the user. The same object

@@ -73,7 +73,7 @@ struct ControlEntry {
   Hole hole;               // srnic: what a NACK names
   bool coalesced = false;  // stamped when it leaves; void if the queue pair's mark was taken back
   bool congestion = false;
-  // SACK or ECX follows (wire-reference §5.4, §5.5).
+  // SACK or ECX follows (docs/protocol/irn.md#acks-and-nacks, srnic.md#echoes).
   bool has_report() const {
     if (syndrome == wire::kSyndromeNakSequence) return mode != 0;
     return mode == static_cast<std::uint8_t>(wire::Mode::kSrnic) && syndrome < wire::kSyndromeRnr;

@@ -1,4 +1,4 @@
-// Keys: lkey and rkey are one number, a 24-bit table index and an 8-bit tag (wire-reference §2.7). A
+// Keys: lkey and rkey are one number, a 24-bit table index and an 8-bit tag (docs/protocol/verbs.md#keys). A
 // lookup turns (key, address, length) into (region, offset); only the world knows where a region lies.
 // Bounds arithmetic cannot wrap. Indices and regions' tags are drawn at random.
 //

@@ -1,5 +1,5 @@
-// Memory windows, rule by rule (wire-reference §2.7): which binds are refused, who may use what is bound, and
-// what ends it.
+// Memory windows, rule by rule (docs/protocol/verbs.md#memory-windows): which binds are refused, who may use
+// what is bound, and what ends it.
 #include "core/transport/key_table.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A queue pair: four cache lines that the packet path touches, and a cold part with the rings
-// (DESIGN §4.3, "hot and cold").
+// A queue pair: four cache lines that the packet path touches, and a cold part with the rings. What only
+// loss needs is in neither: bitmaps come from a shared pool.
 //
 //   line 0  common and receive    every packet
 //   line 1  responder             requests from the peer, READ responses we owe

@@ -1,4 +1,4 @@
-// What the packet path touches (DESIGN §4.3, "hot and cold"), by offsets, and that it allocates nothing.
+// What the packet path touches, by offsets, and that it allocates nothing.
 #include "core/transport/queue_pair.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Device::on_packets: every received packet's first checks, then on to the responder or requester
-// (wire-reference §2.2, check 0: all of these failures are silent drops, counted).
+// (docs/protocol/reliable.md#checks-of-the-responder, check 0). What fails is dropped in silence, counted.
 #pragma once
 #include <algorithm>
 
@@ -36,7 +36,7 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
       const bool pins = q.rx_mode != mode;
       if (pins) {
         if (q.rx_mode != kUnpinned || !mode_known(h.mode)) return e.counters.add(Counter::drop_mode);
-        // The requester's first packet fixes the half-connection's mode (DESIGN §4.3, "Modes").
+        // The requester's first packet fixes the half-connection's mode (docs/protocol/modes.md#pinning).
         if (expand(h.psn, q.requests.expected) < q.requests.expected)
           return e.counters.add(Counter::drop_stale);
         q.rx_mode = mode;

@@ -1,8 +1,8 @@
 // Shared receive queues: a ring of receives that queue pairs of one protection domain draw from
-// (wire-reference §2.6). A queue pair copies what it takes into its own small ring, where it is bound to
-// a message for good; the rest of the transport then knows only receives of the queue pair.
+// (docs/protocol/verbs.md#shared-receive-queues). A queue pair copies what it takes into a small ring of its
+// own, where it is bound to a message for good; the rest of the transport knows only receives of queue pairs.
 //
-// Binding is in order (DESIGN §4.3): to bind the receive of message k, all up to k are bound, so that
+// Binding is in order: to bind the receive of message k, all up to k are bound, so that
 // SENDs that arrive out of order cannot eat the queue and leave the missing one without a buffer.
 #pragma once
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Shared receive queues (wire-reference §2.6): queue pairs draw from one, in order, in every mode.
+// Shared receive queues (docs/protocol/verbs.md#shared-receive-queues): queue pairs draw from one, in order,
+// in every mode.
 #include "core/transport/shared_receive.h"
 
 #include <gmock/gmock.h>

@@ -3,7 +3,7 @@
 // straight-line code.
 //
 // Core has already checked keys, rights and bounds when it calls; the answer `false` is a fault of
-// the memory itself (unmapped page). Calls are executed before they return (DESIGN §4.3).
+// the memory itself (unmapped page). Calls are executed before they return.
 #pragma once
 #include <concepts>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The nouns that both worlds share: work requests, completions, attributes. Values of the
-// enumerations are those of <infiniband/verbs.h> (wire-reference §2.4), so that the drop-in library
+// enumerations are those of <infiniband/verbs.h> (docs/protocol/verbs.md), so that the drop-in library
 // casts instead of translating; live/abi asserts it.
 #pragma once
 #include <cstdint>
@@ -147,7 +147,7 @@ struct SrqCaps {
   std::uint32_t limit = 0;  // raise kSrqLimit once when fewer are left; 0 never
 };
 
-enum : std::uint32_t {  // attribute bits, wire-reference §2.5
+enum : std::uint32_t {  // attribute bits, docs/protocol/verbs.md#attributes
   kAttrState = 1U << 0U,
   kAttrCurrentState = 1U << 1U,
   kAttrSqdNotify = 1U << 2U,
@@ -188,7 +188,7 @@ struct QpAttr {
   std::uint8_t access = 0;
   std::uint8_t max_rd_atomic = 1;
   std::uint8_t max_dest_rd_atomic = 1;
-  std::uint8_t min_rnr_timer = 12;  // code, wire-reference §1.6
+  std::uint8_t min_rnr_timer = 12;  // code, docs/protocol/constants.md#receiver-not-ready-delays
   std::uint8_t timeout = 14;        // 4.096 us x 2^timeout; 0 never
   std::uint8_t retry_count = 7;
   std::uint8_t rnr_retry = 7;  // 7 means for ever

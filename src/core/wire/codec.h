@@ -1,4 +1,4 @@
-// Bytes <-> Header, from BTH to the last extension header (wire-reference §1.3-1.7, §5.3-5.5).
+// Bytes <-> Header, from BTH to the last extension header (docs/protocol/packets.md, irn.md, srnic.md).
 //
 // Total functions: any input gives a value or a reason, nothing is read or written outside the
 // span, nothing allocates. One table (layout.cc) names the extension headers of every (opcode, mode);
@@ -27,7 +27,7 @@ inline constexpr std::size_t kIcrcBytes = 4;
 inline constexpr std::size_t kMaxHeaderBytes = 12 + 8 + 28 + 8;  // BTH + SRX + AtomicETH, rounded up
 inline constexpr std::uint16_t kUdpPort = 4791;
 
-// One extension header (wire-reference §1.5, §5.4, §5.5). kCnpPad: the 16 zero bytes of a CNP.
+// One extension header (packets.md#extension-headers). kCnpPad: the 16 zero bytes of a CNP.
 enum class Ext : std::uint8_t {
   kNone,
   kReth,
@@ -56,7 +56,7 @@ struct ExtLayout {
 
 // The extension headers of an opcode in a mode. The syndrome matters for 0x11 and 0x18 only: IRN adds
 // a SACK to a sequence NAK and to nothing else; SRNIC adds its ECX to ACKs and sequence NAKs, while RNR
-// and error NAKs look as in plain RoCE in every mode (wire-reference §5.3).
+// and error NAKs look as in plain RoCE in every mode (docs/protocol/irn.md#acks-and-nacks).
 const ExtLayout& ext_layout(std::uint8_t opcode, Mode mode, std::uint8_t syndrome = kSyndromeAck);
 
 // "RC_SEND_FIRST" … "CNP"; empty for an opcode that weft does not speak.

@@ -20,7 +20,7 @@ std::uint32_t low(std::uint64_t v, unsigned bits) {
 }
 
 // A Header with random values in exactly the fields that its layout carries. Written from the
-// field lists of wire-reference §1.5, 5.4 and 5.5, not from the codec.
+// field lists of docs/protocol/packets.md, irn.md and srnic.md, not from the codec.
 Header random_header(std::uint8_t opcode, Mode mode, std::uint8_t syndrome, Prng& prng) {
   Header h;
   h.opcode = opcode;
@@ -244,8 +244,8 @@ TEST(Codec, opcodes_and_modes_that_weft_does_not_speak_are_refused) {
   EXPECT_EQ(error, DecodeError::kUnknownOpcode);
 }
 
-// wire-reference §5.3-5.5: IRN reports only what a sequence NAK has to say, SRNIC echoes every trigger, and
-// RNR and error NAKs look plain everywhere.
+// docs/protocol/irn.md#acks-and-nacks, srnic.md#echoes: IRN reports only what a sequence NAK has to say,
+// SRNIC echoes every trigger, and RNR and error NAKs look plain everywhere.
 TEST(Codec, an_acknowledgement_is_as_long_as_its_syndrome_and_mode_ask) {
   struct Case {
     std::uint8_t syndrome;
@@ -266,8 +266,8 @@ TEST(Codec, an_acknowledgement_is_as_long_as_its_syndrome_and_mode_ask) {
   }
 }
 
-// The totals of wire-reference §5.4 and 5.5, and the 58, 66 and 78 bytes of SRNIC §4.4.1: all with 14 + 20 +
-// 8 bytes in front and the ICRC behind.
+// The totals of docs/protocol/irn.md#layouts and srnic.md#layouts, and the 58, 66 and 78 bytes of SRNIC
+// §4.4.1: all with 14 + 20 + 8 bytes in front and the ICRC behind.
 TEST(Codec, header_sizes_are_the_ones_of_the_papers) {
   constexpr std::size_t kAround = 14 + 20 + 8 + kIcrcBytes;
   const auto size = [](std::uint8_t opcode, Mode mode) {

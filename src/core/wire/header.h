@@ -1,5 +1,5 @@
 // One decoded packet of any kind: BTH, the extension headers of RoCEv2, and those of the IRN and
-// SRNIC modes (wire-reference §1.3-1.7, §5). The simulator passes this struct itself; the live
+// SRNIC modes (docs/protocol/packets.md, irn.md, srnic.md). The simulator passes this struct itself; the live
 // world encodes and decodes it at the socket. 64 bytes, one cache line.
 //
 // Which fields mean something follows from opcode and mode (and an ACK's syndrome): `ext_layout`
@@ -22,7 +22,7 @@
 
 namespace weft::wire {
 
-// Low five bits of an RC opcode; transport prefix in the top three (wire-reference §1.4).
+// Low five bits of an RC opcode; transport prefix in the top three (docs/protocol/packets.md#opcodes).
 enum Opcode : std::uint8_t {
   kSendFirst = 0x00,
   kSendMiddle = 0x01,
@@ -53,7 +53,7 @@ enum Opcode : std::uint8_t {
   kCnp = 0x81,
 };
 
-// BTH.TVer marks every packet with its half-connection's mode (wire-reference §5.2).
+// BTH.TVer marks every packet with its half-connection's mode (docs/protocol/modes.md#the-mark).
 enum class Mode : std::uint8_t { kRoce = 0, kIrn = 1, kSrnic = 2 };
 inline constexpr std::uint8_t kModeCount = 3;
 inline constexpr std::string_view kModeNames[kModeCount] = {"roce", "irn", "srnic"};
@@ -71,13 +71,13 @@ enum : std::uint8_t {
 // Bits of Header::ext_flags (SACK and ECX flag byte).
 enum : std::uint8_t {
   kCeEcho = 0x80,
-  kSackNotKept =
-      0x40,  // IRN: the trigger was dropped, it is not selectively acknowledged (ARCHITECTURE, "NACK")
+  kSackNotKept = 0x40,  // IRN: the trigger was dropped, it is not selectively acknowledged
+                        // (docs/protocol/irn.md#acks-and-nacks)
   kEcxOutOfOrder = 0x40,
   kEcxDuplicate = 0x20,
 };
 
-// AETH syndrome (wire-reference §1.6).
+// AETH syndrome (docs/protocol/packets.md#syndromes).
 enum : std::uint8_t {
   kSyndromeAck = 0x1F,  // credits not in use
   kSyndromeRnr = 0x20,  // | timer code

@@ -1,11 +1,11 @@
-// The invariant CRC of RoCEv2 (wire-reference §1.8): CRC-32 over a dummy LRH, the masked IP, UDP and
+// The invariant CRC of RoCEv2 (docs/protocol/icrc.md): CRC-32 over a dummy LRH, the masked IP, UDP and
 // BTH headers, and everything that follows up to the pad. ISA-L folds it with carry-less multiplication.
 //
 // The live world computes over frames whose IP header it never sees, or holds in pieces, so the
 // interface is a running register, four bytes and freely copied:
 //
 //   Icrc base(ip);                        LRH, IP, UDP: once per burst of equal frames
-//   Icrc i = base.with_identification(k); two table look-ups per packet of a GSO burst (§1.9)
+//   Icrc i = base.with_identification(k); two table look-ups per packet of a GSO burst
 //   i.packet(bth_to_pad);                 the rest in one piece, or bth(), update(), update() in several
 //   store_le32(at, i.value());            least significant byte first on the wire
 //
@@ -27,7 +27,7 @@ struct IpFacts {
   Address destination;
   std::uint16_t source_port = 0;
   std::uint16_t udp_length = 0;      // 8 + UDP payload including ICRC
-  std::uint16_t identification = 0;  // IPv4 only (wire-reference §1.9)
+  std::uint16_t identification = 0;  // IPv4 only (docs/protocol/icrc.md#the-ipv4-identification)
   bool dont_fragment = true;         // IPv4 only
   bool is_v4() const;                // both addresses are ::ffff:a.b.c.d
 };
@@ -61,8 +61,8 @@ constexpr std::uint32_t bytes_after_identification(std::uint16_t udp_length) { r
 
 // The 16-bit IPv4 identification that makes a received ICRC right, given the value computed with
 // identification 0 and the number of bytes that follow the identification field under the CRC.
-// Returns false when no identification explains the difference, or no IP packet is that long. A random
-// corruption passes for an identification once in 65 536 times (CRC is linear; DESIGN §4.6).
+// Returns false when no identification explains the difference, or no IP packet is that long. One random
+// corruption in 65 536 passes for an identification (docs/protocol/icrc.md#the-ipv4-identification).
 bool solve_identification(std::uint32_t computed_with_zero, std::uint32_t received,
                           std::uint32_t bytes_after_field, std::uint16_t& identification);
 

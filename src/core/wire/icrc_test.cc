@@ -15,7 +15,7 @@ namespace {
 
 using Packet = std::vector<std::uint8_t>;
 
-// wire-reference §1.8, word for word: CRC-32 of eight 0xFF bytes and the masked headers.
+// docs/protocol/icrc.md#the-algorithm, word for word: CRC-32 of eight 0xFF bytes and the masked headers.
 std::uint32_t by_definition(const IpFacts& ip, const Packet& bth_to_pad) {
   Packet bytes(8, 0xFF);
   const auto be16 = [&](unsigned v) {

@@ -1,5 +1,5 @@
 // The IP header around a RoCEv2 packet, and the 40 bytes that a receiver of datagrams finds in front of them
-// (wire-reference §1.1, §2.8).
+// (docs/protocol/unreliable.md#what-a-datagrams-receiver-finds).
 //
 //   IPv6   | IPv6 header, 40                     |
 //   IPv4   | zero, 20          | IPv4 header, 20 |

@@ -1,5 +1,5 @@
 // The one table of what weft speaks: every opcode, its name, whether payload may follow, and its
-// extension headers in each mode (wire-reference §1.4 for roce, §5.4 for irn, §5.5 for srnic).
+// extension headers in each mode (docs/protocol/packets.md#opcodes, irn.md#layouts, srnic.md#layouts).
 //
 // IRN and SRNIC exist for RC alone: UC and UD recover nothing, so they have no column there. A CNP is
 // the same 32 bytes whatever mode its queue pair is in. SACK and ECX are listed where they can appear

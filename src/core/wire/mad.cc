@@ -3,7 +3,7 @@
 // bits of the member these are, for the one number that lies in pieces (vendor_id). Fields up to 64 bits.
 //
 // The same function lists a message's rows for reading and for writing: Reader stores into the member what it
-// finds, Writer does the reverse. Offsets are those of wire-reference §3.1-3.3 and §5.8.
+// finds, Writer does the reverse. Offsets are those of docs/protocol/connection-manager.md and modes.md.
 #include "core/wire/mad.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Management datagrams: the messages of the connection manager and of capability discovery (wire-reference
-// §3, §5.8). All are 256 bytes in a UD SEND Only to queue pair 1.
+// Management datagrams (docs/protocol/connection-manager.md, modes.md#capability-discovery): the messages of
+// the connection manager and of capability discovery. All are 256 bytes in a UD SEND Only to queue pair 1.
 //
 //   0          24                                   256
 //   | header   | body of 232 bytes                  |
@@ -56,7 +56,7 @@ enum class CmKind : std::uint16_t {
   kSidrRep = 0x18,
 };
 
-// REJ (wire-reference §3.4); those that weft sends or tells apart.
+// REJ (docs/protocol/connection-manager.md#reasons); those that weft sends or tells apart.
 enum : std::uint16_t {
   kRejNoResources = 3,
   kRejTimeout = 4,
@@ -167,7 +167,7 @@ bool read_address_header(std::span<const std::uint8_t> private_data, AddressHead
 // IPv4 when both addresses are v4-mapped. `out` must hold kAddressHeaderBytes.
 void write_address_header(const AddressHeader& h, std::span<std::uint8_t> out);
 
-// --- modes, as REQ and REP negotiate them (the ECE words of wire-reference §5.2) -------------------
+// --- modes, as REQ and REP negotiate them (docs/protocol/modes.md#negotiation) ---------------------
 
 inline constexpr std::uint32_t kEceVendor = 0x02'5253;
 
@@ -184,7 +184,7 @@ std::uint32_t encode_ece(const EceOptions& o);
 // Nothing offered when the vendor or the version is another.
 EceOptions decode_ece(std::uint32_t vendor_id, std::uint32_t options);
 
-// --- capability discovery: CAP_QUERY and CAP_REPLY (wire-reference §5.8) ---------------------------
+// --- CAP_QUERY and CAP_REPLY (docs/protocol/modes.md#capability-discovery) -------------------------
 
 enum : std::uint8_t { kCapElideIcrc = 0x01 };  // Capability::flags
 constexpr std::uint16_t mode_bit(Mode m) {

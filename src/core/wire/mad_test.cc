@@ -1,5 +1,5 @@
-// MADs against the tables of wire-reference §3.1-3.3, §3.5, §5.2 and §5.8: places of fields written out by
-// hand, then random bytes through decode and encode. tshark's opinion is asked in trace/mad_test.cc.
+// MADs against the tables of docs/protocol/connection-manager.md and modes.md: places of fields written out
+// by hand, then random bytes through decode and encode. tshark's opinion is asked in trace/mad_test.cc.
 #include "core/wire/mad.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,8 @@ TEST(CmMessages, the_header_says_what_follows) {
   EXPECT_EQ(std::vector<std::uint8_t>(mad.begin(), mad.begin() + 24), want);
 }
 
-// The frame offsets of wire-reference §3.7, less the 62 bytes in front of the MAD.
+// The frame offsets of docs/protocol/connection-manager.md#what-a-box-on-the-path-must-trace, less the 62
+// bytes in front of the MAD.
 TEST(CmMessages, what_an_accelerator_traces_lies_where_it_looks) {
   CmMessage req;
   req.kind = CmKind::kReq;
@@ -153,7 +154,8 @@ TEST(CmMessages, small_fields_share_their_bytes_as_drawn) {
 }
 
 TEST(CmMessages, private_data_fills_the_rest_of_the_body) {
-  const std::size_t want[] = {92, 222, 148, 196, 224, 220, 224, 216, 136};  // wire-reference §3.5
+  // docs/protocol/connection-manager.md, the last row of each message.
+  const std::size_t want[] = {92, 222, 148, 196, 224, 220, 224, 216, 136};
   for (std::size_t k = 0; k < std::size(kKinds); ++k) {
     EXPECT_EQ(private_bytes(kKinds[k]), want[k]) << cm_name(kKinds[k]);
     CmMessage m;

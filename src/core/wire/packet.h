@@ -4,7 +4,7 @@
 //              payload bytes came with it. Payload bytes themselves stay with the world.
 //   Burst      packets of one queue pair on one path with one frame size (the last may be shorter),
 //              ready for one GSO send. It points into the Device's scratch space and is valid until
-//              the next call into the Device; gathers are executed before that call (DESIGN §4.3).
+//              the next call into the Device; gathers are executed before that call.
 #pragma once
 #include <array>
 #include <bit>

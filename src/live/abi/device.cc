@@ -15,7 +15,7 @@
 namespace weft::live::abi {
 namespace {
 
-constexpr std::uint32_t kVendor = 0x025253;  // of the extensions' MADs too (wire-reference §5)
+constexpr std::uint32_t kVendor = 0x025253;  // of the extensions' MADs too (docs/protocol/constants.md#sizes)
 constexpr char kFirmware[] = "weft 0.1";
 constexpr std::uint8_t kEthernet = IBV_LINK_LAYER_ETHERNET;
 

@@ -8,7 +8,7 @@
 // lasts (nanoseconds; a long burst at most). poll_cq too: what is in the queue is returned, whoever is
 // driving, for a program that was woken by an event polls once and then sleeps again.
 //
-// Who drives (DESIGN §4.6): poll_cq moves packets on the calling thread. When nobody polls, the
+// Who drives: poll_cq moves packets on the calling thread. When nobody polls, the
 // background thread does, so one-sided operations progress while the program sleeps or watches
 // memory.
 //

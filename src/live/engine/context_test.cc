@@ -312,7 +312,8 @@ INSTANTIATE_TEST_SUITE_P(
                       World{wire::Mode::kIrn, 10'000, microseconds(50), "irn_1_percent_50us"}),
     [](const auto& world) { return std::string(world.param.name); });
 
-// The two ends may differ: each direction has the mode of its requester (DESIGN §4.3, "Modes").
+// The two ends may differ: each direction has the mode of its requester
+// (docs/protocol/modes.md#half-connections).
 TEST(Live, EachDirectionHasItsOwnMode) {
   Options roce;
   Options irn;

@@ -1,4 +1,4 @@
-// Who moves packets, and when (DESIGN §4.6).
+// Who moves packets, and when.
 //
 // A program that polls drives the shard itself: poll() receives, and sends what became possible. A
 // background thread takes over when nobody polled for kTakeOver and then sleeps on the socket. While a

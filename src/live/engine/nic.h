@@ -2,8 +2,8 @@
 // drop-in library keeps it, contexts share it. It closes when the last holder lets go.
 //
 // Today one process has an address to itself: a second one is refused with a sentence that names the
-// ways out. (DESIGN §4.6 lets processes share an address through an SO_REUSEPORT group and a slot in
-// the queue pair number; the slot is there, zero bits wide.)
+// ways out. (Processes can come to share an address through an SO_REUSEPORT group and a slot in the
+// queue pair number; the slot is there, zero bits wide.)
 #pragma once
 #include <memory>
 

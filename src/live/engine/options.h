@@ -4,7 +4,7 @@
 //
 //   variable         default     meaning
 //   WEFT_ADDR        127.0.0.1   IPv4 address to bind; it is also the GID
-//   WEFT_MODE        roce        roce, irn or srnic: the mode of this process's requests (DESIGN §4.3)
+//   WEFT_MODE        roce        roce, irn or srnic: the mode of this process's requests
 //   WEFT_CC          none        congestion control of what this process sends: a row of the table in
 //                                core/transport/cc, such as dcqcn
 //   WEFT_SCHEDULE    round-robin whose turn it is: round-robin, weighted or priority (by service level)

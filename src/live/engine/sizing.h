@@ -1,13 +1,14 @@
 // How large the soft NIC's Device is made: from what the wire was granted to windows and credits.
 //
 // The scarce thing is the receiver's socket buffer: what does not fit is lost, and a window that
-// overflows it loses up to 30 % (peers.md §2). So every path gets a credit in bytes.
+// overflows it loses up to 30 %. So every path gets a credit in bytes.
 //
 //   granted   what the kernel lets wait for us, counted in truesize (data and its bookkeeping)
 //   credit    granted / 2, at most 1 MiB: data of the far side may fill one half while our own READ
 //             responses, ACKs and the kernel's deferred releases share the other. Without a larger
 //             limit from the system that is 208 KiB, three full trains. The far side's buffer is
-//             assumed to be like ours until peers tell each other (DESIGN §4.3, CAP_QUERY).
+//             assumed to be like ours until peers tell each other
+//             (docs/protocol/modes.md#capability-discovery).
 //   overhead  768 bytes per packet: what the smallest datagram costs beside its payload. Packets that
 //             travel in trains cost less, so the estimate errs to the safe side.
 //

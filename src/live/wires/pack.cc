@@ -1,4 +1,4 @@
-// One frame, as append() writes it (the UDP payload of wire-reference §1.1):
+// One frame, as append() writes it (the UDP payload of docs/protocol/packets.md#frame):
 //
 //   BTH 12 | extension headers | payload | pad 0-3 | ICRC 4
 //   '------------- encode ----' '- copy -'          '- over pseudo header and all before, LSB first

@@ -2,12 +2,12 @@
 //
 // The socket is bound and never connected, with IP_MTU_DISCOVER = DO: only then does the kernel write
 // predictable IPv4 identifications (0, or the segment index under UDP_SEGMENT), which the ICRC
-// covers (wire-reference §1.9). Trains leave through UDP_SEGMENT and arrive through UDP_GRO, whose
-// control message gives the segment size; where the kernel or the device lacks the former, frames
-// leave one by one through sendmmsg. How many segments one call takes (64, or 128 on newer kernels)
-// is probed on a scratch socket, for no option tells.
+// covers (docs/protocol/icrc.md#the-ipv4-identification). Trains leave through UDP_SEGMENT and arrive through
+// UDP_GRO, whose control message gives the segment size; where the kernel or the device lacks the former,
+// frames leave one by one through sendmmsg. How many segments one call takes (64, or 128 on newer kernels) is
+// probed on a scratch socket, for no option tells.
 //
-// Source port. DESIGN §4.6 wants f(destination slot, QP), so that GRO on the far side cannot merge
+// Source port. One for each (destination slot, QP) would keep GRO on the far side from merging
 // trains of two slots. A socket's source port is its bound port, and RoCEv2 fixes the destination
 // port, so with one socket per process the source port is 4791 for everybody. That is right as long
 // as one process has an address to itself (the skeleton's rule): there is one slot, and nothing to

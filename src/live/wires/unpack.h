@@ -2,7 +2,7 @@
 // sends is hostile until proven otherwise: every frame either becomes a packet or adds one to the
 // counter of its reason, and nothing is read outside the train.
 //
-// The identification problem (DESIGN §4.6, wire-reference §1.9). The ICRC covers the IPv4
+// The identification problem (docs/protocol/icrc.md#the-ipv4-identification). The ICRC covers the IPv4
 // identification, which a UDP socket does not show. We try the frame's index in its train, then 0: a
 // weft peer always sends one of them. If neither explains the CRC we solve for the one that does and
 // accept if it exists, counted: that is what rxe and hardware, which number their packets, need. The

@@ -1,7 +1,7 @@
 // A wire moves frames in trains. A frame is one UDP payload, BTH to ICRC; a train is several frames
 // of one size back to back in memory (the last may be shorter), to or from one address. The kernel's
 // segmentation offload (UDP_SEGMENT, UDP_GRO) takes and gives exactly that, and one system call per
-// train instead of one per frame is worth 8 to 90 times (peers.md §2), so trains are the unit here.
+// train instead of one per frame is worth 8 to 90 times, so trains are the unit here.
 //
 // Implementations: udp.h (a socket), impaired.h (another wire made worse). A virtual call per train
 // is noise beside the system call behind it.
@@ -48,7 +48,8 @@ struct WireFacts {
   std::uint32_t mtu = 0;            // of the interface: IP header and all that follows
   std::uint32_t max_frames = 1;     // per train
   std::uint32_t max_bytes = 65000;  // per train
-  // The IPv4 identification that frame i of a train leaves with: i, or always 0 (wire-reference §1.9).
+  // The IPv4 identification that frame i of a train leaves with: i, or always 0
+  // (docs/protocol/icrc.md#the-ipv4-identification).
   bool identification_counts = false;
   std::uint64_t receive_buffer = 0;  // bytes of kernel memory that may wait for us, truesize
 };

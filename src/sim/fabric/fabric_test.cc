@@ -205,7 +205,7 @@ TEST(Port, AnImpairedLinkConservesPackets) {
   }
 }
 
-// wire-reference §1.1 by hand: a full WRITE First of 1024 bytes and an ACK.
+// docs/protocol/packets.md#frame by hand: a full WRITE First of 1024 bytes and an ACK.
 TEST(Frame, CountsWhatEthernetCarries) {
   wire::Header h;
   h.opcode = wire::kWriteFirst;

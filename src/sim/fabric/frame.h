@@ -1,4 +1,5 @@
-// How many bytes a packet occupies a link for: RoCEv2 over IPv4 over Ethernet (wire-reference §1.1).
+// How many bytes a packet occupies a link for: RoCEv2 over IPv4 over Ethernet
+// (docs/protocol/packets.md#frame).
 //
 //   | preamble 8 | Ethernet 14 | IPv4 20 | UDP 8 | BTH + extensions | payload + pad | ICRC 4 | FCS 4 | gap 12
 //   |

@@ -1,4 +1,4 @@
-// The contract of device.h carries a NIC whose every look-up of a queue pair takes time (DESIGN §4.3). This
+// The contract of device.h carries a NIC whose every look-up of a queue pair takes time. This
 // model is thrown away after the test: one context memory, one access at a time, each costing `kAccess`. It
 // knows which queue pair the next call will touch before it calls: from the packet, from pick, from
 // peek_control and from peek_timer.

@@ -1,6 +1,6 @@
 // Congestion control as a plug-in: one file per algorithm, one row per named parameter set. A controller
-// sees samples and answers with a window and a rate; it never sees a queue pair (DESIGN §4.3). Its state is
-// a value inside the queue pair's fourth cache line, 40 bytes beside the 8 of the pacer.
+// sees samples and answers with a window and a rate; it never sees a queue pair. Its state is a
+// value inside the queue pair's fourth cache line, 40 bytes beside the 8 of the pacer.
 //
 // Controllers have no timers of their own: whoever asks for the permit says what time it is, and what a
 // timer would have done since the last call is done then, in the same order. A rate that nobody asks for
@@ -74,7 +74,7 @@ struct Controller {
 };
 
 // No controller answers a lower rate, unless the line itself is slower: what HPCC's configuration bounds
-// its rates by (wire-reference §6.2).
+// its rates by (docs/protocol/congestion.md#dcqcn).
 inline constexpr Rate kLeastRate = megabits(100);
 
 // All rows; row 0 is `none`.
@@ -96,7 +96,7 @@ extern const Controller kTimely100;
 
 // --- for the files of the controllers ---
 
-// DCQCN's notification point (wire-reference §6.2). Others keep to it too: a foreign peer may listen.
+// docs/protocol/congestion.md#notification-point, DCQCN's. Others keep to it, too: a peer may listen.
 inline constexpr Duration kCnpInterval = microseconds(50);
 
 template <class T>

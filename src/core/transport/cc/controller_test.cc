@@ -51,7 +51,7 @@ struct Promise {
 
 constexpr Marking kRandomDrops{200'000, 600'000, 50'000,
                                1'000'000};                        // a full queue drops in step with one flow
-constexpr Marking kStep{120'000, 120'000, 1'000'000, 4'000'000};  // DCTCP: 30 KB per 10 Gb/s (peers.md §7)
+constexpr Marking kStep{120'000, 120'000, 1'000'000, 4'000'000};  // DCTCP: 30 KB per 10 Gb/s
 constexpr Marking kRed{160'000, 640'000, 200'000, 4'000'000};     // HPCC's configuration at 40G
 constexpr Marking kDeep{0, 0, 0, 4'000'000};
 constexpr Promise kPromises[] = {

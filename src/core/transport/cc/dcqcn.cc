@@ -1,5 +1,5 @@
-// DCQCN's reaction point (Zhu et al., SIGCOMM 2015; wire-reference §6.2). The notification point, which
-// turns marks into CNPs, is in transport/congestion.cc: it is the same for all.
+// DCQCN's reaction point (Zhu et al., SIGCOMM 2015; docs/protocol/congestion.md#dcqcn). The notification
+// point, which turns marks into CNPs, is in transport/congestion.cc: it is the same for all.
 //
 //   CNP              target = current; current *= 1 - alpha/2; alpha = (1-g) alpha + g; stages = 0
 //   alpha timer      alpha = (1-g) alpha

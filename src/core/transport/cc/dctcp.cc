@@ -1,4 +1,4 @@
-// DCTCP (RFC 8257; SRNIC §5 uses it for its congestion control module; wire-reference §6.4).
+// DCTCP (RFC 8257; SRNIC §5 uses it for its congestion control module; docs/protocol/congestion.md#dctcp).
 //
 // Every marked packet is echoed by itself, so there is no delayed-ACK state machine. Once per window
 //
@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-constexpr unsigned kGainShift = 4;  // g = 1/16: Linux tcp_dctcp, HPCC's configuration (peers.md §7)
+constexpr unsigned kGainShift = 4;  // g = 1/16: Linux tcp_dctcp, HPCC's configuration
 
 struct State {
   Window window;

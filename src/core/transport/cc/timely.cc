@@ -1,5 +1,5 @@
-// Timely (Mittal et al., SIGCOMM 2015; wire-reference §6.3): the round-trip time, and how it changes, tell
-// how long the queues are. With each RTT that was measured, about one per round trip:
+// Timely (Mittal et al., SIGCOMM 2015; docs/protocol/congestion.md#timely): the round-trip time, and how it
+// changes, tell how long the queues are. With each RTT that was measured, about one per round trip:
 //
 //   diff     = (1-a) diff + a (rtt - last)       gradient = diff / minRTT
 //   rtt < T_low      rate += delta

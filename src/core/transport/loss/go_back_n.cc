@@ -1,6 +1,6 @@
-// Go-back-N, as RoCEv2 has it (wire-reference §2.1-2.2): the receiver discards whatever is ahead of
-// the expected number and says so once; the sender starts again from there. No state beyond the
-// stream, which is why hardware chose it, and why one loss costs a window.
+// Go-back-N, as RoCEv2 has it (docs/protocol/reliable.md#negative-acknowledgements): the receiver discards
+// whatever is ahead of the expected number and says so once; the sender starts again from there. No state
+// beyond the stream, which is why hardware chose it, and why one loss costs a window.
 #include "core/transport/loss/scheme.h"
 
 namespace weft {

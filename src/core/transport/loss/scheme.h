@@ -1,6 +1,6 @@
 // Loss recovery as a plug-in: one file and one row per scheme. A scheme sees a stream and the bitmap
 // pool; it never sees a queue pair, a header or the clock, and it serves requests and READ responses
-// alike ("one loss engine serves both directions", DESIGN §4.3).
+// alike: one loss engine serves both directions.
 //
 // The common case never comes here: an in-order packet and an ACK without recovery are handled inline
 // by their callers (`receive_in_order`, advance.h).

@@ -1,4 +1,4 @@
-// ACK, NAK and READ ACK in; completion of requests (wire-reference §1.6, §2.1; IRN §3.1).
+// ACK, NAK and READ ACK in; completion of requests (docs/protocol/reliable.md#acknowledgements; IRN §3.1).
 //
 // In roce one cumulative number covers requests and READ responses, so an ACK that lies beyond an
 // unanswered READ means that its responses were lost (implied NAK). In irn requests and responses
@@ -14,7 +14,7 @@ namespace weft {
 namespace {
 
 std::int64_t rnr_delay_ps(std::uint8_t code) {
-  // wire-reference §1.6, in units of 10 us.
+  // docs/protocol/constants.md#receiver-not-ready-delays, in units of 10 us.
   static constexpr std::int32_t kTens[32] = {
       65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
       256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
@@ -122,7 +122,7 @@ bool overtaken_nack(const SendStream& s, const wire::Header& h, const Report& re
   return report.trigger > s.una && report.trigger < s.max;
 }
 
-// Types and codes that mean nothing (wire-reference §1.6): what they may come to mean is not known here.
+// Types and codes that mean nothing yet (docs/protocol/packets.md#syndromes).
 bool reserved(std::uint8_t syndrome) {
   const unsigned type = syndrome & 0x60U;
   return type == 0x40 || syndrome > wire::kSyndromeNakOperation;

@@ -1,5 +1,5 @@
-// Queue pair states and which attributes each transition requires and allows (wire-reference §2.5).
-// A mask outside required + optional is refused and nothing changes.
+// Queue pair states and which attributes each transition requires and allows
+// (docs/protocol/verbs.md#attributes). A mask outside required + optional is refused and nothing changes.
 #include <span>
 
 #include "core/transport/congestion.h"

@@ -1,5 +1,5 @@
 // Requests that break two rules at once: the responder's checks have an order, and the first failure is the
-// answer (wire-reference §2.2). By number there:
+// answer (docs/protocol/reliable.md#checks-of-the-responder). By number there:
 //
 //   2 opcode sequence   3 rights of the queue pair   4 receive   5 READs allowed   6 key   7 length   8
 //   alignment

@@ -1,4 +1,4 @@
-// ACKs and NAKs out (wire-reference §2.2 "ACK rule", IRN §3.1, DESIGN §4.3 "ACK policy").
+// ACKs and NAKs out (docs/protocol/reliable.md#acknowledgements, irn.md#acks-and-nacks, IRN §3.1).
 //
 // They wait in one ring per Device. An ACK is cumulative, so with `ack_coalesce` a queue pair has at
 // most one in the ring, stamped with the newest numbers when it leaves; without it, each is stamped

@@ -1,4 +1,4 @@
-// What SQD may change (wire-reference §2.5, "SQD->SQD"), and what still hangs on the old value then.
+// What SQD may change (docs/protocol/verbs.md#attributes), and what still hangs on the old value then.
 #include <gtest/gtest.h>
 
 #include "core/transport/by_hand.h"

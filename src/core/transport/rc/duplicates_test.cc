@@ -1,5 +1,6 @@
-// Requests that come again from a requester that is not ours (wire-reference §2.3): which part of a READ it
-// asks for again is its own choice, as long as it lies inside what it asked for first.
+// Requests that come again from a requester that is not ours (docs/protocol/reliable.md#repeated-requests):
+// which part of a READ it asks for again is its own choice, as long as it lies inside what it asked for
+// first.
 #include <gtest/gtest.h>
 
 #include "core/transport/by_hand.h"

@@ -1,5 +1,5 @@
-// How a connection ends that cannot go on (wire-reference §2.1, "retry_cnt" and "timer"; §2.6, "flush
-// order").
+// How a connection ends that cannot go on (docs/protocol/reliable.md#time-outs-and-retries,
+// verbs.md#errors-and-flushing).
 #include <gtest/gtest.h>
 
 #include "core/transport/by_hand.h"
@@ -63,7 +63,7 @@ TEST_P(EndingTest, EverythingIsFlushedInOrder) {
   EXPECT_EQ(receives, (std::vector<std::uint64_t>{100, 101, 102, 103}));
 }
 
-// Fifteen bits are compared, and our side is a full member (wire-reference §1.3).
+// Fifteen bits are compared, and our side is a full member (docs/protocol/packets.md#base-transport-header).
 TEST_P(EndingTest, APartitionKeyOfALimitedMemberIsOurs) {
   for (const auto& [pkey, taken] :
        {std::pair{0x7FFF, true}, {0xFFFF, true}, {0xFFFE, false}, {0x0000, false}}) {

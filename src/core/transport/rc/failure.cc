@@ -1,5 +1,5 @@
-// Error states (wire-reference §2.6): the failing request completes with its status, everything else
-// is flushed in posting order, and nothing the queue pair held of shared pools stays behind.
+// Error states (docs/protocol/verbs.md#errors-and-flushing): the failing request completes with its status,
+// everything else is flushed in posting order, and nothing the queue pair held of shared pools stays behind.
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 

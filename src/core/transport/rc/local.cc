@@ -1,4 +1,4 @@
-// Requests that never become packets: binding and invalidating memory windows (wire-reference §2.7).
+// Binding and invalidating memory windows (docs/protocol/verbs.md#memory-windows): requests without packets.
 //
 // They take no sequence number (`packets` is 0) and run when the sending cursor reaches them, in the
 // queue's order and behind a fence if they ask for one; once, however often the cursor is rewound. They

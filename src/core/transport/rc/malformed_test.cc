@@ -1,5 +1,6 @@
-// Packets that no requester of ours sends, and what the responder makes of them (wire-reference §2.2, checks
-// 0 and 5): lengths that do not fit their opcode are invalid requests, packets of another host are nobody's.
+// Packets that no requester of ours sends, and what the responder makes of them
+// (docs/protocol/reliable.md#checks-of-the-responder, checks 0 and 7): lengths that do not fit their opcode
+// are invalid requests, packets of another host are nobody's.
 #include <gtest/gtest.h>
 
 #include "core/transport/two_devices.h"

@@ -1,5 +1,6 @@
-// How far sequence numbers may reach (wire-reference §1.10): with 2^23 or more outstanding, one that is
-// behind looks as if it were ahead, and a request that is sent again is taken for one from the future.
+// How far sequence numbers may reach (docs/protocol/reliable.md#sequence-numbers): with 2^23 or more
+// outstanding, one that is behind looks as if it were ahead, and a request that is sent again is taken for
+// one from the future.
 #include <gtest/gtest.h>
 
 #include "core/transport/by_hand.h"

@@ -1,5 +1,6 @@
-// Without coalescing every packet has an answer of its own (IRN §3.1, §5.2; wire-reference §5.4, §5.5): in
-// order an ACK of all up to it, ahead of a hole a NACK that names the hole and its trigger, each time.
+// Without coalescing every packet has an answer of its own (IRN §3.1, §5.2;
+// docs/protocol/irn.md#acks-and-nacks): in order an ACK of all up to it, ahead of a hole a NACK that names
+// the hole and its trigger, each time.
 #include <gtest/gtest.h>
 
 #include "core/transport/by_hand.h"

@@ -1,6 +1,6 @@
-// READ responses out (wire-reference §2.2 "READ responses"; IRN §5.2, §5.4).
+// READ responses out (docs/protocol/reliable.md#read-responses; IRN §5.2, §5.4).
 //
-// Every READ that the peer asked for has a row in the replay ring, always resident (DESIGN §4.3).
+// Every READ that the peer asked for has a row in the replay ring, always resident.
 //
 //   roce   A row says which responses [next, end) are owed. A repeated request resets that range. Rows
 //          live until they are overwritten; nothing tells us that responses arrived.

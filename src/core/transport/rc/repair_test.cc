@@ -284,7 +284,7 @@ TEST(RepairTest, NoAckOvertakesAResponseWhoseMemoryIsGone) {
   EXPECT_EQ(statuses(w.a), (Statuses{WcStatus::kRemoteOperation, WcStatus::kFlushed}));
 }
 
-// wire-reference §1.6: code 12 is 0.64 ms.
+// docs/protocol/constants.md#receiver-not-ready-delays: code 12 is 0.64 ms.
 TEST(RepairTest, ARequesterWaitsAsLongAsTheReceiverAsks) {
   for (const wire::Mode mode : {wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic}) {
     Hand w(mode, DeviceConfig{});

@@ -1,4 +1,5 @@
-// What an ACK, NAK, READ ACK or READ NACK says, whatever its mode's layout (wire-reference §1.6, §5.4, §5.5).
+// What an acknowledgement says in any mode (reliable.md#acknowledgements, irn.md#acks-and-nacks,
+// srnic.md#echoes).
 //
 //              BTH.PSN of an ACK        BTH.PSN of a sequence NAK     beside it
 //   roce       last packet covered      first packet missing          -

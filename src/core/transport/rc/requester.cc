@@ -1,4 +1,4 @@
-// Requests out: turning posted requests (post_request.cc) into bursts (wire-reference §2.1, §5.4; SRNIC
+// Requests out: turning posted requests (post_request.cc) into bursts (reliable.md#sending-requests; SRNIC
 // §4.3.1 for "resume in mid-message"). Sending is a walk over the ring, and sending again is the same walk
 // from another place, so a retransmitted packet is the packet that was lost, bit by bit.
 //
@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kMaxOutstanding = (1U << 23U) - 1U;  // wire-reference §1.10
+constexpr std::uint64_t kMaxOutstanding = (1U << 23U) - 1U;  // docs/protocol/reliable.md#sequence-numbers
 
 // A READ or an atomic: one request packet, answered by numbered responses.
 bool is_read(const SendWqe& w) { return has_response(w.opcode); }

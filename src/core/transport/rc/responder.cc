@@ -197,7 +197,7 @@ void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, S
     if (in_doubt(s) || (s.backoff > 0 && (s.flags & kInRecovery) == 0)) resume_responses(e, q);
     return;
   }
-  // roce: a subset of a recorded READ is executed again, from memory (wire-reference §2.3).
+  // roce: a part of a recorded READ is executed again (docs/protocol/reliable.md#repeated-requests).
   for (std::uint32_t i = c.served_head; i != c.served_tail; ++i) {
     ReadServed& r = row(c, i);
     if (seq < r.first || seq >= r.first + r.packets) continue;

@@ -1,4 +1,4 @@
-// Requests in: the responder (wire-reference §2.2-2.3 in its order of checks; IRN §5.3).
+// Requests in: the responder (docs/protocol/reliable.md#checks-of-the-responder, in that order; IRN §5.3).
 //
 // Both modes share what a packet does once it is accepted: place bytes, count the message, complete a
 // receive, record a READ. They differ in which packets are accepted and where their bytes go:
@@ -130,8 +130,8 @@ inline bool rc_fits(const QueuePair& q, RcOpcode op, std::uint32_t payload) {
   return op.last ? payload <= q.mtu && (op.first || payload > 0) : payload == q.mtu;
 }
 
-// The next two judge in the order of wire-reference §2.2, checks 2 to 9. A length that does not fit is told
-// to the receive that the packet took, if it took one.
+// The next two judge in the order of docs/protocol/reliable.md#checks-of-the-responder, checks 2 to 9. A
+// length that does not fit is told to the receive that the packet took, if it took one.
 
 // roce: a SEND or WRITE packet at the expected number.
 template <Sink S>
@@ -161,7 +161,7 @@ Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, const Rc
       q.inbound_left = q.inbound_message = h.dma_len;
     }
     const bool adds_up = fits && (op.last ? p.payload == q.inbound_left : p.payload <= q.inbound_left);
-    // The whole range, before the first byte (wire-reference §2.2, check 6).
+    // The whole range, before the first byte (docs/protocol/reliable.md#checks-of-the-responder, check 6).
     const std::uint32_t claimed = op.first ? h.dma_len : std::min(p.payload, q.inbound_left);
     const Verdict v =
         rc_place_write(e, q, q.inbound_va, q.inbound_key, claimed, adds_up, p.payload, index, sink);

@@ -1,4 +1,4 @@
-// READ responses in (wire-reference §2.1; IRN §5.2).
+// READ responses in (docs/protocol/reliable.md#read-responses; IRN §5.2).
 //
 //   roce   Responses carry the numbers of the request, so they come in at una: one ahead of it means
 //          that something is missing (implied NAK), one behind is an echo.

@@ -1,4 +1,4 @@
-// A queue pair's lives: what the end of one leaves to the next (wire-reference §2.5, "RESET"). A number that
+// A queue pair's lives: what the end of one leaves to the next (docs/protocol/verbs.md#states). A number that
 // is used again has a new peer, new sequence numbers and perhaps another mode; nothing of the old ones may
 // reach them.
 #include <gtest/gtest.h>
@@ -50,8 +50,8 @@ TEST_P(ReuseTest, WhatWasNotSentBeforeADestructionIsNotSentAfterIt) {
   EXPECT_TRUE(w.from(w.b).empty());
 }
 
-// The first accepted request fixes the mode (DESIGN §4.3, "Modes"), not a straggler of the former life that
-// is answered by a NAK or dropped.
+// The first accepted request fixes the mode (docs/protocol/modes.md#pinning), not a straggler of the former
+// life that is answered by a NAK or dropped.
 TEST_P(ReuseTest, ARequestThatIsNotAcceptedFixesNoMode) {
   const wire::Mode other = GetParam() == wire::Mode::kRoce ? wire::Mode::kIrn : wire::Mode::kRoce;
   Hand w(GetParam());

@@ -1,4 +1,5 @@
-// After a refusal roce's responder is silent until the refused packet comes again (wire-reference §2.2).
+// After a refusal roce's responder is silent until the refused packet comes again
+// (docs/protocol/reliable.md#receiver-not-ready).
 #include <gtest/gtest.h>
 
 #include "core/transport/two_devices.h"

@@ -1,4 +1,4 @@
-// Time-outs (DESIGN §4.3 "two kinds of time-out"; IRN §3.1).
+// Time-outs (docs/protocol/reliable.md#time-outs-and-retries, irn.md#retransmission-time-outs; IRN §3.1).
 //
 //   roce   One: the verbs `timeout`. It goes back to una and costs one of retry_cnt.
 //   irn    RTO_low with few packets in flight, RTO_high otherwise, doubling: these only resend.

@@ -1,6 +1,6 @@
 // Time-outs of queue pairs: (deadline, queue pair) in order, each queue pair at most once.
 //
-// DESIGN names a timer wheel. A wheel rounds deadlines to its slots; both worlds must fire at exactly
+// Considered instead: a timer wheel. A wheel rounds deadlines to its slots; both worlds must fire at exactly
 // the same picosecond for the differential test to hold, so exact order wins. What makes a wheel fast
 // is had another way: an entry may be early. Progress moves a queue pair's real deadline later without
 // its entry; when the early entry fires, the engine looks at the real deadline and inserts

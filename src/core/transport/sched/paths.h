@@ -1,4 +1,4 @@
-// Paths: where packets go, and how much may be on the way there (DESIGN §4.3).
+// Paths: where packets go, and how much may be on the way there.
 //
 // All queue pairs towards one (peer address, process slot) share one socket buffer at the other end.
 // The path caps the bytes they have in flight together; a queue pair that finds no credit waits in the

@@ -1,4 +1,4 @@
-// Messages out over the unreliable services (wire-reference §2.1 as far as it concerns UC and UD).
+// Messages out over the unreliable services (docs/protocol/unreliable.md).
 //
 // No packet is awaited, sent again or timed: a message is complete when its last packet has left. "Left" is
 // when the world has gathered the burst, and by the contract it has when it next calls the Device; so what
@@ -6,7 +6,7 @@
 //
 // A request that cannot be sent is the send queue's error and nobody else's: it completes with its status,
 // what was posted after it is flushed, and the queue pair stands in SQE, where it still receives, until it is
-// modified to RTS (wire-reference §2.5).
+// modified to RTS (docs/protocol/verbs.md#states).
 //
 // UD differs in its header, and in that every message names its own path (ud/requester.cc).
 #include <algorithm>

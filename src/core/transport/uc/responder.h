@@ -1,5 +1,5 @@
-// Messages in over UC (wire-reference §2.2, the column "UC"): what a packet does once it is accepted is what
-// it does in roce mode (rc/responder.h), but nothing is ever answered. A packet that is missing, or that
+// Messages in over UC (docs/protocol/unreliable.md#lost-packets): what a packet does once it is accepted is
+// what it does in roce mode (rc/responder.h), but nothing is ever answered. A packet that is missing, or that
 // breaks a rule, ends its message: the rest of it is dropped until the next First or Only, whose number is
 // then the new start. A SEND that ends early leaves its receive to the next one.
 //

@@ -376,7 +376,7 @@ TEST_F(UcTest, DrainsWhatHasBegun) {
   EXPECT_EQ(d.a.completions().size(), 1U);
 }
 
-// wire-reference §2.5, the rows of UC: what RC needs and UC has not is refused.
+// docs/protocol/verbs.md#attributes, the rows of UC: what RC needs and UC has not is refused.
 TEST_F(UcTest, AttributeMasksAreThoseOfUc) {
   const Qpn q = w.a.create(kNoSrq, QpType::kUc);
   QpAttr t;

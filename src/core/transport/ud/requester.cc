@@ -1,6 +1,7 @@
-// Datagrams out: what a request says of its destination, and the header made of it (wire-reference §2.8). The
-// sending itself is uc/requester.cc's. A request keeps what its address handle said when it was posted, in
-// the fields that only other services use, so that the handle may be destroyed once it is posted:
+// Datagrams out: what a request says of its destination, and the header made of it
+// (docs/protocol/unreliable.md#datagrams). The sending itself is uc/requester.cc's. A request keeps what its
+// address handle said when it was posted, in the fields that only other services use, so that the handle may
+// be destroyed once it is posted:
 //
 //   remote_address   the path         rkey   the Q_Key asked for         sn   the destination queue pair
 #include "core/transport/engine.h"

@@ -1,4 +1,4 @@
-// Datagrams in (wire-reference §2.2, the column "UD", and §2.8): anybody who knows the Q_Key may send one.
+// Datagrams in (docs/protocol/unreliable.md#datagrams): anybody who knows the Q_Key may send one.
 // What finds no receive, or one too small, is dropped, and the receive stays for the next.
 //
 //   receive buffer   0                             40

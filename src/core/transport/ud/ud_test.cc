@@ -312,7 +312,7 @@ TEST_F(UdTest, DrawsFromASharedReceiveQueue) {
   EXPECT_EQ(counted(Counter::drop_no_receive), 1U);
 }
 
-// wire-reference §2.5, the rows of UD.
+// docs/protocol/verbs.md#attributes, the rows of UD.
 TEST_F(UdTest, AttributeMasksAreThoseOfUd) {
   const Qpn q = w.a.create(kNoSrq, QpType::kUd);
   QpAttr t;
