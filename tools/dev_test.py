@@ -73,7 +73,9 @@ class Dev(PlantedTree):
     def test_what_cannot_be_is_refused_in_one_sentence(self):
         for arguments, part in ((["frobnicate"], "frobnicate"), (["setup", "--all"], "--all"), (["bench"], "name a benchmark"),
                                 (["fuzz", "--seconds", "0"], "from 1 to"), (["ci", "nostage"], "nostage"), (["fmt", "--fix"], "--fix"),
-                                (["install", "--prefix"], "--prefix"), (["install", "--to", "x"], "--to"), (["mutants"], "mutants")):
+                                (["install", "--prefix"], "--prefix"), (["install", "--prefix="], "--prefix needs a folder"),
+                                (["install", "--prefix", ""], "--prefix needs a folder"), (["test", "--bogus"], "--bogus"),
+                                (["test", "-R"], "-R needs a value"), (["test", "wire"], "not 'wire'"), (["install", "--to", "x"], "--to"), (["mutants"], "mutants")):
             with self.subTest(arguments):
                 self.assert_refused(self.dev(*arguments), part)
 

@@ -8,7 +8,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 
@@ -22,6 +21,7 @@
 #include "lab/output.h"
 #include "lab/report.h"
 #include "lab/session.h"
+#include "record/output.h"
 
 namespace weft::cli {
 namespace {
@@ -38,7 +38,7 @@ struct Options {
   std::string seeds;
   std::string out = "lab-out";
   std::string db;
-  unsigned jobs = 0;
+  std::string jobs = "0";
   bool fresh = false;
   bool json = false;
   bool markdown = false;
@@ -66,9 +66,12 @@ Result<std::uint32_t> seeds_of(const Options& o) {
   return static_cast<std::uint32_t>(*n);
 }
 
-int fault(const Error& error) {
-  refuse(error);
-  return 1;
+// At the size of a large machine: more children than that only wait for each other.
+Result<unsigned> jobs_of(const Options& o) {
+  const auto n = parse_integer("-j", o.jobs, 0, 1024);
+  if (!n) return tl::unexpected(n.error());
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  return static_cast<unsigned>(*n != 0 ? *n : static_cast<std::uint64_t>(std::max(cores, 1L)));
 }
 
 int list(const Options& o) {
@@ -177,20 +180,22 @@ int run_lab(const Options& o) {
   if (!seeds) return refuse(seeds.error());
   auto chosen = lab::choose(*all, o.names, o.size(), *seeds, simulator_id());
   if (!chosen) return refuse(chosen.error());
+  const auto jobs = jobs_of(o);
+  if (!jobs) return refuse(jobs.error());
   std::error_code wrong;
   fs::create_directories(o.out, wrong);
-  if (wrong) return refuse({"--out: the folder '" + o.out + "' cannot be written"});
+  if (wrong) return refuse({"--out: the folder '" + o.out + "' cannot be written: " + wrong.message()});
+  if (const auto trial = record::OutputFile::open("--out", fs::path(o.out) / "trial"); !trial)
+    return refuse(trial.error());
   auto store = record::Store::open(o.record());
   if (!store) return refuse(store.error());
 
   Bar bar;
   lab::RunOptions options;
-  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  const unsigned jobs = o.jobs != 0 ? o.jobs : static_cast<unsigned>(std::max(cores, 1L));
   options.execute = o.executor;
   if (!options.execute) {
-    options.execute = [jobs](const std::vector<std::string>& pieces, const lab::PoolCalls& calls) {
-      return lab::run_pool(pieces, jobs, calls);
+    options.execute = [at_once = *jobs](const std::vector<std::string>& pieces, const lab::PoolCalls& calls) {
+      return lab::run_pool(pieces, at_once, calls);
     };
   }
   options.fresh = o.fresh;
@@ -239,6 +244,24 @@ void point_elsewhere(const std::vector<lab::Judged>& all, const record::Store& s
   }
 }
 
+// A simulator that somebody named has made runs of what is shown.
+Result<void> known_simulator(const std::vector<lab::Chosen>& chosen, const record::Store& store,
+                             const std::string& simulator) {
+  std::vector<std::string> known;
+  for (const lab::Chosen& c : chosen) {
+    const auto found = lab::recorded(*c.experiment, store);
+    if (!found) return tl::unexpected(found.error());
+    for (const lab::Recorded& r : *found) {
+      if (r.simulator == simulator) return {};
+      if (std::find(known.begin(), known.end(), r.simulator) == known.end()) known.push_back(r.simulator);
+    }
+  }
+  std::string list;
+  for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
+  return fail(fmt::format("--simulator: '{}' made no run of this record; there are runs of {}", simulator,
+                          list.empty() ? "none" : list));
+}
+
 int show(const Options& o) {
   const auto all = experiments(o, o.size());
   if (!all) return refuse(all.error());
@@ -252,6 +275,9 @@ int show(const Options& o) {
   const auto store = runs ? record::Store::open_existing(o.record()) : record::Store::open(":memory:");
   if (!store) return refuse(store.error());
   const std::string simulator = o.simulator.empty() ? simulator_id() : o.simulator;
+  if (!o.simulator.empty()) {
+    if (const auto known = known_simulator(*chosen, *store, simulator); !known) return refuse(known.error());
+  }
   const auto judged = judge_all(*chosen, *store, simulator);
   if (!judged) return fault(judged.error());
   print(*judged, o, simulator);

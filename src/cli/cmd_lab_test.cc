@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "cli/answer.h"
+#include "cli/program.h"
 #include "lab/test_folder.h"
 
 namespace weft::cli {
@@ -125,7 +126,9 @@ TEST_F(LabCommand, SimAddsToTheRecord) {
 TEST_F(LabCommand, RecordsOfOtherSimulatorsAreNamed) {
   EXPECT_EQ(run_lab().code, 0);
   const Answer a = show({"--simulator", "0123"});
-  EXPECT_THAT(a.out, HasSubstr("1 incomplete"));
+  EXPECT_EQ(a.code, 2);
+  EXPECT_THAT(a.err, HasSubstr("--simulator: '0123' made no run of this record; there are runs of " +
+                               simulator_id()));
   const Answer same = lab({"compare", folder_.file("out/lab.db"), folder_.file("out/lab.db")});
   EXPECT_EQ(same.code, 0) << same.err;
   EXPECT_THAT(same.out, HasSubstr("0 of 6 metrics"));
@@ -140,6 +143,10 @@ TEST_F(LabCommand, RefusesWithOneSentence) {
            {{"run", "lossy", "--seeds", "0", "--out", out}, "--seeds: '0'"},
            {{"run", "lossy", "--require", "luck"}, "--require"},
            {{"run", "lossy", "--out", "/dev/null/x"}, "--out: the folder"},
+           {{"run", "lossy", "--out", ""}, "--out: it is followed by nothing"},
+           {{"run", "lossy", "-j", "abc", "--out", out}, "-j: 'abc' is not a whole number from 0 to 1024"},
+           {{"run", "lossy", "-j", "99999999", "--out", out},
+            "-j: '99999999' is not a whole number from 0 to 1024"},
            {{"show", "lossy", "--db", "/nonexistent.db"}, "there is no run record '/nonexistent.db'"},
            {{"compare", "/nonexistent.db", "x.db"}, "there is no run record '/nonexistent.db'"},
            {{"compare", "a.db"}, "RECORD"}}) {
@@ -171,6 +178,11 @@ TEST(PairPlot, DrawsGoodputAgainstLoss) {
   EXPECT_EQ(nowhere.code, 2);
   EXPECT_EQ(nowhere.out, "");
   EXPECT_THAT(nowhere.err, HasSubstr("--plot: there is no folder '/nonexistent'"));
+  const Answer unwritable = answer_to({"pair", "--plot", "/proc/x.svg"});
+  EXPECT_EQ(unwritable.code, 2);
+  EXPECT_EQ(unwritable.out, "");
+  EXPECT_THAT(unwritable.err, HasSubstr("--plot: '/proc/x.svg' cannot be written"));
+  EXPECT_THAT(answer_to({"pair", "--plot", ""}).err, HasSubstr("--plot: it is followed by nothing"));
   for (const char* end : {".svg", ".csv", ".gp"})
     std::filesystem::remove(::testing::TempDir() + "weft-pair-plot" + end);
 }

@@ -16,6 +16,7 @@
 #include "core/transport/loss/scheme.h"
 #include "lab/figure.h"
 #include "lab/statistics.h"
+#include "record/output.h"
 #include "record/record.h"
 #include "sim/world/simulation.h"
 
@@ -209,6 +210,9 @@ Result<void> check_plot(const std::string& plot) {
   const auto folder = std::filesystem::path(plot).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder, none))
     return fail("--plot: there is no folder '" + folder.string() + "'");
+  // Opened and given up again: nothing is changed, and what cannot be written is said before the runs.
+  const auto trial = record::OutputFile::open("--plot", plot);
+  if (!trial) return tl::unexpected(trial.error());
   return {};
 }
 
@@ -262,16 +266,16 @@ int compare(const Options& o) {
   for (const std::string& column : o.modes) figure.panels[0].series.push_back({column, {}});
   const std::size_t width = *seeds > 1 ? 23 : 19;
   if (!o.json) {
-    fmt::print("{}\n\n{:>7}", heading(o, *seeds), "loss");
-    for (const std::string& column : o.modes) fmt::print("  {:<{}}", column, width);
-    fmt::print("\n");
+    std::cout << fmt::format("{}\n\n{:>7}", heading(o, *seeds), "loss");
+    for (const std::string& column : o.modes) std::cout << fmt::format("  {:<{}}", column, width);
+    std::cout << "\n";
   }
   const Stopwatch watch;
   Bar progress;
   std::vector<double> lossless(o.modes.size());
   bool failed = false;
   for (std::size_t y = 0; y < grid->size(); ++y) {
-    if (!o.json) fmt::print("{:>7}", o.losses[y]);
+    if (!o.json) std::cout << fmt::format("{:>7}", o.losses[y]);
     for (std::size_t x = 0; x < o.modes.size(); ++x) {
       std::vector<Run> runs;
       for (const sim::Scenario& s : (*grid)[y][x]) runs.push_back(measure(s));
@@ -285,24 +289,21 @@ int compare(const Options& o) {
           progress.show((y * o.modes.size() + x + 1) * *seeds, grid->size() * o.modes.size() * *seeds,
                         watch.seconds());
       } else {
-        fmt::print("{}", cell_text(cell, lossless[x]));
+        std::cout << cell_text(cell, lossless[x]);
       }
-      std::fflush(stdout);
+      std::cout.flush();
     }
-    if (!o.json) fmt::print("\n");
+    if (!o.json) std::cout << "\n";
   }
   if (o.json) {
     progress.clear();
     std::cout << all.json();
   } else if (failed) {
-    fmt::print("\n!! a request failed, or the observers found a rule broken: `weft sim` shows more\n");
+    std::cout << "\n!! a request failed, or the observers found a rule broken: `weft sim` shows more\n";
   }
   if (!o.plot.empty()) {
-    if (const auto drawn = lab::write_figure(figure, o.plot); !drawn) {
-      refuse(drawn.error());
-      return 1;
-    }
-    if (!o.json) fmt::print("\n{} is drawn; its numbers and gnuplot script are beside it\n", o.plot);
+    if (const auto drawn = lab::write_figure(figure, o.plot); !drawn) return fault(drawn.error());
+    if (!o.json) std::cout << "\n" << o.plot << " is drawn; its numbers and gnuplot script are beside it\n";
   }
   return failed ? 1 : 0;
 }

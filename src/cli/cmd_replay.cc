@@ -4,13 +4,14 @@
 // text goes to standard output, one line per packet and completion, findings last; the capture opens in
 // Wireshark and tshark. Exit code 1 if the world breaks a rule, as it did in the swarm.
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "cli/commands.h"
 #include "core/base/parse.h"
 #include "pair/swarm.h"
+#include "record/output.h"
 
 namespace weft::cli {
 namespace {
@@ -24,15 +25,17 @@ struct Options {
 int replay(const Options& o) {
   const auto seed = parse_integer("SEED", o.seed, 0, UINT64_MAX / 2);
   if (!seed) return refuse(seed.error());
-  std::ofstream capture;
+  std::optional<record::OutputFile> capture;
   if (!o.trace.empty()) {
-    capture.open(o.trace, std::ios::binary | std::ios::trunc);
-    if (!capture) return refuse({"--trace: '" + o.trace + "' cannot be written"});
+    auto opened = record::OutputFile::open("--trace", o.trace);
+    if (!opened) return refuse(opened.error());
+    capture = std::move(*opened);
   }
-  pair::Recorder recorder(o.quiet ? nullptr : &std::cout, o.trace.empty() ? nullptr : &capture);
+  pair::Recorder recorder(o.quiet ? nullptr : &std::cout, capture ? &capture->stream() : nullptr);
   const pair::SeedResult r = pair::run_seed(*seed, &recorder);
-  if (!o.trace.empty() && !capture.flush())
-    return refuse({"--trace: '" + o.trace + "' could not be written to its end"});
+  if (capture) {
+    if (const auto whole = capture->finish(); !whole) return fault(whole.error());
+  }
   std::cout << "seed " << *seed << ": " << r.packets << " packets, "
             << (r.clean ? "no rule broken" : "breaks a rule:") << '\n'
             << r.findings;

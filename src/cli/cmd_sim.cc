@@ -5,10 +5,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -18,6 +17,8 @@
 #include "cli/sim_list.h"
 #include "cli/stopwatch.h"
 #include "lab/plan.h"
+#include "record/input.h"
+#include "record/output.h"
 #include "record/store.h"
 #include "sim/world/simulation.h"
 
@@ -167,64 +168,93 @@ int without_scenario(const Options& o) {
   return 0;
 }
 
+// What a run leaves behind. All of it is opened before the run, so that what cannot be written is said at
+// once.
+struct Files {
+  std::filesystem::path folder;
+  std::optional<record::OutputFile> capture;
+  std::unique_ptr<trace::PcapngWriter> trace;
+  std::optional<record::OutputFile> flows;
+  std::optional<record::OutputFile> ports;
+  std::optional<record::OutputFile> summary;
+  std::optional<record::Store> store;
+
+  static Result<Files> open(const Options& o) {
+    Files f;
+    const auto file = [](const char* what, const std::string& path, auto& out) -> Result<void> {
+      auto opened = record::OutputFile::open(what, path);
+      if (!opened) return tl::unexpected(opened.error());
+      out = std::move(*opened);
+      return {};
+    };
+    if (!o.trace.empty()) {
+      if (const auto ok = file("--trace", o.trace, f.capture); !ok) return tl::unexpected(ok.error());
+      f.trace = std::make_unique<trace::PcapngWriter>(f.capture->stream());
+    }
+    if (!o.out.empty()) {
+      f.folder = o.out;
+      std::error_code wrong;
+      std::filesystem::create_directories(f.folder, wrong);
+      if (wrong) return fail("--out: the folder '" + o.out + "' cannot be written: " + wrong.message());
+      for (auto [name, out] :
+           {std::pair{"flows.csv", &f.flows}, {"ports.csv", &f.ports}, {"summary.json", &f.summary}}) {
+        if (const auto ok = file("--out", (f.folder / name).string(), *out); !ok)
+          return tl::unexpected(ok.error());
+      }
+    }
+    if (!o.db.empty()) {
+      auto opened = record::Store::open(o.db);
+      if (!opened) return tl::unexpected(opened.error());
+      f.store = std::move(*opened);
+    }
+    // From here on the folder is this run's: an older run's summary beside newer flows would be believed.
+    std::error_code none;
+    if (f.summary) std::filesystem::remove(f.folder / "summary.json", none);
+    return f;
+  }
+
+  Result<void> finish(const sim::Simulation& run, const std::string& json) {
+    if (ports) run.write_ports(ports->stream());
+    if (summary) summary->stream() << json;
+    const std::array all{&capture, &flows, &ports,
+                         &summary};  // the summary last: with it the folder is whole
+    for (auto* out : all) {
+      if (!*out) continue;
+      if (const auto whole = (*out)->complete(); !whole) return whole;
+    }
+    for (auto* out : all) {
+      if (!*out) continue;
+      if (const auto whole = (*out)->finish(); !whole) return whole;
+    }
+    return {};
+  }
+};
+
 int simulate(const Options& o) {
   if (o.list || o.bench) return without_scenario(o);
   if (o.file.empty()) return refuse({"sim needs a scenario FILE, --list or --bench; see weft sim --help"});
-  std::error_code none;
-  std::ifstream file(o.file);
-  if (!file || std::filesystem::is_directory(o.file, none))
-    return refuse({"scenario '" + o.file + "' cannot be read"});
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const auto text = record::read_file(o.file);
+  if (!text) return refuse({"scenario " + text.error().message});
   std::vector<std::string> changes = o.changes;
   if (!o.seed.empty()) changes.push_back("seed=" + o.seed);
-  const auto scenario = sim::parse_scenario(text, o.file, changes);
+  const auto scenario = sim::parse_scenario(*text, o.file, changes);
   if (!scenario) return refuse(scenario.error());
-
   if (!o.trace.empty() && scenario->transport.tcp)
     return refuse({"--trace writes packets of RDMA; those of transport.mode tcp it cannot"});
-  std::ofstream capture;
-  std::unique_ptr<trace::PcapngWriter> trace;
-  if (!o.trace.empty()) {
-    capture.open(o.trace, std::ios::binary | std::ios::trunc);
-    if (!capture) return refuse({"--trace: '" + o.trace + "' cannot be written"});
-    trace = std::make_unique<trace::PcapngWriter>(capture);
-  }
-  const std::filesystem::path folder(o.out);
-  std::ofstream flows;
-  if (!o.out.empty()) {
-    std::error_code wrong;
-    std::filesystem::create_directories(folder, wrong);
-    flows.open(folder / "flows.csv", std::ios::trunc);
-    if (wrong || !flows) return refuse({"--out: the folder '" + o.out + "' cannot be written"});
-  }
-  std::optional<record::Store> store;
-  if (!o.db.empty()) {
-    auto opened = record::Store::open(o.db);
-    if (!opened) return refuse(opened.error());
-    store = std::move(*opened);
-  }
+  auto files = Files::open(o);
+  if (!files) return refuse(files.error());
+
   const Stopwatch watch;
-  sim::Simulation run(*scenario, trace.get(), o.out.empty() ? nullptr : &flows);
+  sim::Simulation run(*scenario, files->trace.get(), files->flows ? &files->flows->stream() : nullptr);
   progress(run);
   const std::string json = run.to_record().json();
-  if (store) {
+  if (files->store) {
     record::Run r = lab::run_of(*scenario, run, this_program());
     r.wall_seconds = watch.seconds();
     r.memory_bytes = peak_memory();
-    if (const auto kept = store->add(r); !kept) {
-      refuse(kept.error());
-      return 1;
-    }
+    if (const auto kept = files->store->add(r); !kept) return fault(kept.error());
   }
-  if (!o.out.empty()) {
-    std::ofstream summary(folder / "summary.json", std::ios::trunc);
-    std::ofstream ports(folder / "ports.csv", std::ios::trunc);
-    run.write_ports(ports);
-    if (!(summary << json).flush() || !ports.flush() || !flows.flush())
-      return refuse({"--out: '" + o.out + "' could not be written to its end"});
-  }
-  if (trace != nullptr && !capture.flush())
-    return refuse({"--trace: '" + o.trace + "' could not be written to its end"});
+  if (const auto whole = files->finish(run, json); !whole) return fault(whole.error());
   std::cout << (o.json ? json : table(*scenario, run));
   return lab::fault_of(run).empty() ? 0 : 1;
 }

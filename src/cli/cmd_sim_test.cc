@@ -61,13 +61,41 @@ TEST(Sim, RefusesWithOneSentence) {
            {{kExample, "--set", "network.delay=2"}, "network.delay: '2'"},
            {{kExample, "--set", "hosts=55"}, "55 is not k^3/4"},
            {{kExample, "--seed", "x"}, "seed"},
-           {{kExample, "--out", kExample + "/x"}, "--out: the folder"}}) {
+           {{kExample, "--out", kExample + "/x"}, "--out: the folder"},
+           {{kExample, "--out", ""}, "--out: it is followed by nothing"},
+           {{kExample, "--trace", ""}, "--trace: it is followed by nothing"},
+           {{kExample, "--db", ""}, "--db: it is followed by nothing"},
+           {{kExample, "--set", "traffic.flows=10000001"}, "is not a whole number from 0 to 10000000"}}) {
     const Answer a = sim(args);
     EXPECT_EQ(a.code, 2) << sentence;
     EXPECT_THAT(a.err, HasSubstr(sentence));
     EXPECT_EQ(std::count(a.err.begin(), a.err.end(), '\n'), 1) << a.err;
     EXPECT_EQ(a.out, "");
   }
+}
+
+std::string written(const std::string& text) {
+  const auto path = std::filesystem::path(::testing::TempDir()) / "weft-sim-scenario.toml";
+  std::ofstream(path, std::ios::binary) << text;
+  return path.string();
+}
+
+// A number with a point where a whole one stands is refused as what it is, not for want of quotes.
+TEST(Sim, ANumberThatIsNotWholeIsRefusedAsThat) {
+  for (const char* count : {"nan", "1.5", "-inf"}) {
+    const Answer a = sim({written(std::string("hosts = 2\n[[flow]]\nfrom = 0\nto = 1\ncount = ") + count)});
+    EXPECT_EQ(a.code, 2);
+    EXPECT_THAT(a.err, HasSubstr(std::string("flow.count: '") + count + "' is not a whole number from 1"));
+  }
+}
+
+// Some editors put a mark in front of UTF-8; UTF-16 is another matter.
+TEST(Sim, AByteOrderMarkIsNoMistake) {
+  const std::string scenario = "hosts = 2\n[[flow]]\nfrom = 0\nto = 1\ncount = 2\n";
+  EXPECT_EQ(sim({written("\xEF\xBB\xBF" + scenario)}).code, 0);
+  const Answer a = sim({written("\xFF\xFEh")});
+  EXPECT_EQ(a.code, 2);
+  EXPECT_THAT(a.err, HasSubstr("is UTF-16; save it as UTF-8"));
 }
 
 TEST(Sim, WritesTheSameFilesForTheSameSeed) {

@@ -7,6 +7,8 @@
 #include <iostream>
 #include <ostream>
 
+#include "cli/memory.h"
+
 namespace weft::cli {
 namespace {
 
@@ -43,6 +45,26 @@ int refuse(const Error& error) {
   return kExitRefused;
 }
 
+int fault(const Error& error) {
+  refuse(error);
+  return 1;
+}
+
+namespace {
+
+// An option with a value has one: an empty file name would mean that no file was asked for.
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->nonpositional() && option->get_items_expected_max() > 0)
+      option->check([](const std::string& value) {
+        return value.empty() ? std::string("it is followed by nothing") : std::string();
+      });
+  }
+  for (CLI::App* command : app.get_subcommands({})) refuse_empty_values(*command);
+}
+
+}  // namespace
+
 int parse(CLI::App& app, std::vector<std::string> args, std::ostream& out, std::ostream& err) {
   const std::string program = app.get_name();
   if (args.empty()) {
@@ -51,6 +73,7 @@ int parse(CLI::App& app, std::vector<std::string> args, std::ostream& out, std::
   }
   // CLI11 takes them from the back.
   std::vector<std::string> reversed(args.rbegin(), args.rend());
+  refuse_empty_values(app);
   try {
     app.parse(std::move(reversed));
     if (app.get_subcommands().empty()) {
@@ -80,7 +103,12 @@ int run(std::vector<std::string> args, std::ostream& out, std::ostream& err) {
   app.option_defaults()->always_capture_default();
 
   int exit_code = 0;
-  for (const Command& command : commands()) command.add(app, exit_code);
+  for (const Command& command : commands()) {
+    command.add(app, exit_code);
+    // `weft run` becomes another program, whose memory is its own affair.
+    if (command.add != add_run)
+      app.get_subcommand(command.name)->preparse_callback([](std::size_t) { limit_memory(); });
+  }
   const int parsed = parse(app, std::move(args), out, err);
   return parsed != 0 ? parsed : exit_code;
 }

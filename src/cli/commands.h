@@ -55,4 +55,7 @@ std::string version_line();
 // Says why nothing was started and gives the exit code for it: exit_code = refuse(result.error()).
 int refuse(const Error& error);
 
+// Says why what was begun came to nothing and gives the exit code for it.
+int fault(const Error& error);
+
 }  // namespace weft::cli

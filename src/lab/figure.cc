@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
+
+#include "record/input.h"
+#include "record/output.h"
 
 namespace weft::lab {
 namespace {
@@ -98,7 +100,8 @@ std::string plot_of(const Figure& f, const Panel& panel, const std::string& csv)
 
 std::string script_of(const Figure& f, const std::string& csv, const std::string& svg) {
   std::string text = fmt::format(
-      "set terminal svg size {},{} dynamic noenhanced background 'white' font 'Helvetica,12'\nset output {}\n"
+      "set terminal svg size {},{} dynamic noenhanced background 'white' font 'Helvetica,12'\n"
+      "if (!exists('place')) place = {}\nset output place\n"
       "set datafile separator ','\nset key outside right top noenhanced\nset grid ytics\nset xlabel {}\n{}"
       "set multiplot layout 1,{} title {}\n",
       kPanelWidth * std::max<std::size_t>(f.panels.size(), 1), kPanelHeight, in_quotes(svg),
@@ -108,20 +111,19 @@ std::string script_of(const Figure& f, const std::string& csv, const std::string
   return text + "unset multiplot\n";
 }
 
-Result<void> write_file(const fs::path& file, const std::string& text) {
-  std::ofstream out(file, std::ios::trunc | std::ios::binary);
-  if (!(out << text).flush()) return fail(fmt::format("'{}' cannot be written", file.string()));
-  return {};
-}
-
-// In the figure's folder, so that the script names files only.
-Result<void> run_gnuplot(const fs::path& folder, const std::string& script, const std::string& csv) {
+// In the figure's folder, so that the script names files only. gnuplot says nothing of a full disk: a figure
+// is whole if its last tag is there.
+Result<void> run_gnuplot(const fs::path& folder, const std::string& script, const std::string& csv,
+                         const std::string& svg) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
+  const std::string part = svg + ".part";
   std::string name = "gnuplot";
+  std::string option = "-e";
+  std::string place = "place = " + in_quotes(part);
   std::string file = script;
-  char* arguments[] = {name.data(), file.data(), nullptr};
+  char* arguments[] = {name.data(), option.data(), place.data(), file.data(), nullptr};
   pid_t id = 0;
   const int error = posix_spawnp(&id, name.c_str(), &actions, nullptr, arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
@@ -133,10 +135,15 @@ Result<void> run_gnuplot(const fs::path& folder, const std::string& script, cons
   int status = 0;
   while (waitpid(id, &status, 0) < 0 && errno == EINTR) {
   }
-  if (status != 0)
-    return fail(
-        fmt::format("gnuplot did not draw '{}'; the data are in '{}'", (folder / script).string(), csv));
-  return {};
+  const auto drawn = record::read_file(folder / part);
+  std::error_code wrong;
+  if (status == 0 && drawn && drawn->find("</svg>") != std::string::npos) {
+    fs::rename(folder / part, folder / svg, wrong);
+    if (!wrong) return {};
+  }
+  fs::remove(folder / part, wrong);
+  return fail(
+      fmt::format("gnuplot did not draw '{}'; the data are in '{}'", (folder / script).string(), csv));
 }
 
 }  // namespace
@@ -146,10 +153,11 @@ Result<void> write_figure(const Figure& figure, const std::string& svg) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   const std::string stem = path.stem();
   const std::string csv = stem + ".csv";
-  if (const auto ok = write_file(folder / csv, csv_of(figure)); !ok) return ok;
+  if (const auto ok = record::write_file(folder / csv, csv_of(figure)); !ok) return ok;
   const std::string script = stem + ".gp";
-  if (const auto ok = write_file(folder / script, script_of(figure, csv, path.filename())); !ok) return ok;
-  return run_gnuplot(folder, script, (folder / csv).string());
+  if (const auto ok = record::write_file(folder / script, script_of(figure, csv, path.filename())); !ok)
+    return ok;
+  return run_gnuplot(folder, script, (folder / csv).string(), path.filename());
 }
 
 }  // namespace weft::lab

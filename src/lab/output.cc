@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+
+#include "record/output.h"
 
 namespace weft::lab {
 namespace {
@@ -79,13 +80,15 @@ Result<std::vector<std::string>> write_output(const std::vector<Judged>& all, co
     const fs::path place = fs::path(folder) / e.name / j.chosen->size.name;
     std::error_code wrong;
     fs::create_directories(place, wrong);
-    std::ofstream verdict(place / "verdict.json", std::ios::trunc);
-    if (!(verdict << to_record(j, simulator).json()).flush())
-      return fail(fmt::format("'{}' cannot be written", (place / "verdict.json").string()));
-    if (e.variants.empty()) continue;
-    std::ofstream values(place / "values.csv", std::ios::trunc);
-    if (!(values << values_csv(j)).flush())
-      return fail(fmt::format("'{}' cannot be written", (place / "values.csv").string()));
+    if (wrong) return fail(fmt::format("'{}' cannot be written: {}", place.string(), wrong.message()));
+    // The verdict last: an older one beside newer values would be believed.
+    fs::remove(place / "verdict.json", wrong);
+    if (!e.variants.empty()) {
+      const auto values = record::write_file(place / "values.csv", values_csv(j));
+      if (!values) return tl::unexpected(values.error());
+    }
+    const auto verdict = record::write_file(place / "verdict.json", to_record(j, simulator).json());
+    if (!verdict) return tl::unexpected(verdict.error());
     for (const Plot& plot : e.plots) {
       const auto drawn = write_figure(figure_of(e, j.samples, plot), (place / (plot.name + ".svg")).string());
       if (drawn) continue;

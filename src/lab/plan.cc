@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
+
+#include "record/input.h"
 
 namespace weft::lab {
 namespace {
@@ -13,9 +13,9 @@ namespace {
 constexpr std::uint64_t kEventsPerTurn = 1U << 20U;
 
 Result<std::string> content_of(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return fail("scenario '" + file + "' cannot be read");
-  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  auto text = record::read_file(file);
+  if (!text) return fail("scenario " + text.error().message);
+  return text;
 }
 
 std::vector<std::string> changes_of(const Experiment& e, const Size& size, std::size_t variant,

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <vector>
 
 namespace weft::lab {
@@ -83,7 +84,12 @@ bool begin(std::size_t number, const std::string& piece, const PoolCalls& calls,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     close(ends[0]);
-    be_child(ends[1], calls.work(piece));
+    try {
+      be_child(ends[1], calls.work(piece));
+    } catch (const std::bad_alloc&) {  // its parent says which run it was
+      std::fputs("weft: a run needs more memory than the machine has free.\n", stderr);
+      _exit(1);
+    }
   }
   close(ends[1]);
   children.push_back({id, ends[0], number, {}});

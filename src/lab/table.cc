@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
-
+#include "record/input.h"
 #include "sim/world/plain_text.h"
 
 namespace weft::lab {
@@ -16,14 +14,13 @@ std::string list_text(const std::vector<std::string>& words) {
 }
 
 toml::table parse_file(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw Mistake{"experiment file '" + file + "' cannot be read"};
-  const std::string text(std::istreambuf_iterator<char>(in), {});
-  if (const std::size_t line = sim::line_beyond_ascii(text); line != 0)
+  const auto text = record::read_file(file);
+  if (!text) throw Mistake{"experiment file " + text.error().message};
+  if (const std::size_t line = sim::line_beyond_ascii(*text); line != 0)
     throw Mistake{
         fmt::format("{}, line {}: characters beyond ASCII belong in strings and comments", file, line)};
   try {
-    return toml::parse(text, file);
+    return toml::parse(*text, file);
   } catch (const toml::parse_error& e) {
     throw Mistake{file + ", line " + std::to_string(e.source().begin.line) + ": " +
                   std::string(e.description())};

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "core/base/parse.h"
+#include "record/output.h"
 #include "sim/world/simulation.h"
 #include "tests/swarm/fabric_plan.h"
 #include "tests/swarm/jobs.h"
@@ -174,9 +175,10 @@ int refuse(const std::string& why) {
 }  // namespace
 }  // namespace weft::swarm
 
-int main(int argc, char** argv) {
+namespace {
+
+int swarm_program(std::span<char*> args) {
   using namespace weft;
-  const std::span<char*> args(argv + 1, static_cast<std::size_t>(argc - 1));
   if (args.size() == 2 && std::string_view(args[0]) == "--print") {
     const auto seed = parse_integer("--print", args[1], 0, UINT64_MAX / 2);
     if (!seed) return swarm::refuse(seed.error().message);
@@ -190,4 +192,12 @@ int main(int argc, char** argv) {
     return 0;
   const auto options = swarm::parse_options(args);
   return options ? swarm::run(*options) : swarm::refuse(options.error().message);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return weft::record::run_program("weft-fabric-swarm", [&] {
+    return swarm_program({argv + 1, static_cast<std::size_t>(argc - 1)});
+  });
 }

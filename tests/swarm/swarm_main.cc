@@ -16,6 +16,7 @@
 #include <string>
 
 #include "pair/swarm.h"
+#include "record/output.h"
 #include "tests/swarm/jobs.h"
 
 namespace weft::pair {
@@ -109,8 +110,9 @@ int run(const Options& o) {
 }  // namespace
 }  // namespace weft::pair
 
-int main(int argc, char** argv) {
-  const std::span<char*> args(argv + 1, static_cast<std::size_t>(argc - 1));
+namespace {
+
+int swarm_program(std::span<char*> args) {
   if (weft::swarm::helped(args, "weft-swarm",
                           "\nA world that breaks a rule prints its seed; `build/weft replay SEED` shows it "
                           "packet by packet.\n"
@@ -123,4 +125,12 @@ int main(int argc, char** argv) {
     return 2;
   }
   return weft::pair::run(*options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return weft::record::run_program("weft-swarm", [&] {
+    return swarm_program({argv + 1, static_cast<std::size_t>(argc - 1)});
+  });
 }

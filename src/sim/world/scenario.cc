@@ -2,12 +2,12 @@
 #include "sim/world/scenario.h"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "core/base/parse.h"
+#include "record/input.h"
 #include "sim/world/plain_text.h"
 #include "sim/world/toml.h"
 #include "sim/world/words.h"
@@ -32,7 +32,7 @@ class Fields {
         [&](const std::string& field, const std::string& t) {
           return parse_integer(field, t, lowest, highest);
         },
-        [&](std::uint64_t v) { out = static_cast<T>(v); });
+        [&](std::uint64_t v) { out = static_cast<T>(v); }, true);
   }
   void duration(const char* name, Duration& out) {
     parsed(name, parse_duration, [&](Duration v) { out = v; });
@@ -101,19 +101,25 @@ class Fields {
   }
 
  private:
-  std::optional<std::string> take(const char* name) {
+  // `whole`: where only a whole number may stand, one with a point is refused as that.
+  std::optional<std::string> take(const char* name, bool whole = false) {
     asked_.insert(name);
     const toml::node* node = table_.get(name);
     if (node == nullptr) return std::nullopt;
     if (const auto* s = node->as_string()) return s->get();
     if (const auto* i = node->as_integer()) return std::to_string(i->get());
     if (const auto* b = node->as_boolean()) return b->get() ? "true" : "false";
+    if (const auto* d = node->as_floating_point(); d != nullptr && whole) {
+      std::ostringstream number;
+      number << d->get();
+      return number.str();
+    }
     say(path_ + name + ": a quantity is written as a string, such as \"1%\" or \"64KiB\"");
     return std::nullopt;
   }
   template <class Parse, class Store>
-  void parsed(const char* name, Parse parse, Store store) {
-    const auto t = take(name);
+  void parsed(const char* name, Parse parse, Store store, bool whole = false) {
+    const auto t = take(name, whole);
     if (!t) return;
     const auto v = parse(path_ + name, *t);
     if (v) {
@@ -238,7 +244,7 @@ void read_flow(Fields f, FlowSpec& s) {
   f.integer("to", s.to, 0, 65535);
   f.choice("op", s.op, kOps);
   f.size("size", s.size);
-  f.integer("count", s.count, 1, 1'000'000'000);
+  f.integer("count", s.count, 1, 100'000'000);
   f.integer("depth", s.depth, 1, 8192);
   f.integer("qps", s.qps, 1, 65535);
   f.duration("start", s.start);
@@ -250,7 +256,7 @@ void read_traffic(Fields f, TrafficSpec& s) {
   f.text("sizes", s.sizes);
   f.choice("verb", s.verb, kVerbs);
   f.probability("load", s.load);
-  f.integer("flows", s.flows, 0, 100'000'000);
+  f.integer("flows", s.flows, 0, 10'000'000);
   f.duration("duration", s.duration);
   f.duration("start", s.start);
   f.integer("fan_in", s.fan_in, 1, 65535);
@@ -278,10 +284,10 @@ Result<std::string> content_of(const std::string& setting, const std::string& fi
   const bool beside = !file.starts_with('/') && slash != std::string::npos;
   const std::filesystem::path path(beside ? scenario.substr(0, slash + 1) + file : file);
   std::error_code none;
-  std::ifstream in(path);
-  if (!in || !std::filesystem::is_regular_file(path, none))
-    return fail(setting + ": '" + file + "' cannot be read");
-  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (!std::filesystem::is_regular_file(path, none)) return fail(setting + ": '" + file + "' cannot be read");
+  auto text = record::read_file(path);
+  if (!text) return fail(setting + ": " + text.error().message);
+  return text;
 }
 
 Result<void> read_files(Scenario& s, const std::string& scenario) {
