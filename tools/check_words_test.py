@@ -25,6 +25,8 @@ EXAMPLES = [
     ("docs/a.md", "look in /home/ann/weft", "a/home/run and https://x.y/home/z", "one machine"),
     ("dev", "cd /work/tree", "cd build/work/tree", "one machine"),
     ("dev", "curl https://registry.npmjs.org/x", "the registry. Another sentence", "not the hosts"),
+    ("src/core/base/a_test.cc", "TEST(Seq, wraps_around) {", "TEST_P(SeqTest, WrapsAroundAt16) {", "CamelCase"),
+    ("src/core/base/a_test.cc", "TEST_F(SeqTest, Wraps_At16) {", "TEST(Seq, Wraps) {", "CamelCase"),
     ("README.md", "see ../shared/notes.md", "see docs/shared.md", "document of this tree"),
 ]
 NAMES = [("src/sim/queue_manager.cc", "src/sim/managed_queue.cc"), ("src/util/a.cc", "src/futile/a.cc"), ("tools/helpers.py", "tools/help.py")]

@@ -12,13 +12,13 @@ unsigned long long ull(std::uint64_t v) { return v; }
 }  // namespace
 
 void HalfConnection::ack_sent(const wire::Header& h, Time now) {
-  mark(h, now);
+  check_mode(h, now);
   check_ack(requests_, h, now);
   if (selective()) reads_taken(said_by(h, requests_.frontier).upto);
 }
 
 void HalfConnection::read_ack_sent(const wire::Header& h, Time now) {
-  mark(h, now);
+  check_mode(h, now);
   if (!selective()) return bad(now, "sequence", "READ ACK in roce");
   check_ack(responses_, h, now);
   confirmed_ = std::max(confirmed_, said_by(h, responses_.frontier).upto);
@@ -73,7 +73,7 @@ void HalfConnection::check_ack(Stream& s, const wire::Header& h, Time now) {
 }
 
 void HalfConnection::response_sent(const wire::Header& h, std::uint32_t payload, Time now) {
-  mark(h, now);
+  check_mode(h, now);
   selective() ? selective_response_sent(h, payload, now) : roce_response_sent(h, payload, now);
 }
 

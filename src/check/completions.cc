@@ -78,11 +78,11 @@ bool Completions::deserved(const Endpoint& e, const Message& m, WcStatus status,
     case WcStatus::kBindError:
       return !m.local_ok && m.opcode == WrOpcode::kBindWindow;
     case WcStatus::kRemoteAccess:
-      return m.remote == Verdict::kNoRights;
+      return m.remote == Ruling::kNoRights;
     case WcStatus::kRemoteInvalidRequest:
-      return m.remote == Verdict::kNoRights || (r != nullptr && m.is_send() && m.length > r->capacity);
+      return m.remote == Ruling::kNoRights || (r != nullptr && m.is_send() && m.length > r->capacity);
     case WcStatus::kRemoteOperation:
-      return m.remote == Verdict::kFaults || (r != nullptr && (!r->local_ok || r->faulty));
+      return m.remote == Ruling::kFaults || (r != nullptr && (!r->local_ok || r->faulty));
     case WcStatus::kRnrRetryExceeded:
       return e.facts.rnr_retry < 7 && m.consumes_receive();
     case WcStatus::kRetryExceeded: {
@@ -102,7 +102,7 @@ bool Completions::deserved(const Endpoint& e, const Message& m, WcStatus status,
 
 void Completions::succeeded(Endpoint& e, std::uint64_t index, Time now) {
   Message& m = e.sends[index];
-  if (!m.local_ok || m.remote != Verdict::kAllowed) {
+  if (!m.local_ok || m.remote != Ruling::kAllowed) {
     report_.add(now, "rights", "request %llu of qp 0x%x succeeded though it breaks a key's rules",
                 ull(m.wr_id), e.facts.self.qpn.v);
   } else if (!m.whole()) {

@@ -12,8 +12,8 @@ bool is_response(std::uint8_t op) {
   return (op >= wire::kReadResponseFirst && op <= wire::kReadResponseOnly) || op == wire::kAtomicAcknowledge;
 }
 
-// Marks [from, from + n) and tells whether any of it was marked before.
-bool mark(std::vector<std::uint64_t>& bits, std::uint32_t from, std::uint32_t n) {
+// Notes [from, from + n) as placed and tells whether any of it was noted before.
+bool note(std::vector<std::uint64_t>& bits, std::uint32_t from, std::uint32_t n) {
   bool again = false;
   for (std::uint32_t i = from; i < from + n;) {
     const std::uint32_t shift = i & 63U;
@@ -100,7 +100,7 @@ const Message* Delivery::placed(const Placed& p, const wire::Header& header,
       static_cast<std::uint64_t>(header.psn_offset) * requester->facts.mtu + p.payload_offset != offset) {
     return bad("placement", "not where its header says");
   }
-  if (mark(m.placed, offset, p.length)) return bad("exactly once", "placed twice");
+  if (note(m.placed, offset, p.length)) return bad("exactly once", "placed twice");
   m.placed_bytes += p.length;
 
   if (header.mode == wire::Mode::kRoce) {
@@ -136,7 +136,7 @@ void Delivery::executed(const Executed& x, Time now) {
   while (i < requester->sends.size() && !requester->sends[i].is_atomic()) ++i;
   if (i == requester->sends.size()) return bad("executed again, or never posted");
   Message& m = requester->sends[i++];
-  if (m.remote != Verdict::kAllowed) return bad("executed against a key's rules");
+  if (m.remote != Ruling::kAllowed) return bad("executed against a key's rules");
   if (m.target.region != x.region || m.target.offset != x.offset || m.compare != x.compare ||
       m.swap_or_add != x.swap_or_add || (m.opcode == WrOpcode::kCompareSwap) != x.compare_swap) {
     return bad("executed out of order, or with other operands");

@@ -55,7 +55,7 @@ void HalfConnection::bad(Time now, const char* rule, const char* format, ...) {
               requester_.self.qpn.v, responder_.self.host.v, responder_.self.qpn.v, text);
 }
 
-void HalfConnection::mark(const wire::Header& h, Time now) {
+void HalfConnection::check_mode(const wire::Header& h, Time now) {
   if (h.mode != requester_.mode)
     bad(now, "marking", "psn %u bears mode %u", h.psn.v, static_cast<unsigned>(h.mode));
 }

@@ -119,7 +119,7 @@ class HalfConnection {
   // Atomics are READs of one packet.
   bool is_read(const Packet& p) const { return is_answered(p.header.opcode); }
   __attribute__((format(printf, 4, 5))) void bad(Time now, const char* rule, const char* format, ...);
-  void mark(const wire::Header& h, Time now);
+  void check_mode(const wire::Header& h, Time now);
 
   void new_request(const wire::Header& h, std::uint32_t payload, Time now);
   void check_start(const wire::Header& h, Time now);

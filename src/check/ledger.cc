@@ -161,13 +161,13 @@ void Ledger::posted_send(End end, const SendWr& wr, std::span<const std::uint8_t
     if ((m.is_atomic() && wr.remote_address % 8 != 0) || (to->facts.access & right) == 0 ||
         !resolve(to->facts.self.host, to->facts.pd, to->facts.self.qpn, wr.rkey, wr.remote_address, m.length,
                  right, target, remote_faults)) {
-      m.remote = Verdict::kNoRights;
+      m.remote = Ruling::kNoRights;
     } else if (remote_faults) {
-      m.remote = Verdict::kFaults;
+      m.remote = Ruling::kFaults;
     }
   }
   m.target = target;
-  if (!m.local_ok || m.remote != Verdict::kAllowed) e->posted_bad = true;
+  if (!m.local_ok || m.remote != Ruling::kAllowed) e->posted_bad = true;
 
   // The contents it must deliver.
   if ((wr.flags & kSendInline) != 0) {
@@ -175,7 +175,7 @@ void Ledger::posted_send(End end, const SendWr& wr, std::span<const std::uint8_t
   } else if (m.is_atomic()) {
     // Known when it is executed.
   } else if (m.is_read()) {
-    if (const Region* r = to != nullptr && m.remote == Verdict::kAllowed && names_memory
+    if (const Region* r = to != nullptr && m.remote == Ruling::kAllowed && names_memory
                               ? find_region(to->facts.self.host, target.region)
                               : nullptr;
         r != nullptr && !r->memory.empty()) {
@@ -192,7 +192,7 @@ void Ledger::posted_send(End end, const SendWr& wr, std::span<const std::uint8_t
   }
 
   // Where it may go.
-  if (m.is_write() && names_memory && m.remote != Verdict::kNoRights && to != nullptr) {
+  if (m.is_write() && names_memory && m.remote != Ruling::kNoRights && to != nullptr) {
     add_sink(to->facts.self.host, target, {Sink::Kind::kWrite, e, nullptr, index, target.offset, m.length, 0},
              now);
   } else if (m.is_read() && m.local_ok) {

@@ -42,14 +42,14 @@ struct Range {
   std::uint32_t length = 0;
 };
 
-enum class Verdict : std::uint8_t { kAllowed, kNoRights, kFaults };
+enum class Ruling : std::uint8_t { kAllowed, kNoRights, kFaults };
 
 struct Message {
   std::uint64_t wr_id = 0;
   WrOpcode opcode{};
   std::uint8_t flags = 0;
   bool local_ok = true;  // its own list names memory with the right rights
-  Verdict remote = Verdict::kAllowed;
+  Ruling remote = Ruling::kAllowed;
   bool completed = false;  // at the requester, with whatever status
   std::uint32_t imm = 0;
   std::uint32_t length = 0;

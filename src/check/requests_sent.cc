@@ -12,7 +12,7 @@ unsigned long long ull(std::uint64_t v) { return v; }
 }  // namespace
 
 void HalfConnection::request_sent(const wire::Header& h, std::uint32_t payload, Time now) {
-  mark(h, now);
+  check_mode(h, now);
   const Seq seq = expand(h.psn, requests_.max);
   if (seq > requests_.max)
     return bad(now, "numbering", "psn %u leaves a gap of %llu", h.psn.v, ull(seq - requests_.max));

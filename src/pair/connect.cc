@@ -87,7 +87,7 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     if (other.mode != wire::Mode::kRoce) f.answers_kept = check::answers_kept(dc.rto_high);
     // A queue pair holds at most four blocks: two directions, sending and receiving.
     if (dc.recovery != nullptr && dc.recovery->mode == e.mode)
-      host(host_of[i]).marks.hit(e.mode == wire::Mode::kIrn ? Mark::varied_irn : Mark::varied_srnic);
+      host(host_of[i]).coverage.hit(e.mode == wire::Mode::kIrn ? Covered::varied_irn : Covered::varied_srnic);
     // Not so a variant; it may be this end's or that of the answers it gives.
     f.remembers_sacks = dc.recovery == nullptr && dc.loss_blocks >= 4 * dc.max_qp;
     // Two time-outs (docs/decisions/path-credit-in-line.md), the second twice as

@@ -147,7 +147,7 @@ struct Host::Placer {
   AtomicResult execute(const AtomicRequest& a) {
     const auto it = host.memory_.find(a.region);
     if (it == host.memory_.end() || it->second.gone || a.offset + 8 > it->second.bytes.size()) {
-      host.marks.hit(Mark::atomics_faulted);
+      host.coverage.hit(Covered::atomics_faulted);
       return {};
     }
     std::uint64_t old = 0;
@@ -156,9 +156,9 @@ struct Host::Placer {
         {host.id_, a.qpn, a.region, a.offset, a.compare_swap, a.compare, a.swap_or_add, old}, now);
     std::uint64_t next = a.compare_swap ? a.swap_or_add : old + a.swap_or_add;
     if (a.compare_swap && old != a.compare) next = old;
-    host.marks.hit(!a.compare_swap    ? Mark::fetch_adds
-                   : old == a.compare ? Mark::swaps_done
-                                      : Mark::swaps_refused);
+    host.coverage.hit(!a.compare_swap    ? Covered::fetch_adds
+                      : old == a.compare ? Covered::swaps_done
+                                         : Covered::swaps_refused);
     std::memcpy(&it->second.bytes[a.offset], &next, 8);
     return {true, old};
   }

@@ -15,7 +15,7 @@
 #include "check/referee.h"
 #include "core/base/prng.h"
 #include "core/transport/device.h"
-#include "pair/marks.h"
+#include "pair/coverage.h"
 
 namespace weft::pair {
 
@@ -64,7 +64,7 @@ class Host {
                std::span<const std::vector<std::uint8_t>> payloads);
 
   Device device;
-  Marks marks;
+  Coverage coverage;
 
  private:
   struct Memory {

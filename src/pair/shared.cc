@@ -45,7 +45,7 @@ void Workload::shared_completed(World& world, End& e, const Completion& c) {
   Shared& s = shared_receives_.at(e.host);
   const auto posted = s.posted.find(c.wr_id);
   if (posted == s.posted.end()) return;  // the referee has the complaint
-  if (c.status == WcStatus::kSuccess) world.host(e.host).marks.hit(Mark::shared_taken);
+  if (c.status == WcStatus::kSuccess) world.host(e.host).coverage.hit(Covered::shared_taken);
   s.sinks.free.push_back(posted->second);
   s.posted.erase(posted);
 }

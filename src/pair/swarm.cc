@@ -35,7 +35,7 @@ SeedResult run_seed(std::uint64_t seed, Recorder* recorder) {
   r.corrupted = world.corrupt_dropped();
   for (std::uint32_t h = 0; h < world.host_count(); ++h) {
     for (std::size_t i = 0; i < kCounterCount; ++i) r.counters[i] += world.host(h).device.counters().get(i);
-    for (std::size_t i = 0; i < kMarkCount; ++i) r.marks[i] += world.host(h).marks.get(i);
+    for (std::size_t i = 0; i < kCoveredCount; ++i) r.coverage[i] += world.host(h).coverage.get(i);
   }
   return r;
 }

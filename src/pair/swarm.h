@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/transport/counters.h"
-#include "pair/marks.h"
+#include "pair/coverage.h"
 #include "pair/recorder.h"
 
 namespace weft::pair {
@@ -18,7 +18,7 @@ struct SeedResult {
   std::uint64_t corrupted = 0;
   // Summed over the hosts.
   std::array<std::uint64_t, kCounterCount> counters{};
-  std::array<std::uint64_t, kMarkCount> marks{};
+  std::array<std::uint64_t, kCoveredCount> coverage{};
 };
 
 SeedResult run_seed(std::uint64_t seed, Recorder* recorder = nullptr);

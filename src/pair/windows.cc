@@ -8,21 +8,21 @@
 namespace weft::pair {
 namespace {
 
-Mark mark_of(BindFault f) {
+Covered covered_by(BindFault f) {
   switch (f) {
     case BindFault::kBeyond:
     case BindFault::kEmpty:
     case BindFault::kWrongKey:
-      return Mark::binds_beyond;
+      return Covered::binds_beyond;
     case BindFault::kNoBindRight:
     case BindFault::kNoLocalWrite:
     case BindFault::kLocalRight:
-      return Mark::binds_without_right;
+      return Covered::binds_without_right;
     case BindFault::kForeignRegion:
     case BindFault::kForeignWindow:
-      return Mark::binds_foreign;
+      return Covered::binds_foreign;
     default:
-      return Mark::binds_in_use;
+      return Covered::binds_in_use;
   }
 }
 
@@ -137,19 +137,19 @@ void Workload::tend_window(World& world, End& e) {
 
 void Workload::window_completed(World& world, End& e, const Completion& c) {
   Window& w = e.window;
-  Marks& marks = world.host(e.host).marks;
-  if (c.status == WcStatus::kBindError) marks.hit(mark_of(plan_of(e).bad_bind[e.side]));
+  Coverage& coverage = world.host(e.host).coverage;
+  if (c.status == WcStatus::kBindError) coverage.hit(covered_by(plan_of(e).bad_bind[e.side]));
   if (c.status != WcStatus::kSuccess) return;
   if (c.opcode == WcOpcode::kBindWindow) {
-    marks.hit(Mark::windows_bound);
+    coverage.hit(Covered::windows_bound);
     w.uses = static_cast<std::uint32_t>(random_.between(1, 4));
     w.by_peer = random_.below(2) == 0;
     w.state = Window::State::kOpen;
   } else if (c.opcode == WcOpcode::kLocalInvalidate) {
-    marks.hit(Mark::windows_shut_here);
+    coverage.hit(Covered::windows_shut_here);
     w.state = Window::State::kShut;
   } else if ((c.wr_id & kReceiveMark) != 0 && (c.flags & kWcWithInvalidate) != 0) {
-    marks.hit(Mark::windows_shut_by_peer);
+    coverage.hit(Covered::windows_shut_by_peer);
     w.state = Window::State::kShut;
   }
 }

@@ -195,20 +195,20 @@ bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
     return false;
   }
   e.last_id = p.wr_id;
-  Marks& marks = world.host(e.host).marks;
+  Coverage& coverage = world.host(e.host).coverage;
   if (shuts) peer.window.state = Window::State::kShutting;
-  if (p.missed_window) marks.hit(Mark::windows_missed);
+  if (p.missed_window) coverage.hit(Covered::windows_missed);
   if (p.through_window) {
-    marks.hit(Mark::windows_used);
+    coverage.hit(Covered::windows_used);
     if (--peer.window.uses == 0) peer.window.state = Window::State::kClosing;
   }
   p.answered = read;
-  if ((m.flags & kSendInline) != 0) marks.hit(Mark::inline_requests);
-  if (m.length == 0) marks.hit(Mark::empty_messages);
-  if (m.sges > 1 && !read) marks.hit(Mark::gathered_messages);
+  if ((m.flags & kSendInline) != 0) coverage.hit(Covered::inline_requests);
+  if (m.length == 0) coverage.hit(Covered::empty_messages);
+  if (m.sges > 1 && !read) coverage.hit(Covered::gathered_messages);
   if ((m.flags & kSendFence) != 0 &&
       std::any_of(e.posted.begin(), e.posted.end(), [](const Posted& x) { return x.answered; }))
-    marks.hit(Mark::fences_behind_reads);
+    coverage.hit(Covered::fences_behind_reads);
   p.signaled = plan_of(e).end[e.side].signal_all || (m.flags & kSendSignaled) != 0;
   if (p.write_slot || p.read_slot) sinks->free.pop_back();
   e.posted.push_back(p);
@@ -286,7 +286,7 @@ void Workload::drain(World& world, Time now) {
     const DrainPlan& d = plan_of(e).drain[e.side];
     if (e.dead || e.destroyed) continue;
     if (e.drain == End::Drain::kNo && now >= d.at) {
-      world.host(e.host).marks.hit(e.posted.empty() ? Mark::drained_idle : Mark::drained_busy);
+      world.host(e.host).coverage.hit(e.posted.empty() ? Covered::drained_idle : Covered::drained_busy);
       // It may have failed already, and its completions not have been looked at.
       e.drain = world.drain(e.host, e.qpn) ? End::Drain::kAsked : End::Drain::kOver;
     }

@@ -172,12 +172,12 @@ void World::poll_events(std::uint32_t h) {
         referee_.drained({host(h).id(), event.qpn}, now_);
         break;
       case EventKind::kSrqLimit:
-        host(h).marks.hit(Mark::shared_limits);
+        host(h).coverage.hit(Covered::shared_limits);
         limits_reached_.emplace(h, event.srq);
         referee_.limit_reached(host(h).id(), event.srq, now_);
         break;
       case EventKind::kLastWqeReached:
-        host(h).marks.hit(Mark::shared_last);
+        host(h).coverage.hit(Covered::shared_last);
         break;
       default:
         break;
@@ -212,7 +212,7 @@ void World::forge(std::uint32_t to, const wire::Address& source, const wire::Hea
 
 void World::launch(std::uint32_t from, std::uint32_t to, const wire::Header& h,
                    std::vector<std::uint8_t> payload, Time depart) {
-  const impair::Verdict v = network_.decide();
+  const impair::Fate v = network_.decide();
   if (recorder_ != nullptr) {
     char fate[80] = "";
     if (v.copies == 0) {
@@ -267,7 +267,7 @@ void World::emit(std::uint32_t from, const wire::Burst& burst) {
     referee_.sent(source.id(), host(to).id(), p.header, p.payload, now_);
     const bool not_ready =
         p.header.opcode == wire::kAcknowledge && (p.header.syndrome & 0xE0U) == wire::kSyndromeRnr;
-    if (not_ready && shares_.contains({from, burst.qpn})) source.marks.hit(Mark::shared_dry);
+    if (not_ready && shares_.contains({from, burst.qpn})) source.coverage.hit(Covered::shared_dry);
     const Time depart = transmitters_[from].line.depart(now_, Bytes{frame_bytes(p.header, payload.size())});
     transmitters_[from].free_at = depart;
     launch(from, to, p.header, payload, depart);

@@ -180,7 +180,7 @@ class TsharkMads : public testing::Test {
   std::string path_;
 };
 
-TEST_F(TsharkMads, every_field_of_every_connection_message_holds_our_number) {
+TEST_F(TsharkMads, EveryFieldOfEveryConnectionMessageHoldsOurNumber) {
   Prng prng(3);
   std::vector<CmMessage> sent;
   std::vector<wire::Mad> mads;
@@ -233,7 +233,7 @@ TEST_F(TsharkMads, every_field_of_every_connection_message_holds_our_number) {
   }
 }
 
-TEST_F(TsharkMads, a_capability_query_is_a_vendor_mad) {
+TEST_F(TsharkMads, ACapabilityQueryIsAVendorMad) {
   wire::Capability c;
   c.transaction = 0x05000000DEADBEEF;
   std::vector<wire::Mad> mads(2);

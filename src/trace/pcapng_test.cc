@@ -107,7 +107,7 @@ class Tshark : public testing::Test {
   std::vector<Sent> sent_;
 };
 
-TEST_F(Tshark, finds_our_numbers_in_every_bth) {
+TEST_F(Tshark, FindsOurNumbersInEveryBth) {
   write("tshark_bth");
   const auto rows = dissect(path_, {"infiniband.bth.opcode", "infiniband.bth.tver", "infiniband.bth.se",
                                     "infiniband.bth.m", "infiniband.bth.padcnt", "infiniband.bth.p_key",
@@ -129,7 +129,7 @@ TEST_F(Tshark, finds_our_numbers_in_every_bth) {
   }
 }
 
-TEST_F(Tshark, finds_our_numbers_in_every_extension_header_of_plain_roce) {
+TEST_F(Tshark, FindsOurNumbersInEveryExtensionHeaderOfPlainRoce) {
   write("tshark_extensions");
   const std::vector<std::string> fields = {"infiniband.reth.va",         "infiniband.reth.r_key",
                                            "infiniband.reth.dmalen",     "infiniband.aeth.syndrome",
@@ -176,7 +176,7 @@ TEST_F(Tshark, finds_our_numbers_in_every_extension_header_of_plain_roce) {
   for (const std::string& f : fields) EXPECT_GT(seen[f], 0) << f;
 }
 
-TEST_F(Tshark, has_nothing_to_complain_about) {
+TEST_F(Tshark, HasNothingToComplainAbout) {
   write("tshark_complaints");
   const auto rows =
       dissect(path_, {"_ws.expert.message", "_ws.malformed", "ip.checksum.status", "udp.checksum.status"});
@@ -192,7 +192,7 @@ TEST_F(Tshark, has_nothing_to_complain_about) {
 }
 
 // The control of the test above: the same fields do speak up when something is wrong.
-TEST_F(Tshark, complains_about_a_packet_that_is_cut_short) {
+TEST_F(Tshark, ComplainsAboutAPacketThatIsCutShort) {
   path_ = capture_path("tshark_cut");
   {
     std::ofstream file(path_, std::ios::binary);
@@ -206,7 +206,7 @@ TEST_F(Tshark, complains_about_a_packet_that_is_cut_short) {
   EXPECT_NE(rows[0][0] + rows[0][1], "");
 }
 
-TEST_F(Tshark, sees_times_comments_and_interfaces) {
+TEST_F(Tshark, SeesTimesCommentsAndInterfaces) {
   const std::string path = capture_path("capture_meta");
   {
     std::ofstream file(path, std::ios::binary);
@@ -239,7 +239,7 @@ std::vector<std::uint8_t> last_frame(const std::string& file) {
 
 // Without tshark: the frame inside the last block must carry the ICRC that its own headers ask for, and a
 // datagram given as bytes must come out unchanged, wrong ICRC and all.
-TEST(Capture, packets_carry_their_icrc_and_datagrams_are_left_as_they_are) {
+TEST(Capture, PacketsCarryTheirIcrcAndDatagramsAreLeftAsTheyAre) {
   Header h;
   h.opcode = wire::kWriteOnly;
   h.va = 0x1234;
@@ -266,7 +266,7 @@ TEST(Capture, packets_carry_their_icrc_and_datagrams_are_left_as_they_are) {
 }
 
 // What an attacker sends may have an opcode that does not exist, in its mode or in any.
-TEST(Capture, an_unknown_opcode_has_a_bth_alone) {
+TEST(Capture, AnUnknownOpcodeHasABthAlone) {
   for (const auto& [opcode, mode] : {std::pair<std::uint8_t, Mode>{0xFF, Mode::kSrnic},
                                      {wire::kReadAcknowledge, Mode::kRoce},
                                      {wire::kUdSendOnly, Mode::kIrn}}) {

@@ -11,7 +11,7 @@ namespace {
 using wire::Header;
 using wire::Mode;
 
-TEST(Text, a_write_shows_its_target) {
+TEST(Text, AWriteShowsItsTarget) {
   Header h;
   h.opcode = wire::kWriteOnly;
   h.mode = Mode::kIrn;
@@ -25,7 +25,7 @@ TEST(Text, a_write_shows_its_target) {
             "RC_WRITE_ONLY irn qp=0x12 psn=0x101 ackreq va=0x7f00 rkey=0x1234 len=32 payload=16");
 }
 
-TEST(Text, the_same_header_in_another_mode_shows_that_modes_fields) {
+TEST(Text, TheSameHeaderInAnotherModeShowsThatModesFields) {
   Header h;
   h.opcode = wire::kWriteMiddle;
   h.va = 0x7F00;
@@ -37,7 +37,7 @@ TEST(Text, the_same_header_in_another_mode_shows_that_modes_fields) {
             "RC_WRITE_MIDDLE srnic qp=0x0 psn=0x0 message=9 offset=1 ssn=0 va=0x7f00 rkey=0x0 payload=16");
 }
 
-TEST(Text, an_acknowledgement_says_what_it_answers) {
+TEST(Text, AnAcknowledgementSaysWhatItAnswers) {
   Header h;
   h.opcode = wire::kAcknowledge;
   h.set_aeth(wire::kSyndromeAck, 7);
@@ -58,7 +58,7 @@ TEST(Text, an_acknowledgement_says_what_it_answers) {
   EXPECT_EQ(to_text(h, 0), "RC_ACKNOWLEDGE irn qp=0x0 psn=0x0 nak=sequence msn=7 dropped=0x103 ce");
 }
 
-TEST(Text, an_immediate_reads_in_the_order_its_bytes_travel) {
+TEST(Text, AnImmediateReadsInTheOrderItsBytesTravel) {
   Header h;
   h.opcode = wire::kSendOnlyImm;
   const std::uint8_t bytes[4] = {0xCA, 0xFE, 0xF0, 0x0D};
@@ -69,13 +69,13 @@ TEST(Text, an_immediate_reads_in_the_order_its_bytes_travel) {
   EXPECT_EQ(to_text(h, 0), "RC_SEND_ONLY_INVALIDATE roce qp=0x0 psn=0x0 invalidate=0x55aa payload=0");
 }
 
-TEST(Text, an_opcode_nobody_knows_is_shown_as_a_number) {
+TEST(Text, AnOpcodeNobodyKnowsIsShownAsANumber) {
   Header h;
   h.opcode = 0xC3;
   EXPECT_EQ(to_text(h, 0), "opcode=0xc3 roce qp=0x0 psn=0x0");
 }
 
-TEST(Text, a_line_says_when_and_between_whom) {
+TEST(Text, ALineSaysWhenAndBetweenWhom) {
   PacketInfo info;
   info.time = Time{12'345'678};
   info.source = wire::Address::v4(10, 0, 0, 1);
@@ -90,7 +90,7 @@ TEST(Text, a_line_says_when_and_between_whom) {
 }
 
 // RFC 5952 §4: the longest run of zeros is shortened, the first of equals, and never a single group.
-TEST(Text, ipv6_addresses_have_their_canonical_form) {
+TEST(Text, Ipv6AddressesHaveTheirCanonicalForm) {
   const auto text = [](std::initializer_list<unsigned> groups) {
     wire::Address a;
     std::size_t i = 0;

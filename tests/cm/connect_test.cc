@@ -37,7 +37,7 @@ struct Connecting {
   // The REP arrives, and the active side is ready; its RTU waits to be carried.
   void establish() {
     cm::carry(managers, managers.b, managers.a);
-    ASSERT_EQ(cm::event(managers.a).kind, cm::EventKind::kConnectResponse);
+    ASSERT_EQ(cm::event(managers.a).kind, cm::CmEventKind::kConnectResponse);
     set_up(devices.a, qa, managers.a.cm, x, {QpState::kInit, QpState::kRtr, QpState::kRts});
     ASSERT_TRUE(managers.a.cm.establish(x, {}).has_value());
   }
@@ -61,7 +61,7 @@ struct Connecting {
 
 class Connect : public testing::TestWithParam<wire::Mode> {};
 
-TEST_P(Connect, sets_queue_pairs_up_that_carry_a_message_and_a_read) {
+TEST_P(Connect, SetsQueuePairsUpThatCarryAMessageAndARead) {
   Connecting c(GetParam());
   TwoDevices& devices = c.devices;
   c.request();
@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, Connect,
                          [](const auto& m) { return std::string(wire::mode_name(m.param)); });
 
 // Data may overtake the RTU: the Device's first packet tells the manager.
-TEST(Rtu, that_is_lost_is_replaced_by_the_first_packet) {
+TEST(Rtu, ThatIsLostIsReplacedByTheFirstPacket) {
   Connecting c(wire::Mode::kRoce);
   c.request();
   c.prepare_passive({QpState::kInit, QpState::kRtr});  // COMM_EST is an event of that state
@@ -104,7 +104,7 @@ TEST(Rtu, that_is_lost_is_replaced_by_the_first_packet) {
   ASSERT_EQ(e.kind, EventKind::kCommEstablished);
   ASSERT_EQ(e.qpn, c.qb);
   ASSERT_TRUE(c.managers.b.cm.notify(c.y, {}).has_value());
-  EXPECT_EQ(cm::event(c.managers.b).kind, cm::EventKind::kEstablished);
+  EXPECT_EQ(cm::event(c.managers.b).kind, cm::CmEventKind::kEstablished);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ class VirtualWire final : public live::Wire {
     while (!inbox.empty() && inbox.front().due <= now) {
       frame_ = std::move(inbox.front().bytes);
       inbox.pop_front();
-      const impair::Verdict v = impairment_.decide();
+      const impair::Fate v = impairment_.decide();
       if (v.copies == 0) continue;
       train_ = {};
       train_.tos = v.mark ? wire::kEcnCe : std::uint8_t{0};

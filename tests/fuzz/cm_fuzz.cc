@@ -180,7 +180,7 @@ void stable(const wire::Mad& mad) {
   }
 }
 
-void hear(Host& h, cm::Event& e) {
+void hear(Host& h, cm::CmEvent& e) {
   if (std::find(h.known.begin(), h.known.end(), e.conn) == h.known.end()) h.known.push_back(e.conn);
   CHECK_OP(e.private_length, <=, e.private_data.size());
 }
@@ -243,7 +243,7 @@ void step(World& w, fuzz::Input& in) {
       w.timers();
       break;
     case 9: {
-      cm::Event e;
+      cm::CmEvent e;
       if (!h.cm.poll_event(e)) break;
       hear(h, e);
       user(w, h, e.conn, in);
@@ -268,7 +268,7 @@ void finish(World& w) {
   for (int turn = 0; turn < 2000; ++turn) {
     bool moved = false;
     for (Host& h : w.hosts) {
-      for (cm::Event e; h.cm.poll_event(e); moved = true) hear(h, e);
+      for (cm::CmEvent e; h.cm.poll_event(e); moved = true) hear(h, e);
       for (const ConnId c : h.known) moved |= h.cm.abandon(c, w.now).has_value();
       h.known.clear();
       for (MadOut m; w.take(h, m); moved = true) w.deliver(m);

@@ -52,21 +52,21 @@ class Progress {
 };
 
 template <class Tally>
-struct Outcome {
+struct Collected {
   std::span<Tally> tallies;
   bool crashed = false;
 };
 // `job(tally)` runs the world of tally.seed. There is one Tally per job, zeroed at first. `replay` is a
 // command with % for the seed. Nothing when the system refuses.
 template <class Tally, class Job>
-std::optional<Outcome<Tally>> run_in_children(const Options& o, const char* replay, Job job) {
+std::optional<Collected<Tally>> run_in_children(const Options& o, const char* replay, Job job) {
   void* shared =
       mmap(nullptr, sizeof(Tally) * o.jobs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) {
     std::perror("swarm: mmap");
     return std::nullopt;
   }
-  Outcome<Tally> out{{static_cast<Tally*>(shared), o.jobs}, false};
+  Collected<Tally> out{{static_cast<Tally*>(shared), o.jobs}, false};
   std::vector<pid_t> children;
   for (std::uint64_t j = 0; j < o.jobs; ++j) {
     const pid_t child = fork();

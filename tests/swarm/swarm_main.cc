@@ -4,8 +4,8 @@
 // A world that breaks a rule prints its seed, the findings and the command that replays it.
 //
 // At the end: worlds per second, packets and recoveries per world, and how often each of the Device's
-// counters and each mark of pair/marks.h was reached. From kEnough worlds on, one that was never reached is a
-// failure: something that the transport does is not being tested.
+// counters and each row of pair/coverage.h was reached. From kEnough worlds on, one that was never reached is
+// a failure: something that the transport does is not being tested.
 //
 // Exit code 0 all clean; 1 a finding; 2 a bad option.
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Tally {
   std::uint64_t findings;
   std::uint64_t packets;
   std::array<std::uint64_t, kCounterCount> counters;
-  std::array<std::uint64_t, kMarkCount> marks;
+  std::array<std::uint64_t, kCoveredCount> coverage;
 };
 
 void run_world(Tally& t) {
@@ -42,7 +42,7 @@ void run_world(Tally& t) {
   ++t.worlds;
   t.packets += r.packets;
   for (std::size_t c = 0; c < kCounterCount; ++c) t.counters[c] += r.counters[c];
-  for (std::size_t m = 0; m < kMarkCount; ++m) t.marks[m] += r.marks[m];
+  for (std::size_t m = 0; m < kCoveredCount; ++m) t.coverage[m] += r.coverage[m];
   if (r.clean || ++t.findings > kFindingsShown) return;
   const std::string number = std::to_string(t.seed);
   std::string text = "seed ";
@@ -66,7 +66,7 @@ int summarise(const Options& o, std::span<const Tally> tallies, double seconds, 
     sum.findings += t.findings;
     sum.packets += t.packets;
     for (std::size_t c = 0; c < kCounterCount; ++c) sum.counters[c] += t.counters[c];
-    for (std::size_t m = 0; m < kMarkCount; ++m) sum.marks[m] += t.marks[m];
+    for (std::size_t m = 0; m < kCoveredCount; ++m) sum.coverage[m] += t.coverage[m];
   }
   const double worlds = static_cast<double>(std::max<std::uint64_t>(sum.worlds, 1));
   const auto per_world = [&](std::uint64_t n) { return static_cast<double>(n) / worlds; };
@@ -83,10 +83,11 @@ int summarise(const Options& o, std::span<const Tally> tallies, double seconds, 
                 never ? "  <- never reached" : "");
     missed = missed || never;
   }
-  for (std::size_t m = 0; m < kMarkCount; ++m) {
-    std::printf("  %-22s %12llu  %s%s\n", kMarkInfo[m].name, static_cast<unsigned long long>(sum.marks[m]),
-                kMarkInfo[m].text, sum.marks[m] == 0 ? "  <- never seen" : "");
-    missed = missed || sum.marks[m] == 0;
+  for (std::size_t m = 0; m < kCoveredCount; ++m) {
+    std::printf("  %-22s %12llu  %s%s\n", kCoveredInfo[m].name,
+                static_cast<unsigned long long>(sum.coverage[m]), kCoveredInfo[m].text,
+                sum.coverage[m] == 0 ? "  <- never seen" : "");
+    missed = missed || sum.coverage[m] == 0;
   }
   for (const Unreachable& u : unreachable_counters()) {
     std::printf("  not expected: %s, because %s\n", kCounterInfo[static_cast<std::size_t>(u.counter)].name,

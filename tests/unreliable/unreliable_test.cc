@@ -297,7 +297,7 @@ class World {
       f.datagram.insert(f.datagram.end(), from, from + s.length);
     }
     f.datagram.resize(f.datagram.size() + wire::pad_bytes(p.payload) + wire::kIcrcBytes);
-    const impair::Verdict v = network_.decide();
+    const impair::Fate v = network_.decide();
     for (std::uint8_t copy = 0; copy < v.copies; ++copy)
       flights_.emplace(now_.after(copy == 0 ? v.delay : v.duplicate_delay), f);
   }

@@ -23,7 +23,7 @@ static_assert(!Comparable<Qpn, Key> && !Comparable<Qpn, int> && Comparable<Qpn, 
 static_assert(!Addable<Qpn, int> && !Addable<Qpn, Qpn>);
 static_assert(sizeof(Qpn) == 4 && sizeof(Key) == 4, "ids cost what the integer costs");
 
-TEST(Ids, can_key_an_ordered_table) {
+TEST(Ids, CanKeyAnOrderedTable) {
   const std::set<Qpn> table = {Qpn{3}, Qpn{1}, Qpn{2}, Qpn{3}};
   EXPECT_EQ(table.size(), 3U);
   EXPECT_EQ(table.begin()->v, 1U);
@@ -31,7 +31,7 @@ TEST(Ids, can_key_an_ordered_table) {
 }
 
 // On the wire a queue pair number has 24 bits, so no packet can name "none".
-TEST(Ids, no_queue_pair_on_the_wire_is_called_none) { EXPECT_GT(kNoQpn.v, 0xFF'FFFFU); }
+TEST(Ids, NoQueuePairOnTheWireIsCalledNone) { EXPECT_GT(kNoQpn.v, 0xFF'FFFFU); }
 
 }  // namespace
 }  // namespace weft

@@ -6,7 +6,7 @@
 namespace weft {
 namespace {
 
-TEST(Parse, a_percentage_becomes_exact_millionths) {
+TEST(Parse, APercentageBecomesExactMillionths) {
   EXPECT_EQ(parse_probability("loss", "1%"), 10'000U);
   EXPECT_EQ(parse_probability("loss", "0.1%"), 1'000U);
   EXPECT_EQ(parse_probability("loss", "0.0001%"), 1U);
@@ -15,13 +15,13 @@ TEST(Parse, a_percentage_becomes_exact_millionths) {
   EXPECT_EQ(parse_probability("loss", "0"), 0U);
 }
 
-TEST(Parse, a_probability_that_would_round_to_something_else_is_refused) {
+TEST(Parse, AProbabilityThatWouldRoundToSomethingElseIsRefused) {
   EXPECT_FALSE(parse_probability("loss", "0.00001%"));
   EXPECT_FALSE(parse_probability("loss", "101%"));
   EXPECT_FALSE(parse_probability("loss", "1.5"));
 }
 
-TEST(Parse, durations_need_a_unit_and_keep_fractions) {
+TEST(Parse, DurationsNeedAUnitAndKeepFractions) {
   EXPECT_EQ(parse_duration("delay", "50us"), microseconds(50));
   EXPECT_EQ(parse_duration("delay", "1.5ms"), microseconds(1500));
   EXPECT_EQ(parse_duration("delay", "20ps"), picoseconds(20));
@@ -32,7 +32,7 @@ TEST(Parse, durations_need_a_unit_and_keep_fractions) {
   EXPECT_FALSE(parse_duration("delay", "86401s"));
 }
 
-TEST(Parse, rates_and_sizes_know_their_usual_units) {
+TEST(Parse, RatesAndSizesKnowTheirUsualUnits) {
   EXPECT_EQ(parse_rate("rate", "100Gbps"), gigabits(100));
   EXPECT_EQ(parse_rate("rate", "2.5Gbps"), megabits(2500));
   EXPECT_EQ(parse_rate("rate", "0"), Rate{});
@@ -44,14 +44,14 @@ TEST(Parse, rates_and_sizes_know_their_usual_units) {
   EXPECT_FALSE(parse_size("size", "0.3B"));
 }
 
-TEST(Parse, what_is_not_a_number_is_refused) {
+TEST(Parse, WhatIsNotANumberIsRefused) {
   for (const char* text : {"", "%", "us", "-1us", "+1us", ".5us", "1.us", "1 us", "1us ", "0x10us", "1e3us",
                            "nan", "99999999999999999999999s"}) {
     EXPECT_FALSE(parse_duration("delay", text)) << text;
   }
 }
 
-TEST(Parse, integers_keep_to_the_callers_range) {
+TEST(Parse, IntegersKeepToTheCallersRange) {
   EXPECT_EQ(parse_integer("seeds", "200", 1, 1000), 200U);
   EXPECT_EQ(parse_integer("seeds", "0", 0, 10), 0U);
   EXPECT_FALSE(parse_integer("seeds", "0", 1, 10));
@@ -60,7 +60,7 @@ TEST(Parse, integers_keep_to_the_callers_range) {
   EXPECT_FALSE(parse_integer("seeds", "ten", 1, 10));
 }
 
-TEST(Parse, a_mistake_names_the_field_the_value_and_what_is_allowed) {
+TEST(Parse, AMistakeNamesTheFieldTheValueAndWhatIsAllowed) {
   const std::string m = parse_probability("--loss", "1x").error().message;
   EXPECT_NE(m.find("--loss"), std::string::npos);
   EXPECT_NE(m.find("'1x'"), std::string::npos);

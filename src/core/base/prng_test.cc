@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-TEST(Prng, begins_with_the_published_numbers) {
+TEST(Prng, BeginsWithThePublishedNumbers) {
   const std::map<std::uint64_t, std::array<std::uint64_t, 6>> golden = {
       {0,
        {0x99ec5f36cb75f2b4, 0xbf6e1f784956452a, 0x1a5f849d4933e6e0, 0x6aa594f1262d2d2c, 0xbba5ad4a1f842e59,
@@ -32,20 +32,20 @@ TEST(Prng, begins_with_the_published_numbers) {
   }
 }
 
-TEST(Prng, numbers_below_a_bound_are_the_upper_bits_scaled) {
+TEST(Prng, NumbersBelowABoundAreTheUpperBitsScaled) {
   Prng prng(1);
   for (const std::uint64_t n : {702U, 520U, 574U, 391U, 697U, 143U, 71U, 381U})
     EXPECT_EQ(prng.below(1000), n);
 }
 
-TEST(Prng, a_fork_has_the_published_numbers_of_its_own_seed) {
+TEST(Prng, AForkHasThePublishedNumbersOfItsOwnSeed) {
   Prng prng(7);
   Prng fork = prng.fork(3);
   EXPECT_EQ(fork.next(), 0xcda9a7a069775820U);
   EXPECT_EQ(fork.next(), 0xfaa1620c5278620bU);
 }
 
-TEST(Prng, a_fork_does_not_shift_its_parents_numbers_and_labels_differ) {
+TEST(Prng, AForkDoesNotShiftItsParentsNumbersAndLabelsDiffer) {
   Prng used(9), unused(9);
   Prng a = used.fork(1);
   unused.fork(1);
@@ -55,7 +55,7 @@ TEST(Prng, a_fork_does_not_shift_its_parents_numbers_and_labels_differ) {
 }
 
 // Each bound is reached, none is passed.
-TEST(Prng, below_and_between_stay_in_their_ranges_and_reach_both_ends) {
+TEST(Prng, BelowAndBetweenStayInTheirRangesAndReachBothEnds) {
   Prng prng(2);
   std::array<int, 5> seen{};
   for (int i = 0; i < 1000; ++i) {
@@ -77,7 +77,7 @@ TEST(Prng, below_and_between_stay_in_their_ranges_and_reach_both_ends) {
   EXPECT_EQ(prng.between(6, 6), 6U);
 }
 
-TEST(Prng, chances_of_nothing_and_of_certainty_are_exact) {
+TEST(Prng, ChancesOfNothingAndOfCertaintyAreExact) {
   Prng prng(3);
   int hits = 0;
   for (int i = 0; i < 10'000; ++i) {

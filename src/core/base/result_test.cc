@@ -19,14 +19,14 @@ Outcome<void> take(int& left) {
   return {};
 }
 
-TEST(Result, holds_a_value_or_a_sentence) {
+TEST(Result, HoldsAValueOrASentence) {
   EXPECT_EQ(parse_digit('7'), 7);
   const Result<int> bad = parse_digit('x');
   ASSERT_FALSE(bad);
   EXPECT_EQ(bad.error().message, "digit 'x': must be 0 to 9");
 }
 
-TEST(Outcome, holds_a_value_or_a_code) {
+TEST(Outcome, HoldsAValueOrACode) {
   int left = 1;
   EXPECT_TRUE(take(left));
   const Outcome<void> full = take(left);

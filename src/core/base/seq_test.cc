@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int32_t kHalf = 1 << 23;
 
-TEST(WirePsn, distance_counts_across_the_wrap) {
+TEST(WirePsn, DistanceCountsAcrossTheWrap) {
   EXPECT_EQ(WirePsn{5}.distance({3}), 2);
   EXPECT_EQ(WirePsn{3}.distance({5}), -2);
   EXPECT_EQ(WirePsn{0}.distance({kPsnMask}), 1);
@@ -20,7 +20,7 @@ TEST(WirePsn, distance_counts_across_the_wrap) {
 }
 
 // docs/protocol/reliable.md#sequence-numbers: a number exactly half the space away counts as before.
-TEST(WirePsn, half_the_space_away_is_the_last_number_before_and_one_less_the_last_after) {
+TEST(WirePsn, HalfTheSpaceAwayIsTheLastNumberBeforeAndOneLessTheLastAfter) {
   for (const std::uint32_t base : {0U, 1U, 0x7F'FFFFU, 0x80'0000U, kPsnMask}) {
     const WirePsn b{base};
     EXPECT_EQ((WirePsn{(base + 0x7F'FFFF) & kPsnMask}.distance(b)), kHalf - 1);
@@ -29,7 +29,7 @@ TEST(WirePsn, half_the_space_away_is_the_last_number_before_and_one_less_the_las
   }
 }
 
-TEST(Seq, starts_one_wrap_up_so_that_numbers_before_the_start_exist) {
+TEST(Seq, StartsOneWrapUpSoThatNumbersBeforeTheStartExist) {
   const Seq first = Seq::start({0});
   EXPECT_EQ(first.wire(), WirePsn{0});
   const Seq before = expand({kPsnMask}, first);
@@ -38,14 +38,14 @@ TEST(Seq, starts_one_wrap_up_so_that_numbers_before_the_start_exist) {
   EXPECT_EQ(expand({0x80'0000}, first), first - 0x80'0000);
 }
 
-TEST(Seq, start_takes_24_bits_of_what_a_user_asked_for) {
+TEST(Seq, StartTakes24BitsOfWhatAUserAskedFor) {
   EXPECT_EQ(Seq::start({0xAB'123456}).wire(), WirePsn{0x123456});
   EXPECT_EQ(Seq::start({0xAB'123456}), Seq::start({0x123456}));
 }
 
 // A stream walks over three wraps in uneven steps; packets around its head, near and nearly half the space
 // away, are expanded against it and must come back exactly.
-TEST(Seq, expand_recovers_every_number_within_half_the_space_over_several_wraps) {
+TEST(Seq, ExpandRecoversEveryNumberWithinHalfTheSpaceOverSeveralWraps) {
   for (Seq head = Seq::start({0xFF'FF00}); head.v < (4ULL << 24U); head += 77'777) {
     for (const std::int64_t offset :
          {-8'388'608, -8'388'607, -65'536, -2, -1, 0, 1, 2, 65'536, 8'388'606, 8'388'607}) {
@@ -55,13 +55,13 @@ TEST(Seq, expand_recovers_every_number_within_half_the_space_over_several_wraps)
   }
 }
 
-TEST(Seq, expand_depends_on_the_trusted_number_and_not_on_the_packet_alone) {
+TEST(Seq, ExpandDependsOnTheTrustedNumberAndNotOnThePacketAlone) {
   const Seq early = Seq::start({10});
   EXPECT_EQ(expand({12}, early), early + 2);
   EXPECT_EQ(expand({12}, early + (1ULL << 24U)), early + (1ULL << 24U) + 2);
 }
 
-TEST(Msn, counts_modulo_24_bits) {
+TEST(Msn, CountsModulo24Bits) {
   Msn m{kPsnMask - 1};
   EXPECT_EQ(++m, Msn{kPsnMask});
   EXPECT_EQ(++m, Msn{0});

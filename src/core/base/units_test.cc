@@ -10,7 +10,7 @@ namespace weft {
 namespace {
 
 // The reason for picoseconds: a byte takes a whole number of them at every common link speed.
-TEST(Units, a_byte_takes_a_whole_number_of_picoseconds_at_common_speeds) {
+TEST(Units, AByteTakesAWholeNumberOfPicosecondsAtCommonSpeeds) {
   EXPECT_EQ(gigabits(400).time_for(Bytes{1}), picoseconds(20));
   EXPECT_EQ(gigabits(200).time_for(Bytes{1}), picoseconds(40));
   EXPECT_EQ(gigabits(100).time_for(Bytes{1}), picoseconds(80));
@@ -21,22 +21,22 @@ TEST(Units, a_byte_takes_a_whole_number_of_picoseconds_at_common_speeds) {
 }
 
 // Rounding down would let a link send faster than its rate.
-TEST(Units, a_time_that_is_no_whole_picosecond_is_rounded_up) {
+TEST(Units, ATimeThatIsNoWholePicosecondIsRoundedUp) {
   EXPECT_EQ(gigabits(3).time_for(Bytes{1}), picoseconds(2667));  // 2666.67
   EXPECT_EQ(gigabits(3).time_for(Bytes{3}), picoseconds(8000));
   EXPECT_EQ(Rate{7}.time_for(Bytes{1}).ps, 1'142'857'142'858);  // 8/7 s
   EXPECT_EQ(gigabits(100).time_for(Bytes{0}), Duration{});
 }
 
-TEST(Units, a_rate_of_zero_is_unlimited) { EXPECT_EQ(Rate{}.time_for(Bytes{1'000'000'000}), Duration{}); }
+TEST(Units, ARateOfZeroIsUnlimited) { EXPECT_EQ(Rate{}.time_for(Bytes{1'000'000'000}), Duration{}); }
 
-TEST(Units, a_time_beyond_all_runs_is_for_ever_instead_of_negative) {
+TEST(Units, ATimeBeyondAllRunsIsForEverInsteadOfNegative) {
   EXPECT_EQ(Rate{1}.time_for(Bytes{4'000'000}), kForever);
   EXPECT_EQ(Rate{1}.time_for(Bytes{UINT64_MAX}), kForever);
   EXPECT_EQ(Rate{8}.time_for(Bytes{9'000'000}), seconds(9'000'000));
 }
 
-TEST(Units, a_deadline_never_wraps_into_the_past) {
+TEST(Units, ADeadlineNeverWrapsIntoThePast) {
   EXPECT_EQ(Time{5}.after(picoseconds(7)), Time{12});
   EXPECT_EQ(Time{5}.after(kForever), kNever);
   EXPECT_EQ(kNever.after(picoseconds(1)), kNever);
@@ -44,7 +44,7 @@ TEST(Units, a_deadline_never_wraps_into_the_past) {
   EXPECT_EQ(Time{INT64_MAX - 2}.after(picoseconds(1)), Time{INT64_MAX - 1});
 }
 
-TEST(Units, conversions_to_coarser_units_cut_off) {
+TEST(Units, ConversionsToCoarserUnitsCutOff) {
   EXPECT_EQ(picoseconds(1999).ns(), 1);
   EXPECT_EQ(nanoseconds(1999).us(), 1);
   EXPECT_EQ(picoseconds(-1999).ns(), -1);

@@ -117,7 +117,7 @@ void State::on_rep(const MadFacts& f, const CmMessage& m, Time now) {
   c->owes_last = false;
   if (end_stale(f.source, m.qpn, now)) {
     reject_with(*c, wire::kRejStaleConnection, wire::kAboutRep, {});
-    return over(*c, EventKind::kRejected, wire::kRejStaleConnection);
+    return over(*c, CmEventKind::kRejected, wire::kRejStaleConnection);
   }
   ConnInfo& i = c->info;
   i.peer_qpn = m.qpn;
@@ -132,7 +132,7 @@ void State::on_rep(const MadFacts& f, const CmMessage& m, Time now) {
   by_peer_qpn.set({f.source, m.qpn.v}, index_of(*c));
   keep_private(*c, m, 0);
   c->phase = Phase::kRepReceived;
-  raise(*c, EventKind::kConnectResponse);
+  raise(*c, CmEventKind::kConnectResponse);
 }
 
 Outcome<void> Cm::establish(ConnId conn, Time now) {
@@ -144,7 +144,7 @@ Outcome<void> Cm::establish(ConnId conn, Time now) {
   c->phase = Phase::kEstablished;
   c->pending = 0;  // a response that was not polled is taken up all the same
   s.send(*c, s.message(*c, CmKind::kRtu));
-  s.raise(*c, EventKind::kEstablished);
+  s.raise(*c, CmEventKind::kEstablished);
   return {};
 }
 

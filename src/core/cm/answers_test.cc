@@ -10,7 +10,7 @@ namespace {
 
 using wire::CmKind;
 using wire::CmMessage;
-using K = EventKind;
+using K = CmEventKind;
 
 // One that differs in the transaction id alone says nothing; the true one is taken after it.
 void carry_behind_a_wrong_one(TwoManagers& t, End& from, End& to) {
@@ -26,7 +26,7 @@ void carry_behind_a_wrong_one(TwoManagers& t, End& from, End& to) {
   t.inject(to, all[0], from.address);
 }
 
-TEST(Answers, of_another_transaction_are_strays) {
+TEST(Answers, OfAnotherTransactionAreStrays) {
   TwoManagers t;
   listen_at(t.b);
   const ConnId x = *t.a.cm.connect(t.connect_attr(), t.now);
@@ -45,7 +45,7 @@ TEST(Answers, of_another_transaction_are_strays) {
   EXPECT_EQ(event(t.a).kind, K::kDisconnected);
 }
 
-TEST(Answers, of_another_transaction_reject_nothing) {
+TEST(Answers, OfAnotherTransactionRejectNothing) {
   TwoManagers t;
   static_cast<void>(*t.a.cm.connect(t.connect_attr(), t.now));  // nobody listens
   carry(t, t.a, t.b);
@@ -53,7 +53,7 @@ TEST(Answers, of_another_transaction_reject_nothing) {
   EXPECT_EQ(event(t.a).kind, K::kRejected);
 }
 
-TEST(Answers, of_another_transaction_resolve_nothing) {
+TEST(Answers, OfAnotherTransactionResolveNothing) {
   TwoManagers t;
   ResolveAttr r;
   r.local = t.a.address;

@@ -102,17 +102,17 @@ void State::on_timeout(Connection& c, Time now) {
   switch (c.phase) {
     case Phase::kReqSent:
       reject_with(c, wire::kRejTimeout, wire::kAboutReq, {});
-      return over(c, EventKind::kUnreachable, 0);
+      return over(c, CmEventKind::kUnreachable, 0);
     case Phase::kRepSent:
       reject_with(c, wire::kRejTimeout, wire::kAboutRep, {});
-      return over(c, EventKind::kUnreachable, 0);
+      return over(c, CmEventKind::kUnreachable, 0);
     case Phase::kSidrSent:
-      return over(c, EventKind::kUnreachable, 0);
+      return over(c, CmEventKind::kUnreachable, 0);
     case Phase::kDreqSent:  // nobody there: it is disconnected all the same
-      raise(c, EventKind::kDisconnected);
+      raise(c, CmEventKind::kDisconnected);
       return enter_timewait(c, now);
     case Phase::kTimewait:
-      raise(c, EventKind::kTimewaitExit);
+      raise(c, CmEventKind::kTimewaitExit);
       return over(c);
     case Phase::kAnswered:
       return over(c);
@@ -138,7 +138,7 @@ void Cm::on_timer(Time now) {
 
 Time Cm::next_deadline() const { return state_->deadlines.next(); }
 
-bool Cm::poll_event(Event& out) {
+bool Cm::poll_event(CmEvent& out) {
   State& s = *state_;
   while (s.events_head != s.events_tail) {
     const std::uint32_t index = s.event_rows[s.events_head & s.index_mask];
@@ -152,13 +152,13 @@ bool Cm::poll_event(Event& out) {
     }
     if (bits == 0) continue;
     c.pending = static_cast<std::uint16_t>(rest);
-    out.kind = static_cast<EventKind>(kind);
+    out.kind = static_cast<CmEventKind>(kind);
     out.conn = c.id;
     out.listener = c.listener;
     out.reason = c.reason;
     out.info = c.info;
-    const bool has_private = out.kind != EventKind::kEstablished && out.kind != EventKind::kUnreachable &&
-                             out.kind != EventKind::kDisconnected && out.kind != EventKind::kTimewaitExit;
+    const bool has_private = out.kind != CmEventKind::kEstablished && out.kind != CmEventKind::kUnreachable &&
+                             out.kind != CmEventKind::kDisconnected && out.kind != CmEventKind::kTimewaitExit;
     out.private_length = has_private ? c.private_length : 0;
     if (has_private) out.private_data = c.private_data;
     s.free_if_over(c);

@@ -69,7 +69,7 @@ class Cm {
 
   Outcome<QpSetup> qp_setup(ConnId conn, QpState state) const;  // kInit, kRtr, kRts
   Outcome<ConnInfo> info(ConnId conn) const;
-  bool poll_event(Event& out);
+  bool poll_event(CmEvent& out);
 
   // --- world ---
   bool on_mad(Time now, const MadFacts& facts, std::span<const std::uint8_t> bytes);

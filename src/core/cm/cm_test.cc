@@ -10,12 +10,12 @@
 namespace weft::cm {
 namespace {
 
-using K = EventKind;
+using K = CmEventKind;
 using wire::CmKind;
 using wire::CmMessage;
 using wire::Mode;
 
-TEST(Connections, cross_their_sequence_numbers_and_depths_over) {
+TEST(Connections, CrossTheirSequenceNumbersAndDepthsOver) {
   TwoManagers t;
   const auto [x, y] = until_response(t);
   const ConnInfo a = *t.a.cm.info(x);
@@ -35,7 +35,7 @@ TEST(Connections, cross_their_sequence_numbers_and_depths_over) {
   EXPECT_EQ(b.peer, t.a.address);
 }
 
-TEST(Connections, tell_what_their_queue_pairs_are_set_to) {
+TEST(Connections, TellWhatTheirQueuePairsAreSetTo) {
   TwoManagers t;
   const auto [x, y] = until_response(t);
   for (const auto& [end, conn] : {std::pair{&t.a, x}, {&t.b, y}}) {
@@ -61,7 +61,7 @@ TEST(Connections, tell_what_their_queue_pairs_are_set_to) {
   }
 }
 
-TEST(Connections, of_unreliable_queue_pairs_set_what_those_have) {
+TEST(Connections, OfUnreliableQueuePairsSetWhatThoseHave) {
   TwoManagers t;
   listen_at(t.b);
   ConnectAttr attr = t.connect_attr();
@@ -70,7 +70,7 @@ TEST(Connections, of_unreliable_queue_pairs_set_what_those_have) {
   const ConnId x = *t.a.cm.connect(attr, t.now);
   EXPECT_FALSE(t.a.cm.qp_setup(x, QpState::kRtr).has_value());  // the peer's numbers are not known yet
   carry(t, t.a, t.b);
-  const Event request = event(t.b);
+  const CmEvent request = event(t.b);
   EXPECT_EQ(request.info.type, QpType::kUc);
   ASSERT_TRUE(t.b.cm.accept(request.conn, accept_attr(), t.now).has_value());
   EXPECT_EQ(t.b.cm.qp_setup(request.conn, QpState::kRtr)->mask,
@@ -79,7 +79,7 @@ TEST(Connections, of_unreliable_queue_pairs_set_what_those_have) {
   EXPECT_EQ(t.a.cm.qp_setup(x, QpState::kInit)->attr.access, kRemoteWrite);
 }
 
-TEST(Connections, carry_their_slot_in_communication_and_transaction_ids) {
+TEST(Connections, CarryTheirSlotInCommunicationAndTransactionIds) {
   CmConfig config = TwoManagers::small(0xA5);
   TwoManagers t(config);
   listen_at(t.b);
@@ -99,7 +99,7 @@ TEST(Connections, carry_their_slot_in_communication_and_transaction_ids) {
   EXPECT_EQ(t.a.cm.connections(), 0U);
 }
 
-TEST(Connections, work_over_ipv6_and_from_a_manager_to_itself) {
+TEST(Connections, WorkOverIpv6AndFromAManagerToItself) {
   CmConfig config = TwoManagers::small(1);
   Cm cm(config);
   wire::Address self;
@@ -120,7 +120,7 @@ TEST(Connections, work_over_ipv6_and_from_a_manager_to_itself) {
       EXPECT_EQ(out.facts.source, self);
       ASSERT_TRUE(cm.on_mad(now, out.facts, out.mad));
     }
-    for (Event e; cm.poll_event(e);) {
+    for (CmEvent e; cm.poll_event(e);) {
       if (e.kind == K::kConnectRequest) {
         EXPECT_EQ(e.info.peer, self);
         ASSERT_TRUE(cm.accept(e.conn, accept_attr(), now).has_value());
@@ -142,7 +142,7 @@ TEST(Connections, work_over_ipv6_and_from_a_manager_to_itself) {
   EXPECT_EQ(cm.connections(), 0U);
 }
 
-TEST(Connections, refuse_arguments_that_no_message_can_carry) {
+TEST(Connections, RefuseArgumentsThatNoMessageCanCarry) {
   TwoManagers t;
   const auto refused = [&](auto change) {
     ConnectAttr attr = t.connect_attr();
@@ -163,7 +163,7 @@ TEST(Connections, refuse_arguments_that_no_message_can_carry) {
   EXPECT_EQ(t.a.cm.accept(nobody, accept_attr(), t.now).error(), Errc::kNotFound);
 }
 
-TEST(Connections, refuse_steps_out_of_turn) {
+TEST(Connections, RefuseStepsOutOfTurn) {
   TwoManagers t;
   listen_at(t.b);
   const ConnId x = *t.a.cm.connect(t.connect_attr(), t.now);
@@ -180,7 +180,7 @@ TEST(Connections, refuse_steps_out_of_turn) {
 }
 
 // REQ: 2 x t(18) + t(20); 15 repetitions, then the program is told and the peer as well.
-TEST(Timeouts, repeat_a_request_at_the_reference_s_pace_and_then_give_up) {
+TEST(Timeouts, RepeatARequestAtTheReferenceSPaceAndThenGiveUp) {
   TwoManagers t;
   static_cast<void>(*t.a.cm.connect(t.connect_attr(), t.now));
   const std::vector<CmMessage> first = mads(t.a);
@@ -207,7 +207,7 @@ TEST(Timeouts, repeat_a_request_at_the_reference_s_pace_and_then_give_up) {
   EXPECT_EQ(t.a.cm.connections(), 0U);
 }
 
-TEST(Timeouts, wait_for_a_peer_that_said_it_needs_time) {
+TEST(Timeouts, WaitForAPeerThatSaidItNeedsTime) {
   TwoManagers t;
   listen_at(t.b);
   static_cast<void>(*t.a.cm.connect(t.connect_attr(), t.now));
@@ -226,7 +226,7 @@ TEST(Timeouts, wait_for_a_peer_that_said_it_needs_time) {
   EXPECT_EQ(mads(t.a).size(), 1U);
 }
 
-TEST(Timeouts, of_the_response_follow_what_the_request_asked_for) {
+TEST(Timeouts, OfTheResponseFollowWhatTheRequestAskedFor) {
   CmConfig ca = TwoManagers::small(1);
   ca.response_timeout = 10;
   ca.max_retries = 3;
@@ -246,7 +246,7 @@ TEST(Timeouts, of_the_response_follow_what_the_request_asked_for) {
   EXPECT_EQ(event(t.b).kind, K::kUnreachable);
 }
 
-TEST(Answers, repeat_the_rtu_when_the_rep_comes_again) {
+TEST(Answers, RepeatTheRtuWhenTheRepComesAgain) {
   TwoManagers t;
   const auto [x, y] = until_response(t);
   ASSERT_TRUE(t.a.cm.establish(x, t.now).has_value());
@@ -258,7 +258,7 @@ TEST(Answers, repeat_the_rtu_when_the_rep_comes_again) {
   EXPECT_EQ(event(t.b).kind, K::kEstablished);
 }
 
-TEST(Answers, the_first_packet_counts_as_the_rtu) {
+TEST(Answers, TheFirstPacketCountsAsTheRtu) {
   TwoManagers t;
   const auto [x, y] = until_response(t);
   ASSERT_TRUE(t.b.cm.notify(y, t.now).has_value());
@@ -267,7 +267,7 @@ TEST(Answers, the_first_packet_counts_as_the_rtu) {
   EXPECT_TRUE(silent(t.b));
 }
 
-TEST(Answers, tell_strangers_that_their_connection_is_unknown) {
+TEST(Answers, TellStrangersThatTheirConnectionIsUnknown) {
   TwoManagers t;
   CmMessage m;
   m.kind = CmKind::kDreq;
@@ -294,7 +294,7 @@ TEST(Answers, tell_strangers_that_their_connection_is_unknown) {
   EXPECT_EQ(t.b.cm.counters().strays, 7U);
 }
 
-TEST(Answers, are_bounded_and_the_rest_is_counted) {
+TEST(Answers, AreBoundedAndTheRestIsCounted) {
   TwoManagers t;
   CmMessage m;
   m.kind = CmKind::kDreq;
@@ -306,7 +306,7 @@ TEST(Answers, are_bounded_and_the_rest_is_counted) {
   EXPECT_GT(t.b.cm.counters().overflow, 0U);
 }
 
-TEST(Stale, connections_end_when_the_peer_s_queue_pair_turns_up_anew) {
+TEST(Stale, ConnectionsEndWhenThePeerSQueuePairTurnsUpAnew) {
   TwoManagers t;
   const auto [x, y] = until_established(t);
   CmConfig config = TwoManagers::small(1);
@@ -334,7 +334,7 @@ TEST(Stale, connections_end_when_the_peer_s_queue_pair_turns_up_anew) {
   EXPECT_EQ(t.b.cm.connections(), 0U);
 }
 
-TEST(Stale, attempts_make_room_for_the_peer_s_next_one) {
+TEST(Stale, AttemptsMakeRoomForThePeerSNextOne) {
   TwoManagers t;
   listen_at(t.b);
   const ConnId x = *t.a.cm.connect(t.connect_attr(), t.now);
@@ -344,7 +344,7 @@ TEST(Stale, attempts_make_room_for_the_peer_s_next_one) {
   mads(t.a);  // the REJ is lost
   static_cast<void>(*t.a.cm.connect(t.connect_attr(), t.now));
   carry(t, t.a, t.b);
-  Event e = event(t.b);
+  CmEvent e = event(t.b);
   EXPECT_EQ(e.kind, K::kRejected);
   EXPECT_EQ(e.conn, old);
   e = event(t.b);
@@ -352,7 +352,7 @@ TEST(Stale, attempts_make_room_for_the_peer_s_next_one) {
   t.b.cm.check_invariants();
 }
 
-TEST(Endings, ignore_a_dreq_about_another_queue_pair_and_mads_from_another_address) {
+TEST(Endings, IgnoreADreqAboutAnotherQueuePairAndMadsFromAnotherAddress) {
   TwoManagers t;
   const auto [x, y] = until_established(t);
   ASSERT_TRUE(t.a.cm.disconnect(x, t.now).has_value());
@@ -378,7 +378,7 @@ TEST(Endings, ignore_a_dreq_about_another_queue_pair_and_mads_from_another_addre
   EXPECT_EQ(event(t.b).kind, K::kDisconnected);
 }
 
-TEST(Endings, the_number_of_a_queue_pair_waits_for_the_time_wait) {
+TEST(Endings, TheNumberOfAQueuePairWaitsForTheTimeWait) {
   TwoManagers t;
   const auto [x, y] = until_established(t);
   ASSERT_TRUE(t.a.cm.disconnect(x, t.now).has_value());
@@ -397,7 +397,7 @@ TEST(Endings, the_number_of_a_queue_pair_waits_for_the_time_wait) {
 }
 
 // A slow reader: both events are still there, in order, with the row kept for them.
-TEST(Events, wait_for_their_reader) {
+TEST(Events, WaitForTheirReader) {
   TwoManagers t;
   const auto [x, y] = until_response(t);
   ASSERT_TRUE(t.a.cm.establish(x, t.now).has_value());
@@ -413,7 +413,7 @@ TEST(Events, wait_for_their_reader) {
   EXPECT_EQ(t.b.cm.connections(), 0U);
 }
 
-TEST(Mads, that_are_no_cm_messages_belong_to_somebody_else) {
+TEST(Mads, ThatAreNoCmMessagesBelongToSomebodyElse) {
   TwoManagers t;
   wire::Mad mad;
   encode(wire::Capability{}, mad);
@@ -422,7 +422,7 @@ TEST(Mads, that_are_no_cm_messages_belong_to_somebody_else) {
   EXPECT_EQ(t.a.cm.counters().received, 0U);
 }
 
-TEST(Config, is_checked_field_by_field) {
+TEST(Config, IsCheckedFieldByField) {
   const auto wrong = [](auto change) {
     CmConfig c;
     change(c);

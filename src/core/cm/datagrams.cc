@@ -76,7 +76,7 @@ void State::on_sidr_req(const MadFacts& f, const CmMessage& m, Time now) {
   i.peer_port = from.source_port;
   by_peer_id.set({f.source, m.local_id}, index_of(*c));
   keep_private(*c, m, wire::kAddressHeaderBytes);
-  raise(*c, EventKind::kResolveRequest);
+  raise(*c, CmEventKind::kResolveRequest);
 }
 
 void State::answer_sidr(Connection& c, const AnswerAttr& a, Time now) {
@@ -110,7 +110,7 @@ void State::on_sidr_rep(const MadFacts& f, const CmMessage& m) {
   c->info.peer_qpn = m.qpn;
   c->info.qkey = m.qkey;
   keep_private(*c, m, 0);
-  over(*c, m.reason == wire::kSidrSuccess ? EventKind::kResolved : EventKind::kRefused, m.reason);
+  over(*c, m.reason == wire::kSidrSuccess ? CmEventKind::kResolved : CmEventKind::kRefused, m.reason);
 }
 
 }  // namespace weft::cm

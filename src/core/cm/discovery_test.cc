@@ -57,7 +57,7 @@ Capability answer_of(const Capability& query, std::uint64_t instance, std::uint1
 }
 
 // One try, then after 1, 4 and 16 ms: silent. Ten seconds of quiet, then three more.
-TEST(Silence, is_three_packets_and_ten_seconds_of_plain_roce) {
+TEST(Silence, IsThreePacketsAndTenSecondsOfPlainRoce) {
   Discovery d(config(1));
   Time now{};
   for (int round = 0; round < 3; ++round) {
@@ -96,7 +96,7 @@ TEST(Silence, is_three_packets_and_ten_seconds_of_plain_roce) {
   }
 }
 
-TEST(Answers, settle_the_mode_and_are_kept) {
+TEST(Answers, SettleTheModeAndAreKept) {
   Discovery d(config(1));
   d.look_up(Time{}, kHere, kThere, kTarget);
   const Capability query = sent(d).at(0);
@@ -114,7 +114,7 @@ TEST(Answers, settle_the_mode_and_are_kept) {
   EXPECT_EQ(d.look_up(Time{}, kHere, kThere, {0x060011}).knowledge, Knowledge::kAsking);
 }
 
-TEST(Answers, count_only_from_the_peer_and_for_the_question) {
+TEST(Answers, CountOnlyFromThePeerAndForTheQuestion) {
   Discovery d(config(1));
   d.look_up(Time{}, kHere, kThere, kTarget);
   const Capability good = answer_of(sent(d).at(0), 2);
@@ -132,7 +132,7 @@ TEST(Answers, count_only_from_the_peer_and_for_the_question) {
 }
 
 // Linux mirrors a Get that nobody answers, with an error status.
-TEST(Answers, with_an_error_status_are_silence) {
+TEST(Answers, WithAnErrorStatusAreSilence) {
   Discovery d(config(1));
   d.look_up(Time{}, kHere, kThere, kTarget);
   Capability mirror = sent(d).at(0);
@@ -148,7 +148,7 @@ TEST(Answers, with_an_error_status_are_silence) {
   EXPECT_EQ(d.next_deadline(), Time{} + seconds(10));
 }
 
-TEST(Processes, that_replaced_another_are_asked_anew) {
+TEST(Processes, ThatReplacedAnotherAreAskedAnew) {
   for (const bool by_query : {false, true}) {
     Discovery d(config(1));
     d.look_up(Time{}, kHere, kThere, kTarget);
@@ -174,7 +174,7 @@ TEST(Processes, that_replaced_another_are_asked_anew) {
   }
 }
 
-TEST(Queries, are_answered_with_what_we_are) {
+TEST(Queries, AreAnsweredWithWhatWeAre) {
   DiscoveryConfig c = config(2);
   c.flags = wire::kCapElideIcrc;
   c.mtu = 4096;
@@ -201,7 +201,7 @@ TEST(Queries, are_answered_with_what_we_are) {
   EXPECT_EQ(sent(d).size() + d.counters().overflow, 1000U);
 }
 
-TEST(Peers, beyond_the_table_push_out_the_oldest_answer_but_no_question) {
+TEST(Peers, BeyondTheTablePushOutTheOldestAnswerButNoQuestion) {
   Discovery d(config(1));
   const auto qpn = [](std::uint32_t slot) { return Qpn{slot << 16U | 7}; };
   for (std::uint32_t slot = 1; slot <= 4; ++slot) d.look_up(Time{}, kHere, kThere, qpn(slot));
@@ -219,7 +219,7 @@ TEST(Peers, beyond_the_table_push_out_the_oldest_answer_but_no_question) {
 }
 
 // Every loss pattern of the first six MADs: known as soon as one query and its answer came through.
-TEST(Loss, only_three_lost_exchanges_in_a_row_make_a_peer_silent) {
+TEST(Loss, OnlyThreeLostExchangesInARowMakeAPeerSilent) {
   for (unsigned pattern = 0; pattern < 64; ++pattern) {
     Discovery a(config(1)), b(config(5));
     a.look_up(Time{}, kHere, kThere, kTarget);
@@ -245,7 +245,7 @@ TEST(Loss, only_three_lost_exchanges_in_a_row_make_a_peer_silent) {
   }
 }
 
-TEST(Modes, are_the_preferred_of_what_both_speak) {
+TEST(Modes, AreThePreferredOfWhatBothSpeak) {
   constexpr std::uint16_t kR = mode_bit(Mode::kRoce), kI = mode_bit(Mode::kIrn), kS = mode_bit(Mode::kSrnic);
   EXPECT_EQ(common_mode(kR | kI | kS, kR | kI | kS, Mode::kIrn), Mode::kIrn);
   EXPECT_EQ(common_mode(kR | kI | kS, kR | kS, Mode::kIrn), Mode::kSrnic);
@@ -256,7 +256,7 @@ TEST(Modes, are_the_preferred_of_what_both_speak) {
 
 // A waiter holds its first packet until it hears of its peer: what pushes the answer out must not take the
 // news of it along.
-TEST(News, of_an_answer_outlive_the_answer) {
+TEST(News, OfAnAnswerOutliveTheAnswer) {
   DiscoveryConfig one = config(1);
   one.max_peers = 1;
   Discovery d(one);

@@ -12,8 +12,8 @@
 namespace weft::cm {
 namespace {
 
-using K = EventKind;
-using Kinds = std::vector<EventKind>;
+using K = CmEventKind;
+using Kinds = std::vector<CmEventKind>;
 
 bool is_last(K k) {
   return k == K::kRejected || k == K::kUnreachable || k == K::kTimewaitExit || k == K::kResolved ||
@@ -59,7 +59,7 @@ void expect_a_sentence(const Kinds& kinds, bool active) {
 
 void expect_sentences(const End& e, bool active) {
   std::vector<ConnId> seen;
-  for (const Event& event : e.log) {
+  for (const CmEvent& event : e.log) {
     if (std::find(seen.begin(), seen.end(), event.conn) != seen.end()) continue;
     seen.push_back(event.conn);
     ASSERT_NO_FATAL_FAILURE(expect_a_sentence(e.kinds(event.conn), active));
@@ -97,7 +97,7 @@ Kinds active_hears(Plan p) {
   }
 }
 
-TEST(Loss, of_any_of_the_first_eight_mads_changes_nothing_that_the_users_see) {
+TEST(Loss, OfAnyOfTheFirstEightMadsChangesNothingThatTheUsersSee) {
   for (const Plan plan : kPlans) {
     for (unsigned pattern = 0; pattern < 256; ++pattern) {
       SCOPED_TRACE("plan " + std::to_string(static_cast<int>(plan)) + " pattern " + std::to_string(pattern));
@@ -115,11 +115,11 @@ TEST(Loss, of_any_of_the_first_eight_mads_changes_nothing_that_the_users_see) {
       }
       ASSERT_LE(t.b.count(K::kConnectRequest), 1U);
       ASSERT_LE(t.b.count(K::kResolveRequest), 1U);
-      for (const Event& e : t.a.log) {
+      for (const CmEvent& e : t.a.log) {
         if (e.kind != K::kConnectResponse && e.kind != K::kResolved) continue;
         ASSERT_TRUE(std::equal(t.answered.begin(), t.answered.end(), e.private_data.begin()));
       }
-      for (const Event& e : t.b.log) {
+      for (const CmEvent& e : t.b.log) {
         if (e.kind != K::kConnectRequest && e.kind != K::kResolveRequest) continue;
         ASSERT_TRUE(std::equal(t.said.begin(), t.said.end(), e.private_data.begin()));
       }
@@ -127,7 +127,7 @@ TEST(Loss, of_any_of_the_first_eight_mads_changes_nothing_that_the_users_see) {
   }
 }
 
-TEST(Loss, repetition_and_lateness_mixed_leave_sentences_and_empty_tables) {
+TEST(Loss, RepetitionAndLatenessMixedLeaveSentencesAndEmptyTables) {
   for (const Plan plan : kPlans) {
     for (unsigned code = 0; code < 4096; ++code) {
       TwoManagers t;
@@ -148,7 +148,7 @@ TEST(Loss, repetition_and_lateness_mixed_leave_sentences_and_empty_tables) {
 }
 
 // Half of everything is lost: some attempts fail, all end. A plain count shows that both outcomes occur.
-TEST(Loss, of_half_of_all_mads_ends_in_the_words_of_the_protocol) {
+TEST(Loss, OfHalfOfAllMadsEndsInTheWordsOfTheProtocol) {
   Prng prng(5);
   int established = 0, unreachable = 0;
   for (int round = 0; round < 3000; ++round) {

@@ -42,7 +42,7 @@ Outcome<void> Cm::close(ListenerId listener, Time now) {
   for (const auto& row : s.rows) {
     if (row->phase == Phase::kFree || row->listener != listener) continue;
     const bool unheard =
-        row->is_pending(EventKind::kConnectRequest) || row->is_pending(EventKind::kResolveRequest);
+        row->is_pending(CmEventKind::kConnectRequest) || row->is_pending(CmEventKind::kResolveRequest);
     s.leave_backlog(*row);  // requests that the program knows are its own
     if (unheard) s.abandon(*row, now);
   }
@@ -76,7 +76,7 @@ bool State::end_stale(const wire::Address& peer, Qpn peer_qpn, Time now) {
     case Phase::kReqReceived:
     case Phase::kRepSent:
       old->owes_last = false;
-      over(*old, EventKind::kRejected, wire::kRejStaleConnection);
+      over(*old, CmEventKind::kRejected, wire::kRejStaleConnection);
       return false;
     case Phase::kEstablished:
       start_disconnect(*old, now);
@@ -147,7 +147,7 @@ void State::on_req(const MadFacts& f, const CmMessage& m, Time now) {
   by_peer_id.set({f.source, m.local_id}, index_of(*c));
   by_peer_qpn.set({f.source, m.qpn.v}, index_of(*c));
   keep_private(*c, m, wire::kAddressHeaderBytes);
-  raise(*c, EventKind::kConnectRequest);
+  raise(*c, CmEventKind::kConnectRequest);
 }
 
 Outcome<void> Cm::accept(ConnId conn, const AcceptAttr& a, Time now) {
@@ -191,7 +191,7 @@ void State::on_rtu(Connection& c) {
   c.phase = Phase::kEstablished;
   c.owes_last = false;  // a REP that waits to be repeated
   stop_waiting(c);
-  raise(c, EventKind::kEstablished);
+  raise(c, CmEventKind::kEstablished);
 }
 
 Outcome<void> Cm::notify(ConnId conn, Time now) {

@@ -10,7 +10,7 @@
 namespace weft::cm {
 namespace {
 
-TEST(PeerTable, does_what_a_map_does_with_one_key_a_row_and_one_row_a_key) {
+TEST(PeerTable, DoesWhatAMapDoesWithOneKeyARowAndOneRowAKey) {
   constexpr std::uint32_t kRows = 13;
   PeerTable table(kRows);
   std::map<std::uint32_t, std::uint32_t> model;  // number -> row

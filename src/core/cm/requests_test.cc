@@ -7,11 +7,11 @@
 namespace weft::cm {
 namespace {
 
-using K = EventKind;
+using K = CmEventKind;
 using wire::CmMessage;
 using wire::Mode;
 
-TEST(Requests, that_cannot_be_are_refused_with_their_reason) {
+TEST(Requests, ThatCannotBeAreRefusedWithTheirReason) {
   TwoManagers t;
   listen_at(t.b);
   static_cast<void>(*t.a.cm.connect(t.connect_attr(), t.now));
@@ -42,7 +42,7 @@ TEST(Requests, that_cannot_be_are_refused_with_their_reason) {
   EXPECT_EQ(t.b.cm.connections(), 0U);
 }
 
-TEST(Requests, beyond_the_backlog_or_the_table_are_refused) {
+TEST(Requests, BeyondTheBacklogOrTheTableAreRefused) {
   CmConfig cb = TwoManagers::small(2);
   cb.max_connections = 3;
   TwoManagers t(TwoManagers::small(1), cb);
@@ -56,7 +56,7 @@ TEST(Requests, beyond_the_backlog_or_the_table_are_refused) {
     attr.qpn = {qpn};
     static_cast<void>(*t.a.cm.connect(attr, t.now));
     carry(t, t.a, t.b);
-    Event e;
+    CmEvent e;
     if (!t.b.cm.poll_event(e)) return mads(t.b).at(0).reason;
     EXPECT_EQ(e.listener, listener);
     requests.push_back(e.conn);
@@ -79,7 +79,7 @@ TEST(Requests, beyond_the_backlog_or_the_table_are_refused) {
   t.b.cm.check_invariants();
 }
 
-TEST(Requests, go_to_the_listener_of_their_address_space_and_port) {
+TEST(Requests, GoToTheListenerOfTheirAddressSpaceAndPort) {
   TwoManagers t;
   ListenAttr l;
   l.port = TwoManagers::kPort;
@@ -99,7 +99,7 @@ TEST(Requests, go_to_the_listener_of_their_address_space_and_port) {
   EXPECT_EQ(t.b.cm.listeners(), 3U);
 }
 
-TEST(Requests, that_nobody_heard_of_go_with_their_listener) {
+TEST(Requests, ThatNobodyHeardOfGoWithTheirListener) {
   TwoManagers t;
   ListenAttr l;
   l.port = TwoManagers::kPort;
@@ -110,7 +110,7 @@ TEST(Requests, that_nobody_heard_of_go_with_their_listener) {
   EXPECT_EQ(t.b.cm.close(here, t.now).error(), Errc::kNotFound);
   EXPECT_TRUE(silent(t.b));
   carry(t, t.b, t.a);
-  const Event e = event(t.a);
+  const CmEvent e = event(t.a);
   EXPECT_EQ(e.kind, K::kRejected);
   EXPECT_EQ(e.conn, x);
   t.b.cm.check_invariants();
@@ -121,7 +121,7 @@ struct ModeCase {
   std::uint16_t active, passive;
   Mode active_prefers, passive_prefers, mode;
 };
-TEST(Modes, are_what_both_sides_speak_and_the_passive_one_prefers) {
+TEST(Modes, AreWhatBothSidesSpeakAndThePassiveOnePrefers) {
   constexpr std::uint16_t kR = mode_bit(Mode::kRoce), kI = mode_bit(Mode::kIrn), kS = mode_bit(Mode::kSrnic);
   constexpr std::uint16_t kAll = kR | kI | kS;
   for (const ModeCase& c :
@@ -152,7 +152,7 @@ TEST(Modes, are_what_both_sides_speak_and_the_passive_one_prefers) {
   }
 }
 
-TEST(Modes, a_peer_that_negotiates_nothing_gets_plain_roce_unless_told_otherwise) {
+TEST(Modes, APeerThatNegotiatesNothingGetsPlainRoceUnlessToldOtherwise) {
   for (const bool forced : {false, true}) {
     CmConfig cb = TwoManagers::small(2);
     if (forced) cb.modes = mode_bit(Mode::kIrn);
@@ -163,7 +163,7 @@ TEST(Modes, a_peer_that_negotiates_nothing_gets_plain_roce_unless_told_otherwise
     EXPECT_EQ(req.vendor_id, wire::kEceVendor);
     req.vendor_id = 0x15B3;  // somebody else's words
     t.inject(t.b, req, t.a.address);
-    const Event e = event(t.b);
+    const CmEvent e = event(t.b);
     EXPECT_EQ(e.info.mode, forced ? Mode::kIrn : Mode::kRoce);
     ASSERT_TRUE(t.b.cm.accept(e.conn, accept_attr(), t.now).has_value());
     const CmMessage rep = mads(t.b).at(0);
@@ -172,7 +172,7 @@ TEST(Modes, a_peer_that_negotiates_nothing_gets_plain_roce_unless_told_otherwise
   }
 }
 
-TEST(Sidr, answers_with_queue_pair_and_key_once) {
+TEST(Sidr, AnswersWithQueuePairAndKeyOnce) {
   TwoManagers t;
   t.start(Plan::kResolve);
   t.run();
@@ -186,7 +186,7 @@ TEST(Sidr, answers_with_queue_pair_and_key_once) {
   EXPECT_EQ(t.b.log[0].info.peer, t.a.address);
 }
 
-TEST(Sidr, says_why_not) {
+TEST(Sidr, SaysWhyNot) {
   for (const auto& [plan, status] : {std::pair{Plan::kResolveRejected, wire::kSidrRejected},
                                      std::pair{Plan::kResolveNobody, wire::kSidrUnsupported}}) {
     TwoManagers t;

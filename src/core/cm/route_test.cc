@@ -11,7 +11,7 @@ namespace weft::cm {
 namespace {
 
 // Carries plans to their end and asks of each MAD where it would go.
-TEST(Routes, lead_every_mad_of_every_plan_to_its_manager) {
+TEST(Routes, LeadEveryMadOfEveryPlanToItsManager) {
   CmConfig ca = TwoManagers::small(0x1A), cb = TwoManagers::small(0x2B);
   for (const Plan plan : kPlans) {
     TwoManagers t(ca, cb);
@@ -41,7 +41,7 @@ TEST(Routes, lead_every_mad_of_every_plan_to_its_manager) {
   }
 }
 
-TEST(Routes, of_capability_follow_the_queue_pair_and_the_asker) {
+TEST(Routes, OfCapabilityFollowTheQueuePairAndTheAsker) {
   wire::Capability c;
   c.transaction = 0x1A00'0000'0000'0001;
   c.target = {0x2B0011};
@@ -55,7 +55,7 @@ TEST(Routes, of_capability_follow_the_queue_pair_and_the_asker) {
   EXPECT_EQ(route_of(mad, 8).slot, 0x1A);
 }
 
-TEST(Routes, of_what_weft_does_not_speak_lead_to_nobody) {
+TEST(Routes, OfWhatWeftDoesNotSpeakLeadToNobody) {
   wire::Mad mad{};
   EXPECT_EQ(route_of(mad, 8).owner, Owner::kNobody);
   EXPECT_EQ(route_of(std::span(mad).first(20), 8).owner, Owner::kNobody);

@@ -123,12 +123,13 @@ void State::over(Connection& c) {
   free_if_over(c);
 }
 
-void State::over(Connection& c, EventKind kind, std::uint16_t reason) {
+void State::over(Connection& c, CmEventKind kind, std::uint16_t reason) {
   // Who never heard of a request need not hear that it is gone; a response that cannot be taken up is moot.
-  const bool unheard = c.is_pending(EventKind::kConnectRequest) || c.is_pending(EventKind::kResolveRequest);
+  const bool unheard =
+      c.is_pending(CmEventKind::kConnectRequest) || c.is_pending(CmEventKind::kResolveRequest);
   c.pending = unheard ? std::uint16_t{0}
                       : static_cast<std::uint16_t>(
-                            c.pending & ~(1U << static_cast<unsigned>(EventKind::kConnectResponse)));
+                            c.pending & ~(1U << static_cast<unsigned>(CmEventKind::kConnectResponse)));
   c.reason = reason;
   if (!unheard) raise(c, kind);
   over(c);
@@ -226,7 +227,7 @@ void State::reject_with(Connection& c, std::uint16_t reason, std::uint8_t about,
   send(c, m);
 }
 
-void State::raise(Connection& c, EventKind kind) {
+void State::raise(Connection& c, CmEventKind kind) {
   if (c.abandoned) return;
   c.pending = static_cast<std::uint16_t>(c.pending | 1U << static_cast<unsigned>(kind));
   if (c.in_events) return;

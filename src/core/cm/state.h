@@ -56,7 +56,7 @@ struct Connection {
   bool in_outbox = false;  // both survive the row's reuse: they say that the index stands in a list
   bool in_events = false;
   std::uint8_t mra_about = 0;
-  std::uint16_t pending = 0;  // bits of EventKind
+  std::uint16_t pending = 0;  // bits of CmEventKind
   std::uint16_t reason = 0;
   std::uint8_t retries_left = 0;
   Duration interval{};
@@ -71,7 +71,7 @@ struct Connection {
   std::array<std::uint8_t, kAcceptPrivate> private_data{};
   wire::Mad last{};  // what a time-out, or the peer's repetition, sends again
 
-  bool is_pending(EventKind kind) const { return (pending >> static_cast<unsigned>(kind) & 1U) != 0; }
+  bool is_pending(CmEventKind kind) const { return (pending >> static_cast<unsigned>(kind) & 1U) != 0; }
 };
 
 struct Listener {
@@ -98,7 +98,7 @@ struct State {
   void wait(Connection& c, Time now, Duration interval, std::uint8_t retries);  // for an answer to `last`
   void stop_waiting(Connection& c) { c.deadline = kNever; }
   void over(Connection& c);  // nothing more to say
-  void over(Connection& c, EventKind kind, std::uint16_t reason);
+  void over(Connection& c, CmEventKind kind, std::uint16_t reason);
   void enter_timewait(Connection& c, Time now);
   void linger(Connection& c, Time now);  // in kAnswered
   void leave_backlog(Connection& c);
@@ -116,7 +116,7 @@ struct State {
   void to_outbox(Connection& c);
 
   // --- events ---
-  void raise(Connection& c, EventKind kind);
+  void raise(Connection& c, CmEventKind kind);
   void keep_private(Connection& c, const wire::CmMessage& m, std::size_t skip);
 
   // --- one per message ---

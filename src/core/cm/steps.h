@@ -20,14 +20,14 @@ inline std::vector<wire::CmMessage> mads(End& end) {
   return all;
 }
 
-inline Event event(End& end) {
-  Event e;
+inline CmEvent event(End& end) {
+  CmEvent e;
   CHECK(end.cm.poll_event(e));
   return e;
 }
 
 inline bool silent(End& end) {
-  Event e;
+  CmEvent e;
   return !end.cm.poll_event(e);
 }
 
@@ -57,19 +57,19 @@ inline std::pair<ConnId, ConnId> until_response(TwoManagers& t) {
   listen_at(t.b);
   const ConnId active = *t.a.cm.connect(t.connect_attr(), t.now);
   carry(t, t.a, t.b);
-  const Event request = event(t.b);
-  CHECK(request.kind == EventKind::kConnectRequest);
+  const CmEvent request = event(t.b);
+  CHECK(request.kind == CmEventKind::kConnectRequest);
   CHECK(t.b.cm.accept(request.conn, accept_attr(), t.now).has_value());
   carry(t, t.b, t.a);
-  CHECK(event(t.a).kind == EventKind::kConnectResponse);
+  CHECK(event(t.a).kind == CmEventKind::kConnectResponse);
   return {active, request.conn};
 }
 inline std::pair<ConnId, ConnId> until_established(TwoManagers& t) {
   const auto ids = until_response(t);
   CHECK(t.a.cm.establish(ids.first, t.now).has_value());
   carry(t, t.a, t.b);
-  CHECK(event(t.a).kind == EventKind::kEstablished);
-  CHECK(event(t.b).kind == EventKind::kEstablished);
+  CHECK(event(t.a).kind == CmEventKind::kEstablished);
+  CHECK(event(t.b).kind == CmEventKind::kEstablished);
   return ids;
 }
 

@@ -43,10 +43,10 @@ void State::on_rej(const MadFacts& f, const CmMessage& m, Time now) {
     case Phase::kRepSent:
       keep_private(*c, m, 0);
       c->owes_last = false;
-      return over(*c, EventKind::kRejected, m.reason);
+      return over(*c, CmEventKind::kRejected, m.reason);
     case Phase::kEstablished:
     case Phase::kDreqSent:
-      raise(*c, EventKind::kDisconnected);
+      raise(*c, CmEventKind::kDisconnected);
       return enter_timewait(*c, now);
     default:
       ++counters.duplicates;
@@ -90,9 +90,10 @@ void State::on_dreq(const MadFacts& f, const CmMessage& m, Time now) {
     case Phase::kDreqSent:
       if (m.qpn != c->info.qpn) return;  // not about this queue pair
       c->pending = static_cast<std::uint16_t>(c->pending &
-                                              ~(1U << static_cast<unsigned>(EventKind::kConnectResponse)));
-      if (c->phase == Phase::kRepSent) raise(*c, EventKind::kEstablished);  // the RTU was lost or never sent
-      raise(*c, EventKind::kDisconnected);
+                                              ~(1U << static_cast<unsigned>(CmEventKind::kConnectResponse)));
+      if (c->phase == Phase::kRepSent)
+        raise(*c, CmEventKind::kEstablished);  // the RTU was lost or never sent
+      raise(*c, CmEventKind::kDisconnected);
       send(*c, drep);
       return enter_timewait(*c, now);
     case Phase::kTimewait:
@@ -111,7 +112,7 @@ void State::on_drep(Connection& c, Time now) {
     return;
   }
   c.owes_last = false;
-  raise(c, EventKind::kDisconnected);
+  raise(c, CmEventKind::kDisconnected);
   enter_timewait(c, now);
 }
 

@@ -104,7 +104,7 @@ struct ConnInfo {
 
 // In the order in which one connection can see them. The last event of a connection is one of kRejected,
 // kUnreachable, kTimewaitExit, kResolved and kRefused; polling it frees the ConnId.
-enum class EventKind : std::uint8_t {
+enum class CmEventKind : std::uint8_t {
   kConnectRequest,   // passive: accept or reject
   kConnectResponse,  // active: take the queue pair to RTS, then establish, or reject
   kEstablished,
@@ -118,8 +118,8 @@ enum class EventKind : std::uint8_t {
 };
 inline constexpr unsigned kEventKinds = 10;
 
-struct Event {
-  EventKind kind = EventKind::kConnectRequest;
+struct CmEvent {
+  CmEventKind kind = CmEventKind::kConnectRequest;
   ConnId conn{};
   ListenerId listener{};  // requests
   std::uint16_t reason = 0;

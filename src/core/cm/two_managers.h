@@ -53,20 +53,20 @@ inline bool is_sidr(Plan p) { return p >= Plan::kResolve; }
 
 struct End {
   End(std::uint8_t n, const CmConfig& config) : cm(config), address(wire::Address::v4(10, 0, 0, n)) {}
-  std::vector<EventKind> kinds(ConnId conn) const {
-    std::vector<EventKind> k;
-    for (const Event& e : log) {
+  std::vector<CmEventKind> kinds(ConnId conn) const {
+    std::vector<CmEventKind> k;
+    for (const CmEvent& e : log) {
       if (e.conn == conn) k.push_back(e.kind);
     }
     return k;
   }
-  std::size_t count(EventKind kind) const {
+  std::size_t count(CmEventKind kind) const {
     return static_cast<std::size_t>(
-        std::count_if(log.begin(), log.end(), [&](const Event& e) { return e.kind == kind; }));
+        std::count_if(log.begin(), log.end(), [&](const CmEvent& e) { return e.kind == kind; }));
   }
   Cm cm;
   wire::Address address;
-  std::vector<Event> log;
+  std::vector<CmEvent> log;
 };
 
 class TwoManagers {
@@ -141,7 +141,7 @@ class TwoManagers {
   // Users who notice that nothing comes of a connection: the other side gave up and could not say so.
   void hang_up() {
     for (End* e : {&a, &b}) {
-      for (const Event& event : e->log) static_cast<void>(e->cm.abandon(event.conn, now));
+      for (const CmEvent& event : e->log) static_cast<void>(e->cm.abandon(event.conn, now));
     }
     run();
   }
@@ -245,12 +245,12 @@ class TwoManagers {
   }
 
   bool hear(End& e) {
-    Event event;
+    CmEvent event;
     if (!e.cm.poll_event(event)) return false;
     e.log.push_back(event);
     const ConnId c = event.conn;
     switch (event.kind) {
-      case EventKind::kConnectRequest:
+      case CmEventKind::kConnectRequest:
         if (plan == Plan::kPassiveRejects) {
           CHECK(e.cm.reject(c, answered, now).has_value());
         } else if (plan == Plan::kPassiveAbandonsRequest) {
@@ -262,7 +262,7 @@ class TwoManagers {
           if (plan == Plan::kPassiveAbandonsAccepted) later(e, c, &TwoManagers::abandon, microseconds(5));
         }
         break;
-      case EventKind::kConnectResponse:
+      case CmEventKind::kConnectResponse:
         if (plan == Plan::kActiveRejects) {
           CHECK(e.cm.reject(c, said, now).has_value());
         } else if (plan == Plan::kActiveAbandonsResponse) {
@@ -273,7 +273,7 @@ class TwoManagers {
           establish(e, c);
         }
         break;
-      case EventKind::kEstablished: {
+      case CmEventKind::kEstablished: {
         const bool active = &e == &a;
         if (plan == Plan::kActiveAbandonsConnection && active) abandon(e, c);
         if (plan == Plan::kPassiveAbandonsConnection && !active) abandon(e, c);
@@ -283,7 +283,7 @@ class TwoManagers {
           static_cast<void>(e.cm.disconnect(c, now));
         break;
       }
-      case EventKind::kResolveRequest: {
+      case CmEventKind::kResolveRequest: {
         AnswerAttr t;
         t.status = plan == Plan::kResolveRejected ? wire::kSidrRejected : wire::kSidrSuccess;
         t.qpn = {0x20033};

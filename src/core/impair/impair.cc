@@ -44,8 +44,8 @@ Impairment::Impairment(const ImpairConfig& config, Prng prng, std::vector<Script
   for (std::size_t i = 1; i < script_.size(); ++i) CHECK_OP(script_[i - 1].packet, <=, script_[i].packet);
 }
 
-Verdict Impairment::decide_slowly() {
-  Verdict v;
+Fate Impairment::decide_slowly() {
+  Fate v;
   v.delay = v.duplicate_delay = config_.delay;
   const auto jitter = [&] {
     return config_.jitter.ps == 0 ? Duration{}

@@ -1,7 +1,7 @@
 // What a bad network does to a packet: drop, duplicate, delay, reorder, corrupt, mark. Only the decision;
 // whoever moves packets (the simulator's links, the live wires, the pair harness) carries it out:
 //
-//   const Verdict v = impairment.decide();
+//   const Fate v = impairment.decide();
 //   for each of v.copies:  deliver after v.delay (first) or v.duplicate_delay (second)
 //   if v.corrupt:          flip one bit of the first copy, number v.corrupt_draw % (8 * bytes);
 //                          a world without bytes treats it as a packet whose ICRC fails
@@ -45,14 +45,14 @@ struct ImpairConfig {
   }
 };
 
-struct Verdict {
+struct Fate {
   std::uint8_t copies = 1;  // 0 dropped, 1, 2 duplicated
   bool corrupt = false;
   bool mark = false;
   std::uint32_t corrupt_draw = 0;  // which bit, modulo the size
   Duration delay{};                // of the first copy, ImpairConfig::delay included
   Duration duplicate_delay{};      // of the second
-  bool operator==(const Verdict&) const = default;
+  bool operator==(const Fate&) const = default;
 };
 
 enum class Action : std::uint8_t {
@@ -74,10 +74,10 @@ class Impairment {
   // `config` is valid. Steps are in ascending order of packet; several may name the same one.
   Impairment(const ImpairConfig& config, Prng prng, std::vector<ScriptStep> script = {});
 
-  Verdict decide() {
+  Fate decide() {
     if (clean_ && next_step_ == script_.size()) {
       ++packet_;
-      Verdict v;
+      Fate v;
       v.delay = v.duplicate_delay = config_.delay;
       return v;
     }
@@ -88,7 +88,7 @@ class Impairment {
   const ImpairConfig& config() const { return config_; }
 
  private:
-  Verdict decide_slowly();
+  Fate decide_slowly();
 
   ImpairConfig config_;
   Prng prng_;

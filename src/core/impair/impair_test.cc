@@ -7,12 +7,12 @@
 namespace weft::impair {
 namespace {
 
-TEST(Impair, a_clean_link_passes_everything_after_its_delay) {
+TEST(Impair, ACleanLinkPassesEverythingAfterItsDelay) {
   ImpairConfig c;
   c.delay = microseconds(5);
   Impairment link(c, Prng(1));
   for (int i = 0; i < 1000; ++i) {
-    const Verdict v = link.decide();
+    const Fate v = link.decide();
     EXPECT_EQ(v.copies, 1);
     EXPECT_EQ(v.delay, microseconds(5));
     EXPECT_FALSE(v.corrupt);
@@ -21,7 +21,7 @@ TEST(Impair, a_clean_link_passes_everything_after_its_delay) {
 }
 
 // 100 000 packets: each observed frequency within six standard deviations of its probability.
-TEST(Impair, each_effect_happens_about_as_often_as_asked) {
+TEST(Impair, EachEffectHappensAboutAsOftenAsAsked) {
   ImpairConfig c;
   c.loss = 100'000;      // 10 %
   c.duplicate = 50'000;  // 5 %, of those not lost
@@ -31,7 +31,7 @@ TEST(Impair, each_effect_happens_about_as_often_as_asked) {
   Impairment link(c, Prng(42));
   int lost = 0, twice = 0, held = 0, corrupt = 0;
   for (int i = 0; i < 100'000; ++i) {
-    const Verdict v = link.decide();
+    const Fate v = link.decide();
     lost += v.copies == 0;
     twice += v.copies == 2;
     held += v.delay == microseconds(7);
@@ -43,14 +43,14 @@ TEST(Impair, each_effect_happens_about_as_often_as_asked) {
   EXPECT_NEAR(corrupt, 1'000, 190);
 }
 
-TEST(Impair, certain_loss_drops_everything) {
+TEST(Impair, CertainLossDropsEverything) {
   ImpairConfig c;
   c.loss = kMillion;
   Impairment link(c, Prng(3));
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(link.decide().copies, 0);
 }
 
-TEST(Impair, jitter_stays_within_its_bound_and_varies) {
+TEST(Impair, JitterStaysWithinItsBoundAndVaries) {
   ImpairConfig c;
   c.delay = microseconds(1);
   c.jitter = microseconds(2);
@@ -66,7 +66,7 @@ TEST(Impair, jitter_stays_within_its_bound_and_varies) {
   EXPECT_GT(highest - lowest, microseconds(1));
 }
 
-TEST(Impair, the_same_seed_decides_the_same) {
+TEST(Impair, TheSameSeedDecidesTheSame) {
   ImpairConfig c;
   c.loss = c.duplicate = c.reorder = c.corrupt = 300'000;
   c.reorder_by = nanoseconds(9);
@@ -74,14 +74,14 @@ TEST(Impair, the_same_seed_decides_the_same) {
   Impairment one(c, Prng(5)), two(c, Prng(5)), other(c, Prng(6));
   int differs = 0;
   for (int i = 0; i < 1000; ++i) {
-    const Verdict v = one.decide();
+    const Fate v = one.decide();
     EXPECT_EQ(v, two.decide());
     differs += !(v == other.decide());
   }
   EXPECT_GT(differs, 500);
 }
 
-TEST(Impair, a_script_hits_exactly_the_packets_it_names) {
+TEST(Impair, AScriptHitsExactlyThePacketsItNames) {
   Impairment link({}, Prng(1),
                   {{1, Action::kDrop, {}},
                    {3, Action::kDuplicate, microseconds(2)},
@@ -89,16 +89,16 @@ TEST(Impair, a_script_hits_exactly_the_packets_it_names) {
                    {4, Action::kCorrupt, {}}});
   EXPECT_EQ(link.decide().copies, 1);
   EXPECT_EQ(link.decide().copies, 0);
-  EXPECT_EQ(link.decide(), Verdict{});
-  const Verdict third = link.decide();
+  EXPECT_EQ(link.decide(), Fate{});
+  const Fate third = link.decide();
   EXPECT_EQ(third.copies, 2);
   EXPECT_EQ(third.delay, microseconds(1));
   EXPECT_EQ(third.duplicate_delay, microseconds(2));
   EXPECT_TRUE(link.decide().corrupt);
-  EXPECT_EQ(link.decide(), Verdict{});
+  EXPECT_EQ(link.decide(), Fate{});
 }
 
-TEST(Impair, nonsense_is_refused_with_its_field) {
+TEST(Impair, NonsenseIsRefusedWithItsField) {
   ImpairConfig c;
   c.loss = kMillion + 1;
   ASSERT_FALSE(c.validate());
@@ -113,7 +113,7 @@ TEST(Impair, nonsense_is_refused_with_its_field) {
   EXPECT_TRUE(c.validate());
 }
 
-TEST(RateLimit, packets_queue_behind_each_other_and_the_queue_is_bounded) {
+TEST(RateLimit, PacketsQueueBehindEachOtherAndTheQueueIsBounded) {
   RateLimit link(gigabits(8), microseconds(2));  // 1 byte per ns
   EXPECT_EQ(link.depart(Time{}, Bytes{1000}), Time{} + microseconds(1));
   EXPECT_EQ(link.depart(Time{}, Bytes{1000}), Time{} + microseconds(2));

@@ -108,7 +108,7 @@ void for_each_packet_kind(F f) {
   }
 }
 
-TEST(Codec, what_was_encoded_decodes_to_the_same_header_for_every_opcode_and_mode) {
+TEST(Codec, WhatWasEncodedDecodesToTheSameHeaderForEveryOpcodeAndMode) {
   Prng prng(1);
   int kinds = 0;
   for_each_packet_kind([&](std::uint8_t opcode, Mode mode, std::uint8_t syndrome) {
@@ -129,7 +129,7 @@ TEST(Codec, what_was_encoded_decodes_to_the_same_header_for_every_opcode_and_mod
   EXPECT_EQ(kinds, (23 * 3 + 2 + 12 + 2 + 3) * 8);
 }
 
-TEST(Codec, every_truncation_is_refused_or_is_a_shorter_payload) {
+TEST(Codec, EveryTruncationIsRefusedOrIsAShorterPayload) {
   Prng prng(2);
   for_each_packet_kind([&](std::uint8_t opcode, Mode mode, std::uint8_t syndrome) {
     const Header h = random_header(opcode, mode, syndrome, prng);
@@ -153,7 +153,7 @@ TEST(Codec, every_truncation_is_refused_or_is_a_shorter_payload) {
   });
 }
 
-TEST(Codec, reserved_bits_are_ignored_when_received_and_zero_when_sent) {
+TEST(Codec, ReservedBitsAreIgnoredWhenReceivedAndZeroWhenSent) {
   Header h;
   h.opcode = kSendOnly;
   Packet p = packet_of(h, 4);
@@ -184,7 +184,7 @@ TEST(Codec, reserved_bits_are_ignored_when_received_and_zero_when_sent) {
 }
 
 // A four-byte payload: PadCnt 0 fits, every other count contradicts the length.
-TEST(Codec, a_pad_count_that_does_not_round_the_payload_to_four_is_refused) {
+TEST(Codec, APadCountThatDoesNotRoundThePayloadToFourIsRefused) {
   Header h;
   h.opcode = kSendOnly;
   for (std::uint8_t pad = 1; pad < 4; ++pad) {
@@ -206,7 +206,7 @@ TEST(Codec, a_pad_count_that_does_not_round_the_payload_to_four_is_refused) {
   EXPECT_EQ(error, DecodeError::kBadPad);
 }
 
-TEST(Codec, a_payload_where_none_belongs_is_refused) {
+TEST(Codec, APayloadWhereNoneBelongsIsRefused) {
   for (const std::uint8_t opcode :
        {kReadRequest, kAcknowledge, kAtomicAcknowledge, kCompareSwap, kFetchAdd, kCnp}) {
     Header h;
@@ -220,7 +220,7 @@ TEST(Codec, a_payload_where_none_belongs_is_refused) {
   }
 }
 
-TEST(Codec, opcodes_and_modes_that_weft_does_not_speak_are_refused) {
+TEST(Codec, OpcodesAndModesThatWeftDoesNotSpeakAreRefused) {
   Decoded d;
   DecodeError error{};
   for (const unsigned op :
@@ -246,7 +246,7 @@ TEST(Codec, opcodes_and_modes_that_weft_does_not_speak_are_refused) {
 
 // docs/protocol/irn.md#acks-and-nacks, srnic.md#echoes: IRN reports only what a sequence NAK has to say,
 // SRNIC echoes every trigger, and RNR and error NAKs look plain everywhere.
-TEST(Codec, an_acknowledgement_is_as_long_as_its_syndrome_and_mode_ask) {
+TEST(Codec, AnAcknowledgementIsAsLongAsItsSyndromeAndModeAsk) {
   struct Case {
     std::uint8_t syndrome;
     std::size_t roce, irn, srnic;
@@ -268,7 +268,7 @@ TEST(Codec, an_acknowledgement_is_as_long_as_its_syndrome_and_mode_ask) {
 
 // The totals of docs/protocol/irn.md#layouts and srnic.md#layouts, and the 58, 66 and 78 bytes of SRNIC
 // §4.4.1: all with 14 + 20 + 8 bytes in front and the ICRC behind.
-TEST(Codec, header_sizes_are_the_ones_of_the_papers) {
+TEST(Codec, HeaderSizesAreTheOnesOfThePapers) {
   constexpr std::size_t kAround = 14 + 20 + 8 + kIcrcBytes;
   const auto size = [](std::uint8_t opcode, Mode mode) {
     Header h;
@@ -297,7 +297,7 @@ TEST(Codec, header_sizes_are_the_ones_of_the_papers) {
 
 // Half the inputs are noise, half are noise behind a first byte that is an opcode. Whatever decodes must
 // encode to something that decodes to the same.
-TEST(Codec, random_bytes_never_surprise_the_decoder) {
+TEST(Codec, RandomBytesNeverSurpriseTheDecoder) {
   Prng prng(3);
   int accepted = 0;
   for (int i = 0; i < 200'000; ++i) {

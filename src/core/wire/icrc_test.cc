@@ -70,7 +70,7 @@ IpFacts facts(bool v4, std::size_t bth_to_pad, std::uint16_t identification) {
   return ip;
 }
 
-TEST(IcrcTest, any_length_in_any_pieces_gives_the_value_of_the_definition) {
+TEST(IcrcTest, AnyLengthInAnyPiecesGivesTheValueOfTheDefinition) {
   Prng prng(1);
   for (std::size_t size = 12; size < 400; ++size) {
     const Packet p = random_packet(size, prng);
@@ -89,7 +89,7 @@ TEST(IcrcTest, any_length_in_any_pieces_gives_the_value_of_the_definition) {
   }
 }
 
-TEST(IcrcTest, an_identification_can_be_set_after_the_headers_were_covered) {
+TEST(IcrcTest, AnIdentificationCanBeSetAfterTheHeadersWereCovered) {
   Prng prng(2);
   const Packet p = random_packet(60, prng);
   const Icrc base(facts(true, p.size(), 0));
@@ -100,7 +100,7 @@ TEST(IcrcTest, an_identification_can_be_set_after_the_headers_were_covered) {
   }
 }
 
-TEST(IcrcTest, bth_byte_four_does_not_count_and_every_other_bit_does) {
+TEST(IcrcTest, BthByteFourDoesNotCountAndEveryOtherBitDoes) {
   Prng prng(3);
   Packet p = random_packet(40, prng);
   const IpFacts ip = facts(true, p.size(), 0);
@@ -117,7 +117,7 @@ TEST(IcrcTest, bth_byte_four_does_not_count_and_every_other_bit_does) {
   }
 }
 
-TEST(IcrcTest, the_dont_fragment_flag_is_covered) {
+TEST(IcrcTest, TheDontFragmentFlagIsCovered) {
   IpFacts ip = facts(true, 20, 0);
   const Icrc set(ip);
   ip.dont_fragment = false;
@@ -126,7 +126,7 @@ TEST(IcrcTest, the_dont_fragment_flag_is_covered) {
 }
 
 // Captured headers can be cut anywhere; nothing may be read behind the cut.
-TEST(IcrcTest, a_captured_header_of_any_length_is_safe) {
+TEST(IcrcTest, ACapturedHeaderOfAnyLengthIsSafe) {
   Prng prng(4);
   for (const unsigned first : {0x45U, 0x4FU, 0x40U, 0x60U, 0x00U, 0xFFU}) {
     for (std::size_t size = 0; size < 100; ++size) {
@@ -141,7 +141,7 @@ TEST(IcrcTest, a_captured_header_of_any_length_is_safe) {
 
 // IPv4 options shift the UDP header; the raw constructor must follow the header length. The options' own
 // bytes are covered, so changing one changes the value, and changing the TTL does not.
-TEST(IcrcTest, a_captured_header_with_options_has_its_udp_checksum_masked_in_the_right_place) {
+TEST(IcrcTest, ACapturedHeaderWithOptionsHasItsUdpChecksumMaskedInTheRightPlace) {
   Packet headers(24 + 8, 0x11);
   headers[0] = 0x46;
   const auto value = [&] { return Icrc{std::span<const std::uint8_t>(headers)}.value(); };
@@ -153,7 +153,7 @@ TEST(IcrcTest, a_captured_header_with_options_has_its_udp_checksum_masked_in_the
   EXPECT_NE(value(), original);
 }
 
-TEST(SolveIdentification, finds_every_identification_at_every_kind_of_length) {
+TEST(SolveIdentification, FindsEveryIdentificationAtEveryKindOfLength) {
   Prng prng(5);
   for (const std::size_t size :
        {std::size_t{12}, std::size_t{16}, std::size_t{92}, std::size_t{254}, std::size_t{1040},
@@ -177,7 +177,7 @@ TEST(SolveIdentification, finds_every_identification_at_every_kind_of_length) {
 
 // Of random differences, one in 65 536 is a possible identification; 20 000 tries should find none or one,
 // and more than five only once in a hundred million seeds.
-TEST(SolveIdentification, refuses_a_difference_that_no_identification_explains) {
+TEST(SolveIdentification, RefusesADifferenceThatNoIdentificationExplains) {
   Prng prng(6);
   int explained = 0;
   for (int i = 0; i < 20'000; ++i) {
@@ -187,7 +187,7 @@ TEST(SolveIdentification, refuses_a_difference_that_no_identification_explains) 
   EXPECT_LE(explained, 5);
 }
 
-TEST(SolveIdentification, refuses_lengths_beyond_an_ip_packet) {
+TEST(SolveIdentification, RefusesLengthsBeyondAnIpPacket) {
   std::uint16_t id = 0;
   EXPECT_TRUE(solve_identification(0, 0, 65'545, id));
   EXPECT_FALSE(solve_identification(0, 0, 70'000, id));

@@ -22,7 +22,7 @@ Address v6(std::uint8_t last) {
 }
 
 // The 20 bytes of vector V1: ECT(0), don't fragment, checksum 26a5.
-TEST(IpHeaders, an_ipv4_header_is_the_one_of_vector_v1) {
+TEST(IpHeaders, AnIpv4HeaderIsTheOneOfVectorV1) {
   const IpHeader h{.source = Address::v4(10, 0, 0, 1),
                    .destination = Address::v4(10, 0, 0, 2),
                    .udp_length = 0x30,
@@ -35,7 +35,7 @@ TEST(IpHeaders, an_ipv4_header_is_the_one_of_vector_v1) {
 }
 
 // Vector V10: traffic class 0x6A, flow label 0x12345.
-TEST(IpHeaders, an_ipv6_header_is_the_one_of_vector_v10) {
+TEST(IpHeaders, AnIpv6HeaderIsTheOneOfVectorV10) {
   const IpHeader h{.source = v6(1),
                    .destination = v6(2),
                    .udp_length = 0x30,
@@ -51,7 +51,7 @@ TEST(IpHeaders, an_ipv6_header_is_the_one_of_vector_v10) {
   EXPECT_EQ(got[39], 2);
 }
 
-TEST(Grh, an_ipv4_header_fills_the_second_half_and_the_first_is_zero) {
+TEST(Grh, AnIpv4HeaderFillsTheSecondHalfAndTheFirstIsZero) {
   Grh grh;
   grh.fill(0xEE);
   write_grh({.source = Address::v4(1, 2, 3, 4), .destination = Address::v4(5, 6, 7, 8), .udp_length = 296},
@@ -62,7 +62,7 @@ TEST(Grh, an_ipv4_header_fills_the_second_half_and_the_first_is_zero) {
   EXPECT_EQ(grh[39], 8);
 }
 
-TEST(Grh, what_was_written_is_read_back) {
+TEST(Grh, WhatWasWrittenIsReadBack) {
   Prng prng(7);
   for (int i = 0; i < 2000; ++i) {
     IpHeader h;
@@ -85,7 +85,7 @@ TEST(Grh, what_was_written_is_read_back) {
 }
 
 // A program that builds an address handle takes the wrong half for a header otherwise.
-TEST(Grh, an_ipv4_header_with_a_wrong_checksum_is_none) {
+TEST(Grh, AnIpv4HeaderWithAWrongChecksumIsNone) {
   Grh grh;
   write_grh({.source = Address::v4(1, 2, 3, 4), .destination = Address::v4(5, 6, 7, 8), .udp_length = 296},
             grh);

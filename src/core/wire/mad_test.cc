@@ -36,7 +36,7 @@ Mad random_mad(std::uint16_t attribute, Prng& prng) {
   return mad;
 }
 
-TEST(CmMessages, the_header_says_what_follows) {
+TEST(CmMessages, TheHeaderSaysWhatFollows) {
   CmMessage m;
   m.kind = CmKind::kDrep;
   m.transaction = 0x0102030405060708;
@@ -49,7 +49,7 @@ TEST(CmMessages, the_header_says_what_follows) {
 
 // The frame offsets of docs/protocol/connection-manager.md#what-a-box-on-the-path-must-trace, less the 62
 // bytes in front of the MAD.
-TEST(CmMessages, what_an_accelerator_traces_lies_where_it_looks) {
+TEST(CmMessages, WhatAnAcceleratorTracesLiesWhereItLooks) {
   CmMessage req;
   req.kind = CmKind::kReq;
   req.local_id = 0xC0000001;
@@ -76,7 +76,7 @@ TEST(CmMessages, what_an_accelerator_traces_lies_where_it_looks) {
 }
 
 // Fields narrower than a byte, and the vendor id in its pieces.
-TEST(CmMessages, small_fields_share_their_bytes_as_drawn) {
+TEST(CmMessages, SmallFieldsShareTheirBytesAsDrawn) {
   CmMessage req;
   req.kind = CmKind::kReq;
   req.remote_response_timeout = 20;
@@ -153,7 +153,7 @@ TEST(CmMessages, small_fields_share_their_bytes_as_drawn) {
   EXPECT_EQ(std::vector<std::uint8_t>(body(mad), body(mad) + 24), want);
 }
 
-TEST(CmMessages, private_data_fills_the_rest_of_the_body) {
+TEST(CmMessages, PrivateDataFillsTheRestOfTheBody) {
   // docs/protocol/connection-manager.md, the last row of each message.
   const std::size_t want[] = {92, 222, 148, 196, 224, 220, 224, 216, 136};
   for (std::size_t k = 0; k < std::size(kKinds); ++k) {
@@ -169,7 +169,7 @@ TEST(CmMessages, private_data_fills_the_rest_of_the_body) {
 }
 
 // Any body decodes; encoding it again sets no bit that was clear and loses none that a field holds.
-TEST(CmMessages, random_bodies_survive_decode_and_encode) {
+TEST(CmMessages, RandomBodiesSurviveDecodeAndEncode) {
   Prng prng(11);
   for (int i = 0; i < 20'000; ++i) {
     const CmKind kind = kKinds[prng.below(std::size(kKinds))];
@@ -186,7 +186,7 @@ TEST(CmMessages, random_bodies_survive_decode_and_encode) {
 }
 
 // Every bit of every row comes back alone: no two rows share one, none reaches into its neighbour.
-TEST(CmMessages, no_bit_belongs_to_two_fields) {
+TEST(CmMessages, NoBitBelongsToTwoFields) {
   for (const CmKind kind : kKinds) {
     Prng prng(1);
     Mad empty = random_mad(static_cast<std::uint16_t>(kind), prng);
@@ -212,7 +212,7 @@ TEST(CmMessages, no_bit_belongs_to_two_fields) {
   }
 }
 
-TEST(CmMessages, what_is_no_cm_message_is_refused_for_its_reason) {
+TEST(CmMessages, WhatIsNoCmMessageIsRefusedForItsReason) {
   Prng prng(2);
   const Mad good = random_mad(0x10, prng);
   const auto why = [](const Mad& mad) {
@@ -239,7 +239,7 @@ TEST(CmMessages, what_is_no_cm_message_is_refused_for_its_reason) {
   EXPECT_EQ(error, MadError::kLength);
 }
 
-TEST(AddressHeaders, are_the_36_bytes_of_the_reference) {
+TEST(AddressHeaders, AreThe36BytesOfTheReference) {
   std::vector<std::uint8_t> bytes(92, 0xEE);
   AddressHeader h{
       .source_port = 0x1234, .source = Address::v4(10, 0, 0, 1), .destination = Address::v4(10, 0, 0, 2)};
@@ -270,12 +270,12 @@ TEST(AddressHeaders, are_the_36_bytes_of_the_reference) {
   EXPECT_FALSE(read_address_header(std::span(bytes).first(35), got));
 }
 
-TEST(AddressHeaders, service_ids_name_port_space_and_port) {
+TEST(AddressHeaders, ServiceIdsNamePortSpaceAndPort) {
   EXPECT_EQ(service_id(PortSpace::kTcp, 7471), 0x0000'0000'0106'1D2FU);
   EXPECT_EQ(service_id(PortSpace::kIb, 1), 0x0000'0000'013F'0001U);
 }
 
-TEST(EceWords, say_which_modes_are_offered_and_nothing_to_a_stranger) {
+TEST(EceWords, SayWhichModesAreOfferedAndNothingToAStranger) {
   const EceOptions all{
       .irn = true, .srnic = true, .ecn_echo = true, .dctcp = true, .dcqcn = true, .window_log2 = 9};
   EXPECT_EQ(encode_ece(all), 0x0100'091FU);
@@ -287,7 +287,7 @@ TEST(EceWords, say_which_modes_are_offered_and_nothing_to_a_stranger) {
   EXPECT_EQ(decode_ece(0, 0), EceOptions{});
 }
 
-TEST(Capabilities, lie_where_the_reference_puts_them) {
+TEST(Capabilities, LieWhereTheReferencePutsThem) {
   Capability c;
   c.transaction = 0x0500'0000'0000'0001;
   c.flags = kCapElideIcrc;
@@ -332,7 +332,7 @@ TEST(Capabilities, lie_where_the_reference_puts_them) {
   EXPECT_EQ(decoded, c);
 }
 
-TEST(Capabilities, of_another_vendor_or_attribute_are_not_ours) {
+TEST(Capabilities, OfAnotherVendorOrAttributeAreNotOurs) {
   Mad good;
   encode(Capability{}, good);
   const auto why = [](const Mad& mad) {
@@ -353,7 +353,7 @@ TEST(Capabilities, of_another_vendor_or_attribute_are_not_ours) {
   }
 }
 
-TEST(MadPackets, are_datagrams_between_the_general_services) {
+TEST(MadPackets, AreDatagramsBetweenTheGeneralServices) {
   const Header h = mad_packet({7});
   EXPECT_EQ(h.opcode, kUdSendOnly);
   EXPECT_EQ(h.src_qp(), kGeneralServices);

@@ -148,7 +148,7 @@ class Vectors : public testing::TestWithParam<std::string> {
   Layers layers_;
 };
 
-TEST_P(Vectors, the_icrc_of_the_frame_is_the_known_one) {
+TEST_P(Vectors, TheIcrcOfTheFrameIsTheKnownOne) {
   const auto covered = layers_.udp_payload.first(layers_.udp_payload.size() - kIcrcBytes);
   const std::uint32_t expected = load_le32(from_hex(fields_.at("icrc")).data());
   Icrc whole(layers_.network);
@@ -161,7 +161,7 @@ TEST_P(Vectors, the_icrc_of_the_frame_is_the_known_one) {
   EXPECT_EQ(load_le32(layers_.udp_payload.last(4).data()), expected);
 }
 
-TEST_P(Vectors, decode_finds_the_fields_written_beside_the_frame) {
+TEST_P(Vectors, DecodeFindsTheFieldsWrittenBesideTheFrame) {
   Decoded got;
   DecodeError error{};
   ASSERT_TRUE(decode(layers_.udp_payload, got, error));
@@ -173,7 +173,7 @@ TEST_P(Vectors, decode_finds_the_fields_written_beside_the_frame) {
   EXPECT_EQ(got.header.a, want.a);
 }
 
-TEST_P(Vectors, encode_of_those_fields_gives_the_bytes_of_the_frame) {
+TEST_P(Vectors, EncodeOfThoseFieldsGivesTheBytesOfTheFrame) {
   const auto payload = static_cast<std::uint32_t>(number(fields_.at("payload")));
   const Header h = header_from(fields_);
   std::uint8_t bytes[kMaxHeaderBytes] = {};
@@ -191,7 +191,7 @@ std::vector<std::string> names() {
 }
 INSTANTIATE_TEST_SUITE_P(Packets, Vectors, testing::ValuesIn(names()), [](const auto& i) { return i.param; });
 
-TEST(VectorFile, has_every_vector_of_the_reference) {
+TEST(VectorFile, HasEveryVectorOfTheReference) {
   EXPECT_THAT(names(), testing::UnorderedElementsAre("V1", "V2", "V3", "V4", "V5", "V6", "V7", "V8", "V9",
                                                      "V10", "V11", "V12", "X1", "X2", "X3", "X4", "X5", "E0",
                                                      "E1", "E2", "E3", "E4", "E5", "E6", "E7"));

@@ -79,7 +79,7 @@ void ImpairedWire::impair(const RxTrain& train, Time now) {
     frame.data = train.data + at;
     frame.bytes = frame.frame_size = std::min(train.frame_size, train.bytes - at);
     ++counters_.frames;
-    const impair::Verdict v = impairment_.decide();
+    const impair::Fate v = impairment_.decide();
     if (v.copies == 0) {
       ++counters_.dropped;
       continue;

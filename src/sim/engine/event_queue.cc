@@ -32,13 +32,13 @@ void EventQueue::open(std::int64_t bucket) {
   std::reverse(front_.begin(), front_.end());
   if (front_.size() <= 24) {
     for (std::size_t i = 1; i < front_.size(); ++i) {
-      const Event e = front_[i];
+      const WakeUp e = front_[i];
       std::size_t k = i;
       for (; k != 0 && e.before(front_[k - 1]); --k) front_[k] = front_[k - 1];
       front_[k] = e;
     }
   } else {
-    std::sort(front_.begin(), front_.end(), [](const Event& a, const Event& b) { return a.before(b); });
+    std::sort(front_.begin(), front_.end(), [](const WakeUp& a, const WakeUp& b) { return a.before(b); });
   }
 }
 
@@ -68,7 +68,7 @@ void EventQueue::retune() {
   free_ = kNone;
   shift_ = shift;
   open_ = last_ps_ >> shift;
-  for (const Event& e : scratch_) insert(e);
+  for (const WakeUp& e : scratch_) insert(e);
   far_ = upper_ = 0;
 }
 

@@ -32,28 +32,28 @@
 
 namespace weft::sim {
 
-struct Event {
+struct WakeUp {
   std::int64_t at_ps = 0;
   std::uint64_t order = 0;
   static constexpr unsigned kActorBits = 24;
   constexpr std::uint32_t actor() const {
     return static_cast<std::uint32_t>(order) & ((1U << kActorBits) - 1U);
   }
-  constexpr bool before(const Event& o) const { return key() < o.key(); }
+  constexpr bool before(const WakeUp& o) const { return key() < o.key(); }
 
  private:
   __extension__ using Wide = unsigned __int128;
   constexpr Wide key() const { return (static_cast<Wide>(static_cast<std::uint64_t>(at_ps)) << 64U) | order; }
 };
-static_assert(sizeof(Event) == 16);
+static_assert(sizeof(WakeUp) == 16);
 
 // A 4-ary min-heap of events. Part of EventQueue; on its own, the yardstick of the benchmark.
 class EventHeap {
  public:
   bool empty() const { return events_.empty(); }
   std::size_t size() const { return events_.size(); }
-  const Event& top() const { return events_.front(); }
-  void push(Event e) {
+  const WakeUp& top() const { return events_.front(); }
+  void push(WakeUp e) {
     std::size_t i = events_.size();
     events_.push_back(e);
     while (i != 0) {
@@ -64,9 +64,9 @@ class EventHeap {
     }
     events_[i] = e;
   }
-  Event pop() {
-    const Event result = events_.front();
-    const Event last = events_.back();
+  WakeUp pop() {
+    const WakeUp result = events_.front();
+    const WakeUp last = events_.back();
     events_.pop_back();
     const std::size_t n = events_.size();
     if (n == 0) return result;
@@ -86,13 +86,13 @@ class EventHeap {
     events_[i] = last;
     return result;
   }
-  void take_all(std::vector<Event>& out) {
+  void take_all(std::vector<WakeUp>& out) {
     out.insert(out.end(), events_.begin(), events_.end());
     events_.clear();
   }
 
  private:
-  std::vector<Event> events_;
+  std::vector<WakeUp> events_;
 };
 
 class EventQueue {
@@ -101,16 +101,16 @@ class EventQueue {
 
   // `at` is not before the event popped last. `actor` fits in 24 bits.
   void push(Time at, std::uint32_t actor, bool last = false) {
-    const Event e{at.ps, (last ? kLast : 0) | (serial_ << Event::kActorBits) | actor};
+    const WakeUp e{at.ps, (last ? kLast : 0) | (serial_ << WakeUp::kActorBits) | actor};
     insert(e);
     if ((++serial_ & (kRetuneEvery - 1U)) == 0) retune();
   }
 
   // Takes the earliest event if it is not later than `limit`.
-  bool pop(Time limit, Event& out) {
+  bool pop(Time limit, WakeUp& out) {
     for (;;) {
       if (front_at_ != front_.size()) [[likely]] {
-        const Event& head = front_[front_at_];
+        const WakeUp& head = front_[front_at_];
         if (!heap_.empty() && heap_.top().before(head)) return pop_heap(limit, out);
         if (head.at_ps > limit.ps) return false;
         out = head;
@@ -127,7 +127,7 @@ class EventQueue {
   }
 
   // The event that will probably be popped k after the next one, if that is known already: for prefetching.
-  const Event* ahead(std::size_t k) const {
+  const WakeUp* ahead(std::size_t k) const {
     return front_at_ + k < front_.size() ? &front_[front_at_ + k] : nullptr;
   }
   std::size_t size() const { return front_.size() - front_at_ + in_wheel_ + heap_.size(); }
@@ -146,11 +146,11 @@ class EventQueue {
   static constexpr unsigned kHighestShift = 40;  // about 1 s
 
   struct Node {
-    Event event;
+    WakeUp event;
     std::uint32_t next = kNone;
   };
 
-  void insert(Event e) {
+  void insert(WakeUp e) {
     const std::int64_t bucket = e.at_ps >> shift_;
     const auto ahead = static_cast<std::uint64_t>(bucket - open_);
     if (ahead - 1U >= kBuckets - 1U) {
@@ -189,7 +189,7 @@ class EventQueue {
     return open_ + 1 + ((slot - from) & (kBuckets - 1U));
   }
 
-  bool pop_heap(Time limit, Event& out) {
+  bool pop_heap(Time limit, WakeUp& out) {
     if (heap_.top().at_ps > limit.ps) return false;
     out = heap_.pop();
     last_ps_ = out.at_ps;
@@ -206,7 +206,7 @@ class EventQueue {
   std::uint32_t free_ = kNone;
   std::size_t in_wheel_ = 0;
   std::size_t front_at_ = 0;
-  std::vector<Event> front_;  // the open bucket, sorted; consumed up to front_at_
+  std::vector<WakeUp> front_;  // the open bucket, sorted; consumed up to front_at_
   EventHeap heap_;
   static constexpr std::uint64_t kLast = 1ULL << 63U;
   std::uint64_t serial_ = 0;
@@ -220,7 +220,7 @@ class EventQueue {
   std::uint64_t upper_ = 0;   // pushes into its upper half: beyond it, were the buckets half as wide
   std::uint64_t opened_ = 0;  // buckets
   std::uint64_t sorted_ = 0;  // events in them
-  std::vector<Event> scratch_;
+  std::vector<WakeUp> scratch_;
 };
 
 }  // namespace weft::sim

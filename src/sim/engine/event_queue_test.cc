@@ -16,7 +16,7 @@ namespace {
 TEST(EventQueue, SimultaneousEventsLeaveInTheOrderTheyCame) {
   EventQueue q;
   for (std::uint32_t i = 0; i < 100; ++i) q.push(Time{5'000'000}, i);
-  Event e;
+  WakeUp e;
   for (std::uint32_t i = 0; i < 100; ++i) {
     ASSERT_TRUE(q.pop(kNever, e));
     EXPECT_EQ(e.actor(), i);
@@ -30,7 +30,7 @@ TEST(EventQueue, WhatIsPushedAsLastComesAfterEverythingElseOfItsTime) {
   q.push(Time{5'000'001}, 9);
   q.push(Time{5'000'000}, 2, true);
   q.push(Time{5'000'000}, 3);
-  Event e;
+  WakeUp e;
   for (const std::uint32_t actor : {3U, 1U}) {
     ASSERT_TRUE(q.pop(kNever, e));
     EXPECT_EQ(e.actor(), actor);
@@ -47,7 +47,7 @@ TEST(EventQueue, NothingLaterThanTheLimitLeaves) {
   q.push(Time{10}, 1);             // same bucket as the start: in the heap
   q.push(Time{1'000'000}, 2);      // in the wheel
   q.push(Time{seconds(1).ps}, 3);  // beyond the horizon
-  Event e;
+  WakeUp e;
   EXPECT_FALSE(q.pop(Time{9}, e));
   EXPECT_TRUE(q.pop(Time{10}, e));
   EXPECT_FALSE(q.pop(Time{999'999}, e));
@@ -62,7 +62,7 @@ TEST(EventQueue, NothingLaterThanTheLimitLeaves) {
 TEST(EventQueue, APushBeforeAnOpenedBucketComesFirst) {
   EventQueue q;
   q.push(Time{1'000'500}, 1);
-  Event e;
+  WakeUp e;
   EXPECT_FALSE(q.pop(Time{1'000'499}, e));
   q.push(Time{1'000'499}, 2);
   q.push(Time{3'000}, 3);
@@ -90,7 +90,7 @@ TEST(EventQueue, PopsWhatAnOrderedSetPops) {
         q.push(Time{now + delay}, static_cast<std::uint32_t>(serial & 0xFFFF));
         model.emplace(now + delay, serial++);
       } else {
-        Event e;
+        WakeUp e;
         ASSERT_TRUE(q.pop(kNever, e));
         const auto first = *model.begin();
         model.erase(model.begin());
@@ -109,7 +109,7 @@ TEST(EventQueue, TheBucketWidthFollowsTheLoad) {
   EventQueue q;
   Prng prng(7);
   const auto hold = [&](std::int64_t delay, int rounds) {
-    Event e;
+    WakeUp e;
     for (int i = 0; i < rounds; ++i) {
       ASSERT_TRUE(q.pop(kNever, e));
       q.push(Time{e.at_ps + static_cast<std::int64_t>(prng.below(static_cast<std::uint64_t>(delay)))}, 1);

@@ -24,7 +24,7 @@ class HoldModel {
   }
   // `times` operations; returns the virtual time reached, so that no compiler thinks them useless.
   std::int64_t run(std::uint64_t times) {
-    Event e;
+    WakeUp e;
     for (std::uint64_t i = 0; i < times; ++i) {
       queue_.pop(kNever, e);
       queue_.push(Time{e.at_ps + hold_delay_ps(prng_, mixed_)}, 0);

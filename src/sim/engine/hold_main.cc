@@ -20,7 +20,7 @@ void heap_hold(benchmark::State& state, bool mixed) {
   std::uint64_t serial = 0;
   for (std::int64_t i = 0; i < state.range(0); ++i) q.push({hold_delay_ps(prng, mixed), serial++});
   for (auto _ : state) {
-    Event e = q.pop();
+    WakeUp e = q.pop();
     q.push({e.at_ps + hold_delay_ps(prng, mixed), serial++});
     benchmark::DoNotOptimize(e);
   }

@@ -29,7 +29,7 @@ class Timeline {
   // timeline.add<&Port::on_wake>(*this)
   template <auto Member, class T>
   ActorId add(T& actor) {
-    CHECK_OP(actors_.size(), <, 1U << Event::kActorBits);
+    CHECK_OP(actors_.size(), <, 1U << WakeUp::kActorBits);
     actors_.push_back({&actor, [](void* self, Time now) { (static_cast<T*>(self)->*Member)(now); }});
     return {static_cast<std::uint32_t>(actors_.size() - 1U)};
   }
@@ -47,7 +47,7 @@ class Timeline {
 
   // Runs the next wake-up if it is not later than `limit`.
   bool step(Time limit = kNever) {
-    Event e;
+    WakeUp e;
     if (!queue_.pop(limit, e)) return false;
     DCHECK(e.at_ps >= now_.ps);
     now_ = Time{e.at_ps};
@@ -75,7 +75,7 @@ class Timeline {
   };
   // Worlds are larger than caches: what the event after the next will touch first is fetched now.
   void prefetch() const {
-    const Event* e = queue_.ahead(1);
+    const WakeUp* e = queue_.ahead(1);
     if (e == nullptr) return;
     const char* self = static_cast<const char*>(actors_[e->actor()].self);
     for (std::size_t line = 0; line < 4; ++line) __builtin_prefetch(self + 64 * line, 1);

@@ -93,7 +93,7 @@ bool Wire::lost_to_failure(const Transit& t, std::uint32_t index) {
 }
 
 void Wire::impaired_arrival(const Transit& t, Time now) {
-  const impair::Verdict v = detour_->impairment.decide();
+  const impair::Fate v = detour_->impairment.decide();
   if (v.copies == 0) {
     ++counters_.dropped_loss;
     fabric_.release(t.packet);

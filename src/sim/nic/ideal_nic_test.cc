@@ -30,7 +30,7 @@ struct Recorder final : NicObserver {
   Time first_nack = kNever;
 };
 
-struct Outcome {
+struct Observed {
   Recorder recorder;
   Time end{};
   int completed = 0;
@@ -60,8 +60,8 @@ struct Loser {
   }
 };
 
-Outcome run(const Settings& w) {
-  Outcome out;
+Observed run(const Settings& w) {
+  Observed out;
   Fabric fabric;
   PortConfig link;
   link.rate = gigabits(40);
@@ -142,8 +142,8 @@ Outcome run(const Settings& w) {
 // after the one before: the NIC looks ahead by one packet.
 TEST(RetransmitDelay, IsBetweenFindingALossAndRepairingIt) {
   for (const wire::Mode mode : {wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic}) {
-    const Outcome with = run({.mode = mode, .delay = microseconds(2), .lose = {3, 5}});
-    const Outcome without = run({.mode = mode, .lose = {3, 5}});
+    const Observed with = run({.mode = mode, .delay = microseconds(2), .lose = {3, 5}});
+    const Observed without = run({.mode = mode, .lose = {3, 5}});
     EXPECT_EQ(with.completed, 1);
     EXPECT_EQ(without.completed, 1);
     Time before = with.recorder.first_nack;
@@ -169,7 +169,7 @@ TEST(RetransmitDelay, CostsNothingWithoutLosses) {
 
 // One queue pair waits for its packet; the other has the link to itself.
 TEST(RetransmitDelay, IsForTheQueuePairAlone) {
-  const Outcome w = run({.delay = microseconds(2), .lose = {0}, .two = true});
+  const Observed w = run({.delay = microseconds(2), .lose = {0}, .two = true});
   EXPECT_EQ(w.completed, 2);
   const auto first =
       std::find_if(w.recorder.data.begin(), w.recorder.data.end(), [](const Sent& s) { return s.again; });

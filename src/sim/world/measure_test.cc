@@ -253,7 +253,7 @@ TEST(Slowdown, OfTheDataAlone) {
   EXPECT_GT(busy.slowdown_data_mean, busy.slowdown_mean);
 }
 
-TEST(Tail, OfSinglePacketsRisesFromThe90thTo99_9th) {
+TEST(Tail, OfSinglePacketsRisesFromThe90thToThe99Point9th) {
   const auto run = finished(scenario(kBusy, {"traffic.sizes=1000", "traffic.duration=100us"}));
   const FlowStatistics::Summary s = run->traffic()[0].summary();
   EXPECT_EQ(s.small, s.flows);

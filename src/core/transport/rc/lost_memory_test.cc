@@ -11,7 +11,7 @@ class LostMemory : public testing::TestWithParam<wire::Mode> {};
 // Two messages were sent and lost; the memory of the second goes. Its repetition cannot be gathered, and the
 // first, whose ACK is not there yet, must not make the queue pair wait for ever: before, poll_transmit never
 // returned.
-TEST_P(LostMemory, fails_a_repetition_even_behind_unacknowledged_requests) {
+TEST_P(LostMemory, FailsARepetitionEvenBehindUnacknowledgedRequests) {
   for (const std::uint32_t length : {100U, 700U}) {
     TwoDevices t(GetParam());
     const MrInfo other = t.a.region(4096, kLocalWrite);

@@ -8,7 +8,7 @@
 namespace weft::pair {
 
 // X(name, sentence)
-#define WEFT_MARKS(X)                                                          \
+#define WEFT_COVERAGE(X)                                                       \
   X(inline_requests, "requests whose bytes were copied when they were posted") \
   X(empty_messages, "messages without a byte")                                 \
   X(gathered_messages, "messages gathered from several pieces of memory")      \
@@ -35,32 +35,32 @@ namespace weft::pair {
   X(drained_busy, "queue pairs drained with requests under way")               \
   X(drained_idle, "queue pairs drained with nothing under way")
 
-enum class Mark : std::size_t {
+enum class Covered : std::size_t {
 #define WEFT_X(name, text) name,
-  WEFT_MARKS(WEFT_X)
+  WEFT_COVERAGE(WEFT_X)
 #undef WEFT_X
       kCount
 };
 
-inline constexpr std::size_t kMarkCount = static_cast<std::size_t>(Mark::kCount);
+inline constexpr std::size_t kCoveredCount = static_cast<std::size_t>(Covered::kCount);
 
-struct MarkInfo {
+struct CoveredInfo {
   const char* name;
   const char* text;
 };
-inline constexpr std::array<MarkInfo, kMarkCount> kMarkInfo{{
+inline constexpr std::array<CoveredInfo, kCoveredCount> kCoveredInfo{{
 #define WEFT_X(name, text) {#name, text},
-    WEFT_MARKS(WEFT_X)
+    WEFT_COVERAGE(WEFT_X)
 #undef WEFT_X
 }};
 
-class Marks {
+class Coverage {
  public:
-  void hit(Mark m) { ++values_[static_cast<std::size_t>(m)]; }
+  void hit(Covered c) { ++values_[static_cast<std::size_t>(c)]; }
   std::uint64_t get(std::size_t index) const { return values_[index]; }
 
  private:
-  std::array<std::uint64_t, kMarkCount> values_{};
+  std::array<std::uint64_t, kCoveredCount> values_{};
 };
 
 }  // namespace weft::pair
