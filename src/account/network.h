@@ -35,14 +35,15 @@ constexpr std::uint64_t packets_in(std::uint64_t bytes, std::uint32_t mtu, std::
   return bytes / (mtu + headers);
 }
 
-// The longest round trip with one congested link: propagation, and the time a switch takes to drain that has
-// filled up with packets for one output. `inputs` ports hold `buffer` bytes each; one is a switch whose
-// congested packets all came in by one port.
+// The longest round trip with one congested link: propagation, plus the time in which a switch drains through
+// one output when all its buffers are full of packets for it. `inputs` ports hold `buffer` bytes each.
+// `inputs` is 1 if all the congested packets came in by one port.
 constexpr Duration rto_high(Duration round_trip, std::uint32_t inputs, Bytes buffer, Rate rate) {
   return round_trip + rate.time_for({buffer.n * inputs});
 }
 
-// Where a port must say X-OFF: what its link still delivers afterwards is its round trip's worth.
+// The buffer level at which a port must say X-OFF: the link delivers one round trip's worth of bytes
+// afterwards.
 constexpr std::uint64_t pfc_threshold(Bytes buffer, Rate rate, Duration delay) {
   return buffer.n - bytes_in_flight(rate, delay * 2);
 }

@@ -39,7 +39,7 @@ constexpr irn::QueuePair queue_pair(std::uint64_t cap) {
 }
 constexpr irn::QueuePair kQp40 = queue_pair(kCap);
 constexpr irn::QueuePair kQp100 = queue_pair(kCap100);
-// "A couple of thousand" queue pairs, "tens of thousands" of WQEs, "several MBs": what the words allow.
+// The paper says "a couple of thousand" queue pairs, "tens of thousands" of WQEs and "several MBs".
 constexpr irn::Nic kNic8{2000, 20'000, 8U << 20U};
 constexpr irn::Nic kNic4{2000, 20'000, 4U << 20U};
 

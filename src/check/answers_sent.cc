@@ -34,7 +34,7 @@ std::uint64_t HalfConnection::messages_below(Seq s) {
 void HalfConnection::check_ack(Stream& s, const wire::Header& h, Time now) {
   const bool of_requests = &s == &requests_;
   advance(s);
-  // A READ that fails while it is answered has been acknowledged before.
+  // The NAK of a READ that fails while it is answered names a request that was acknowledged before.
   const bool fatal = h.syndrome > wire::kSyndromeNakSequence;
   if (!fatal && ++s.acks_sent > s.packets_arrived) bad(now, "ACK", "more ACKs than packets");
   // What it acknowledges: everything below `upto`.
@@ -54,7 +54,7 @@ void HalfConnection::check_ack(Stream& s, const wire::Header& h, Time now) {
   }
   if (!of_requests) return;
   if (!selective()) {
-    // Move past every READ that was answered in full.
+    // Skip every READ whose responses were all sent.
     while (answered_ < s.max) {
       const Packet* p = s.find(answered_);
       if (p == nullptr || (is_read(*p) && p->emitted < p->responses)) break;
@@ -121,7 +121,7 @@ void HalfConnection::selective_response_sent(const wire::Header& h, std::uint32_
     known.imm = h.imm;  // AETH.MSN moves on
     if (p->payload != brings || !same_packet(known, h))
       bad(now, "numbering", "response psn %u is resent as another packet", h.psn.v);
-    // Who fell silent gave its bitmap back, and may have been asked again since.
+    // A responder that fell silent forgot what was SACKed. It may have been asked again since.
     if (p->times > kResponderTries) gave_up_ = true;
     return resent(s, *p, seq, responder_.selective_rto, responder_.remembers_sacks && !gave_up_, now);
   }

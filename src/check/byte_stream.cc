@@ -112,7 +112,7 @@ void ByteStreams::ack_sent(std::uint32_t connection, std::uint64_t ack, std::spa
 
 // --- the sender's side ----------------------------------------------------------------------------
 
-// What cannot be in the network is taken off: reported bytes, or a segment for each duplicate.
+// Bytes in the network, at most: sent bytes less those reported, or less one segment for each duplicate.
 std::uint64_t ByteStreams::Stream::in_flight() const {
   const std::uint64_t all = sent - acknowledged;
   const std::uint64_t there = facts.sack ? reported.above(acknowledged) : duplicates * facts.mss;
@@ -140,7 +140,7 @@ void ByteStreams::ack_arrived(std::uint32_t connection, std::uint64_t ack, std::
   const auto found = streams_.find(connection);
   if (found == streams_.end()) return;  // late
   Stream& s = found->second;
-  // The timer may have struck, and what it asked for not have left yet.
+  // The retransmission timer may have expired already, with the repair still waiting to leave.
   if (s.sent > s.acknowledged && now - s.timer_from >= s.facts.rto_min) s.justify();
   std::uint64_t fresh = s.reported.add({0, ack});
   for (const ByteRange& b : blocks) fresh += s.reported.add(b);
@@ -154,7 +154,7 @@ void ByteStreams::ack_arrived(std::uint32_t connection, std::uint64_t ack, std::
     ++s.duplicates;
     if (!s.facts.sack) s.reported_since += s.facts.mss;
   }
-  // When a repair leaves, later news may have come, but it was decided on now.
+  // The sender decides on a repair now. Later news may have come by the time it leaves.
   if (!s.repairing() && s.sent > s.acknowledged && s.reports_loss()) s.justify();
 }
 
@@ -177,7 +177,7 @@ void ByteStreams::data_sent(std::uint32_t connection, ByteRange data, Time now) 
                 Long{s->sent - s->acknowledged}, Long{allowed});
   s->sent_since += data.length();
   if (s->repairing()) {
-    // Losses leave room for as much at once as the window has; the rest is clocked by what arrives, twice
+    // After losses the sender may send at once what fits the window; arrivals clock the rest, twice
     // that in slow start.
     if (s->sent_since > s->window_then + 2 * s->reported_since + s->facts.mss)
       report_.add(now, "tcp-conservation",

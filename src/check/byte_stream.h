@@ -1,9 +1,9 @@
 // Watches TCP connections from outside: that every byte is delivered once and in order, that acknowledgments
 // say what is true, and that a sender sends what its window and the news it had allow.
 //
-// It keeps its own account of every byte (what was sent, what arrived, what acknowledgments told the sender)
-// and bounds the window from above: as if every acknowledgment let it grow as slow start does, and every
-// retransmission without a preceding one were the halving that has to come with it.
+// It keeps its own account of every byte: what was sent, what arrived, what acknowledgments told the sender.
+// It computes an upper bound of the window: every acknowledgment lets the bound grow as slow start does, and
+// the first retransmission after a loss halves it.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -45,16 +45,16 @@ void Completions::completed(HostId host, const Completion& c, const Silence& sil
               ull(c.wr_id));
 }
 
-// Something must have gone wrong for a queue pair to leave the working state.
+// Whether something has happened that puts this queue pair into the error state.
 bool Completions::has_cause(const Endpoint& e) {
   if (e.forced_error || e.posted_bad || e.send_failed || e.receive_failed || e.bad_receive) return true;
   const Endpoint* p = ledger_.find(e.facts.peer);
   return p != nullptr && p->posted_bad;
 }
 
-// Path credit is shared by all queue pairs between two hosts. What is in flight to one that is gone comes
-// back only after two time-outs (docs/protocol/reliable.md#path-credit); until then answers and
-// requests of the others may have to wait.
+// All queue pairs between two hosts share path credit. Credit that is in flight to a queue pair that is gone
+// comes back after two time-outs (docs/protocol/reliable.md#path-credit). Until then the others may have to
+// wait with answers and requests.
 bool Completions::credit_held(const Endpoint& e) {
   if (!e.facts.path_bounded) return false;
   bool held = false;
@@ -109,7 +109,7 @@ void Completions::succeeded(Endpoint& e, std::uint64_t index, Time now) {
     report_.add(now, "exactly once", "request %llu of qp 0x%x is complete with %u of %u bytes placed",
                 ull(m.wr_id), e.facts.self.qpn.v, m.placed_bytes, m.length);
   } else if (!m.is_send()) {
-    delivery_.verify_sink(e, m, now);  // a SEND's sink belongs to its receiver, who may have used it again
+    delivery_.verify_sink(e, m, now);  // a SEND's sink is the receiver's, which may have posted it again
   }
   m.completed = true;
   if (m.opcode == WrOpcode::kBindWindow) ledger_.window_bound(e, m.bind);
@@ -131,7 +131,7 @@ void Completions::send_completed(Endpoint& e, std::uint64_t index, const Complet
       report_.add(now, "completion", "request %llu of qp 0x%x never completed; %llu behind it did",
                   ull(skipped.wr_id), qp, ull(c.wr_id));
     }
-    // An unsignaled request in front of a flush may or may not have been carried out.
+    // The peer may or may not have executed an unsignaled request that stands before a flush.
     if (c.status == WcStatus::kSuccess) succeeded(e, e.sends_completed, now);
     skipped.completed = true;
   }
@@ -192,7 +192,7 @@ void Completions::receive_completed(Endpoint& e, std::uint64_t index, const Comp
   const bool taken = p != nullptr && index < p->consumers.size();
   if (c.status != WcStatus::kSuccess) {
     const Receive& r = *ledger_.receive_of(e, index);
-    bool fair = c.status == WcStatus::kFlushed;  // its cause is looked for at the end
+    bool fair = c.status == WcStatus::kFlushed;  // the final check looks for its cause
     if (taken && !e.receive_failed) {
       const Message& m = p->sends[p->consumers[index]];
       const bool too_long = m.is_send() && m.length > r.capacity;
@@ -256,8 +256,8 @@ void Completions::finish(Time now) {
       report_.add(now, "blame", "host %u qp 0x%x: receives were flushed without a cause", e.facts.self.host.v,
                   qp);
     }
-    // Of an unsignaled request that had succeeded before the failure nobody is told
-    // (docs/protocol/verbs.md#completion-status); everything behind one that had not is flushed.
+    // An unsignaled request that succeeded before the failure is not reported
+    // (docs/protocol/verbs.md#completion-status); every request after one that did not succeed is flushed.
     bool owed = false;
     for (std::uint64_t i = e.sends_completed; i < e.sends.size(); ++i) {
       owed = owed || (e.sends[i].flags & kSendSignaled) != 0 || (broken && !e.sends[i].whole());

@@ -5,9 +5,9 @@
 //   truth      a success means that every byte of the message, and of every earlier one, lies where it
 //              belongs (an ACK for data not placed shows up here), with the right length, opcode and
 //              immediate
-//   blame      a failure has the status that the posted request deserves, or the network's, when the
-//              world admits that it loses packets or that the peer is gone; and after the first failure
-//              every other request, signaled or not, is flushed in order
+//   blame      a failure has the status that the posted request deserves, or RETRY_EXC when the world
+//              says that it loses packets or that the peer is gone; after the first failure every
+//              other request, signaled or not, is flushed in order
 //   complete   at the end nothing that was owed is missing
 #pragma once
 #include "check/delivery.h"

@@ -104,7 +104,7 @@ const Message* Delivery::placed(const Placed& p, const wire::Header& header,
   m.placed_bytes += p.length;
 
   if (header.mode == wire::Mode::kRoce) {
-    // Requests and responses coming in at one end are separate orders.
+    // Requests and responses that arrive at one end are ordered separately.
     const End key{{local->facts.self.host.v * 2U + (sink->kind == Sink::Kind::kRead ? 1U : 0U)},
                   local->facts.self.qpn};
     auto [it, fresh] = roce_order_.try_emplace(key, Seq::start(header.psn));
@@ -122,8 +122,8 @@ const Message* Delivery::placed(const Placed& p, const wire::Header& header,
   return &m;
 }
 
-// In the order of posting, once, with the operands that were posted; and what it finds is what the last write
-// or atomic left there, whosever that was: one serial order of all atomics on these eight bytes.
+// Atomics are executed in the order of posting, once, with the operands that were posted. Each finds what the
+// last write or atomic of any queue pair left there: all atomics on these eight bytes have one serial order.
 void Delivery::executed(const Executed& x, Time now) {
   const auto bad = [&](const char* why) {
     report_.add(now, "atomic", "%s: host %u qp 0x%x, region %u offset %llu", why, x.host.v, x.qpn.v,

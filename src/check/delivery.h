@@ -1,9 +1,8 @@
 // Watches every byte on its way into user memory, before it is written.
 //
 //   exactly once   no byte of a message is placed twice: a duplicate or a retransmission of something
-//                  already placed must be recognised before placement
-//                  (docs/protocol/irn.md#what-a-receiver-keeps), or a late copy overwrites what the program
-//                  has put there since
+//                  already placed must be recognised before placement, because the program may have put
+//                  other data there since (docs/protocol/irn.md#what-a-receiver-keeps)
 //   right place    inside a registered region of the right domain with the right access, in a sink that
 //                  a receive, a WRITE or a READ of this very connection opened
 //   right bytes    equal to the source at the time of posting
@@ -11,7 +10,7 @@
 //   atomics        executed once, in order, as posted; answered with what they found
 //   not too late   nothing is placed once its message has been reported complete
 //
-// and, at any moment it is asked, that memory as the program sees it equals what was promised.
+// It can also be asked at any moment whether memory, as the program sees it, holds what the ledger expects.
 #pragma once
 #include <cstdint>
 #include <map>

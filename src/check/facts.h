@@ -42,19 +42,19 @@ struct QpFacts {
   std::uint32_t roce_window = 0;  // roce: packets in flight
   Duration selective_rto{};       // irn: nothing is resent without a NAK before this much silence
   bool rto_backs_off = true;      // each time-out without an answer doubles the next
-  bool remembers_sacks = false;   // bitmap pool never runs dry: what was SACKed is never sent again
+  bool remembers_sacks = false;   // its bitmap pool is never empty, so it never sends again what was SACKed
   // irn: READs this end keeps as a responder. A request that needs the place of an older one tells it that
-  // the older one was answered in full, even if the READ ACK was lost.
+  // all responses of the older one arrived, even if the READ ACK was lost.
   std::uint32_t reads_kept = 0;
   bool ack_coalesce = false;
   bool path_bounded = false;  // either end caps what it has in flight to the other, all queue pairs together
   Duration cnp_interval = microseconds(50);  // as notification point
   Duration slowest_turn{};  // a controller's lowest rate lets it send after this long at the latest
-  // As responder of a selective mode: how long READ responses that nobody acknowledges hold up a refusal
-  // behind them.
+  // As responder of a selective mode: how long unacknowledged READ responses may delay a refusal of a later
+  // request.
   Duration answers_kept{};
   Duration credit_hold{};      // how long path credit may be lost on a peer that is gone
-  bool network_loses = false;  // RETRY_EXC may happen without anybody's fault
+  bool network_loses = false;  // RETRY_EXC may happen without a bug
 };
 
 // docs/protocol/reliable.md#time-outs-and-retries: the verbs time-out; zero means never.
@@ -73,7 +73,7 @@ constexpr Duration rnr_delay(std::uint8_t code) {
   return microseconds(10) * kTensOfMicroseconds[code & 31U];
 }
 
-// A responder sends what nobody acknowledges again four times, waiting twice as long each time, and falls
+// A responder repeats unacknowledged responses four times, waiting twice as long each time, and falls
 // silent after one more (docs/protocol/irn.md#silence-of-the-responder): 1 + 2 + 4 + 8 + 16 time-outs.
 constexpr Duration answers_kept(Duration rto_high) { return rto_high * 31; }
 

@@ -33,7 +33,7 @@ HalfConnection::Packet* HalfConnection::Stream::find(Seq s) {
   return s < it->end() ? &*it : nullptr;
 }
 
-// What was acknowledged up to `at` by something else may have been SACKed beyond.
+// An implied acknowledgement that reaches `at` also covers the SACKed packets that follow.
 Seq HalfConnection::past_sacked(Stream& s, Seq at) {
   for (const Packet* p = s.find(at); p != nullptr && p->sacked; p = s.find(at)) at = p->end();
   return at;
@@ -62,15 +62,16 @@ void HalfConnection::check_mode(const wire::Header& h, Time now) {
 
 // --- what arrives ---
 
-// READ n can only be asked for when READ n - reads_kept has had all its answers: everything below this.
+// The requester may send READ n only when READ n - reads_kept has all its answers. So a READ request tells
+// that all responses below the returned number arrived.
 Seq HalfConnection::answered_before(std::size_t read) const {
   const std::size_t kept = responder_.reads_kept;
   if (kept == 0 || read < kept) return responses_.una;
   return reads_[read - kept].first + reads_[read - kept].packets;
 }
 
-// The responder acknowledges: it has looked at every READ request below `upto`. One that merely arrived may
-// have been dropped unseen, ahead of a loss, for want of a bitmap.
+// An acknowledgement tells that the responder accepted every READ request below `upto`. An arrival does not:
+// behind a loss, a responder without a bitmap drops a READ request unseen.
 void HalfConnection::reads_taken(Seq upto) {
   while (reads_taken_ < reads_.size() && reads_[reads_taken_].request < upto) ++reads_taken_;
   if (reads_taken_ == 0) return;
@@ -111,13 +112,14 @@ void HalfConnection::response_arrived(const wire::Header& h, Time now) {
     const Seq seq = expand(h.psn, responses_.frontier);
     if (Packet* p = responses_.find(seq); p != nullptr && !p->arrived) {
       p->arrived = true;
-      // One without bytes is surely taken in order; ahead of a loss it may be dropped for want of a bitmap.
+      // An empty packet has no placement to show that it was taken. In order it surely is; behind a loss it
+      // may be dropped for want of a bitmap.
       if (p->payload == 0 && seq == confirmed_) {
         progressed(now);
         read_progress_ = now;
       }
     }
-    // A READ is executed only after everything before it, so its response acknowledges that.
+    // A READ is executed after every request before it, so its response acknowledges all of them.
     const auto read = std::upper_bound(reads_.begin(), reads_.end(), seq,
                                        [](Seq v, const ReadAsked& r) { return v < r.first; });
     if (read != reads_.begin() && seq < responses_.max) {
@@ -161,7 +163,7 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
     if (h.syndrome == wire::kSyndromeNakSequence) ++silence_.naks;
   } else if (s.acked > s.una) {
     s.una = s.acked;
-    // It restarts no timer if a READ request had told as much before.
+    // A READ ACK restarts no timer if a READ request had told the same before.
     if (s.una > may_know_) heard(s, responder_.selective_rto, now);
   }
   if (kind != 0) s.excused_below = s.max;
@@ -170,7 +172,7 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
   }
 }
 
-// roce: a requester that goes back for a READ need not remember what lay behind it
+// roce: a requester that goes back for a READ may forget which later packets were acknowledged
 // (docs/protocol/reliable.md#implied-nak).
 void HalfConnection::implied_nak() {
   requests_.excused_below = requests_.max;
@@ -178,8 +180,8 @@ void HalfConnection::implied_nak() {
   ++silence_.naks;
 }
 
-// The end of a silence that was long enough: what was outstanding may have been presumed lost meanwhile, and
-// waits for its turn to be sent (docs/protocol/irn.md#retransmission-time-outs).
+// A silence has lasted long enough for a time-out. The requester may have presumed lost what was outstanding,
+// and may send it again later (docs/protocol/irn.md#retransmission-time-outs).
 void HalfConnection::heard(Stream& s, Duration rto, Time now) {
   if (now - s.progress >= rto) s.excused_below = s.max;
   s.progress = now;
@@ -251,8 +253,8 @@ void HalfConnection::finish(Time now) {
   }
   if (!selective()) return;
   advance(responses_);
-  // Nobody asks again for what has arrived, so a responder to which no READ ACK came through is left with it,
-  // and falls silent after its tries (docs/protocol/irn.md#silence-of-the-responder).
+  // A requester that has all responses does not ask again. If all its READ ACKs were lost, the responder
+  // keeps the responses and falls silent after its tries (docs/protocol/irn.md#silence-of-the-responder).
   const Packet* unheard = responses_.find(std::max(responses_.una, may_know_));
   if (responses_.frontier != responses_.max || (unheard != nullptr && unheard->times <= kResponderTries)) {
     bad(now, "complete", "READ responses were left over");

@@ -18,8 +18,9 @@
 //                  in roce never overtakes READ responses; no more ACKs than packets
 //   READ           answered only when its turn has come; every response belongs to a request that arrived
 //
-// The frontier is an upper bound of what the responder may have accepted: a wiretap cannot see a receive
-// queue. A packet refused for want of a receive has no placement, which is what holds it back.
+// The frontier is an upper bound of what the responder may have accepted, since a wiretap cannot see a
+// receive queue. A packet that was refused for want of a receive was not placed, so the frontier does not
+// pass it.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -33,11 +34,11 @@
 
 namespace weft::check {
 
-// How often a responder sends again what nobody acknowledges.
+// How often a responder repeats unacknowledged responses.
 inline constexpr std::uint32_t kResponderTries = 4;
 
-// What a requester has been waiting for: since when nothing of its requests was newly answered, how many
-// sequence NAKs (explicit or implied) reached it meanwhile, and when it gave up. Each NAK may cost it one of
+// How long a requester has waited: `since` is when it last learned of progress, `naks` counts the sequence
+// NAKs (explicit or implied) that reached it since, `until` is when it gave up. Each NAK may cost it one of
 // retry_cnt.
 struct Silence {
   Time since{};
@@ -65,7 +66,7 @@ class HalfConnection {
   void request_placed(WirePsn psn, std::uint32_t bytes);
   void response_placed(WirePsn psn, std::uint32_t bytes, Time now);
 
-  // The requester has failed: whatever arrives from now on is no progress.
+  // The requester has failed: nothing that arrives from now on counts as progress.
   bool requester_failed(Time now);  // false if that was known
   const Silence& silence() const { return silence_; }
   // Both ends are in working order and nothing is under way any more.
@@ -100,7 +101,7 @@ class HalfConnection {
   struct Stream {
     Seq max{};
     Seq una{};
-    Seq told{};   // of una, without what was SACKed beyond: all that a host without a bitmap knows
+    Seq told{};   // una as a host without a bitmap knows it: without the SACKed packets after it
     Seq acked{};  // highest acknowledged, READs in between not considered
     Seq frontier{};
     Seq in_order{};       // roce: next number the receiver would take
@@ -193,8 +194,8 @@ class HalfConnection {
   bool draining_ = false;
   std::size_t reads_taken_ = 0;  // irn: the responder has acknowledged this many READ requests
   Seq may_know_{};               // irn: the responder may know that responses below this arrived
-  bool gave_up_ = false;         // the responder, on READ responses that nobody acknowledged
-  Seq confirmed_{};              // irn: the requester has said that responses below this arrived
+  bool gave_up_ = false;         // the responder fell silent: its READ responses stayed unacknowledged
+  Seq confirmed_{};              // irn: READ ACKs have said that responses below this arrived
 };
 
 }  // namespace weft::check

@@ -71,8 +71,9 @@ struct Reads {
   HalfConnection half{facts, facts, report};
 };
 
-// The third READ tells the responder that the first one was answered: response 1 is its oldest then, and may
-// go out first when a NACK comes, though an older NACK said that it is there. Response 2 may not.
+// The third READ request tells the responder that the first READ is complete. Response 1 is then the oldest
+// outstanding one, so the responder may resend it at a NACK, although an older NACK had SACKed it. Response 2
+// is SACKed as well and is not the oldest, so it must not be resent.
 TEST(HalfConnection, TheOldestResponseIsTheFirstThatARequestDoesNotImply) {
   for (const std::uint32_t resent : {1U, 2U}) {
     Reads w;
@@ -94,8 +95,9 @@ TEST(HalfConnection, TheOldestResponseIsTheFirstThatARequestDoesNotImply) {
   }
 }
 
-// A WRITE is SACKed, and the response of the READ before it acknowledges the READ. Who remembers the SACK has
-// nothing outstanding when it sends the next WRITE, and starts to wait then; who forgot it waits already.
+// A WRITE is SACKed, and the response of the READ before it acknowledges the READ. A requester that remembers
+// the SACK has nothing outstanding when it sends the next WRITE, so its silence begins then. A requester that
+// forgot the SACK has been waiting since the READ was acknowledged.
 TEST(HalfConnection, ANewRequestBeginsNoSilenceOfWhoForgotASack) {
   for (const bool remembers : {true, false}) {
     Reads w(remembers);
@@ -116,8 +118,8 @@ TEST(HalfConnection, ANewRequestBeginsNoSilenceOfWhoForgotASack) {
   }
 }
 
-// Response 1 is SACKed. A responder that sent response 0 again four times in vain has fallen silent and given
-// its bitmap back; one that sent it three times has not.
+// Response 1 is SACKed. A responder that repeated response 0 four times in vain has fallen silent and
+// forgotten the SACK; one that repeated it three times has not.
 TEST(HalfConnection, AResponderThatFellSilentForgetsWhatWasSacked) {
   for (const int tries : {3, 4}) {
     Reads w;

@@ -14,7 +14,7 @@ void Ledger::region(HostId host, RegionId id, const Region& region) {
   Region& r = regions_[{host, id}];
   r = region;
   r.shadow.assign(region.memory.begin(), region.memory.end());
-  // A region number may be used again; what pointed into its predecessor is history.
+  // A region number may be used again. Sinks of the region that had the number before are dropped.
   const Place place{host, id};
   sinks_.erase(sinks_.lower_bound({place, 0}), sinks_.upper_bound({place, UINT64_MAX}));
 }
@@ -80,9 +80,9 @@ bool Ledger::resolve(HostId host, PdId pd, Qpn qpn, Key key, std::uint64_t addre
 
 void Ledger::window(HostId host, Key key, PdId pd) { window_pds_[{host, any_tag(key)}] = pd; }
 
-// docs/protocol/verbs.md#memory-windows, of type 2: shut, and of the queue pair's domain like the region,
-// which grants binding and holds all of it; rights for the peer only, and none to write where the host itself
-// has none.
+// docs/protocol/verbs.md#memory-windows, type 2: the window is shut and in the queue pair's domain. So is the
+// region, which allows binding and covers the whole window. The window grants remote rights only, and writing
+// only if the region has local write.
 bool Ledger::may_bind(const Endpoint& owner, const WindowBind& bind) const {
   const HostId host = owner.facts.self.host;
   const auto known = window_pds_.find({host, any_tag(bind.window)});
@@ -150,7 +150,7 @@ void Ledger::posted_send(End end, const SendWr& wr, std::span<const std::uint8_t
     if (to != nullptr) match(*e, *to, m.receive);
   }
 
-  // What the other side must make of it.
+  // Whether the other side must execute it or refuse it.
   Range target;
   bool remote_faults = false;
   const bool names_memory = (m.is_write() || m.is_read()) && m.length > 0;
@@ -236,7 +236,7 @@ void Ledger::posted_recv(End end, const RecvWr& wr, Time now) {
   if (Endpoint* from = peer(*e)) match(*from, *e, index);
 }
 
-// A message and its receive have met: does the one fit the other?
+// The receive that a message takes is known now: does the message fit?
 void Ledger::match(Endpoint& requester, Endpoint& receiver, std::uint64_t k) {
   const Receive* r = receive_of(receiver, k);
   if (k >= requester.consumers.size() || r == nullptr) return;

@@ -1,5 +1,5 @@
-// The ledger: what was promised to whom. It records every region, queue pair, posted request and
-// posted receive of a run, pairs each message with the receive that it will consume, and works out from
+// The ledger: what each message must deliver, and where. It records every region, queue pair, posted request
+// and posted receive of a run, pairs each message with the receive that it will consume, and works out from
 // the keys whether it is allowed at all (docs/protocol/verbs.md#keys), independently of the transport's own
 // key table. The other observers (delivery, completions) judge events against it.
 //
@@ -48,7 +48,7 @@ struct Message {
   std::uint64_t wr_id = 0;
   WrOpcode opcode{};
   std::uint8_t flags = 0;
-  bool local_ok = true;  // its own list names memory with the right rights
+  bool local_ok = true;  // its own gather list names memory that may be used so
   Ruling remote = Ruling::kAllowed;
   bool completed = false;  // at the requester, with whatever status
   std::uint32_t imm = 0;
@@ -123,14 +123,15 @@ struct Endpoint {
   bool receives_flushed = false;
 };
 
-// Where a byte of memory may be written, and on whose behalf.
+// A piece of memory that may be written, and the message or receive that allows it.
 struct Sink {
   enum class Kind : std::uint8_t { kWrite, kRead, kReceive };
   Kind kind{};
-  Endpoint* owner = nullptr;         // the requester (kWrite, kRead) or the receiver (kReceive)
-  SharedReceives* shared = nullptr;  // kReceive: or whoever draws from this
-  std::uint64_t index = 0;           // message or receive
-  std::uint64_t offset = 0;          // in the region
+  Endpoint* owner = nullptr;  // the requester (kWrite, kRead) or the receiver (kReceive)
+  SharedReceives* shared =
+      nullptr;               // kReceive: any queue pair that draws from this queue, instead of `owner`
+  std::uint64_t index = 0;   // message or receive
+  std::uint64_t offset = 0;  // in the region
   std::uint32_t length = 0;
   std::uint32_t message_offset = 0;
 };
@@ -161,7 +162,7 @@ class Ledger {
   void finish_shared(Time now);
   // The receive of message k, if it is known.
   const Receive* receive_of(const Endpoint& receiver, std::uint64_t k) const;
-  // The message of the peer's whose SEND packet reached this end.
+  // The message of the peer that a SEND packet at this end belongs to.
   std::uint64_t message_at(const Endpoint& receiver, const wire::Header& h);
 
   // A bind or an invalidation has completed: from now on the window is open, or shut.
@@ -174,7 +175,7 @@ class Ledger {
   const Sink* sink_at(HostId host, RegionId region, std::uint64_t offset) const;
   bool sink_retired(const Sink& sink) const;
 
-  // Regions whose memory no longer equals its shadow, and connections in general, for the final scan.
+  // For the final check: all connections, and regions whose memory differs from its shadow.
   template <class F>
   void each_region(F f) {
     for (auto& [key, r] : regions_) f(key.first, key.second, r);

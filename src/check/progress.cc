@@ -5,12 +5,12 @@
 namespace weft::check {
 
 namespace {
-// Turns that a queue pair may wait for its rate while nothing else happens: requests and responses take
-// turns, and between two charges there are at most a few retransmissions of the oldest packet (each doubles
-// the time to the next).
+// For how many turns a queue pair may wait for its rate while nothing else happens. Requests and responses
+// take turns. Between two charged time-outs the oldest packet is retransmitted a few times at most, because
+// each retransmission doubles the time to the next.
 constexpr std::int64_t kTurns = 64;
 
-// Time-outs that do not double come as often as they can, and what each sends again waits for its rate.
+// Time-outs that do not double expire more often, and each retransmission waits for the rate again.
 Duration turns_within(const QpFacts& f, Duration patience) {
   const std::int64_t more =
       f.rto_backs_off || f.selective_rto.ps == 0 ? 0 : patience.ps / f.selective_rto.ps + 1;

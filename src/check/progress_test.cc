@@ -59,8 +59,8 @@ TEST(Progress, ARequesterMustFailWhenItsTimeOutsAreUsedUp) {
   EXPECT_FALSE(w.referee.waiting(at(264)));
 }
 
-// The last packet may have been placed long before its ACK comes through, and only then do the time-outs of
-// what follows begin.
+// The last packet may be placed long before its ACK arrives. The time-outs of the next request begin only
+// when that ACK arrives.
 TEST(Progress, AnAckThatTellsSomethingNewIsProgress) {
   OneConnection w;
   w.write(at(0));
@@ -80,7 +80,8 @@ TEST(Progress, AnAckThatTellsNothingNewIsNone) {
   EXPECT_FALSE(w.referee.waiting(at(274)));
 }
 
-// Who refused a message keeps its receives until the answers before it are taken, or given up.
+// A responder that refused a message keeps its receives until the answers before it are acknowledged, or
+// given up.
 TEST(Progress, AResponderMayHoldOnToItsAnswers) {
   OneConnection w(0, microseconds(1000));
   w.write(at(0));

@@ -1,5 +1,5 @@
 // All observers of one run behind one face: the world reports each event once, and the referee passes
-// it to whoever judges it.
+// it to the observer that judges it.
 //
 //   Ledger          what was promised             Completions   what is reported to users
 //   Delivery        bytes on their way to memory  WireObserver  packets
@@ -70,7 +70,7 @@ class Referee {
     progress_.happened(now);
     ledger_.posted_shared(host, id, wr, now);
   }
-  // An event is wanted when fewer are left; it has come.
+  // The limit event was armed with this limit; the limit event came.
   void limit_armed(HostId host, SrqId id, std::uint32_t limit) { ledger_.limit_armed(host, id, limit); }
   void limit_reached(HostId host, SrqId id, Time now) { ledger_.limit_reached(host, id, now); }
   void completed(HostId host, const Completion& c, Time now);
@@ -90,7 +90,7 @@ class Referee {
     delivery_.executed(x, now);
   }
 
-  // Somebody waits at this time; false when they have waited too long.
+  // Something is awaited at this time; false when it has been awaited for too long.
   bool waiting(Time now) { return progress_.waiting(now); }
   // A finding of the world's own: a pool that is not empty, a transmitter that never stops.
   Report& report() { return report_; }

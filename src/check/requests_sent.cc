@@ -30,7 +30,7 @@ void HalfConnection::posted(const SendWr& wr) {
   posted_.push_back(p);
 }
 
-// READs and atomics sent to which the requester cannot have all answers.
+// READs and atomics that were sent and cannot be complete at the requester.
 bool HalfConnection::answers_missing() {
   if (selective()) {
     advance(responses_);
@@ -68,7 +68,8 @@ void HalfConnection::new_request(const wire::Header& h, std::uint32_t payload, T
   if (s.told >= s.max) s.told_at = now;
   if (s.una == s.max) {
     s.progress = now;
-    // New requests do not make up for an unanswered READ, nor for what was SACKed and forgotten again.
+    // Silence goes on while a READ is unanswered or a forgotten SACK is outstanding: a new request starts no
+    // new silence then.
     const bool answered = reads_.empty() || confirmed_ >= reads_.back().first + reads_.back().packets;
     const bool forgotten = selective() && !requester_.remembers_sacks && s.told < s.max;
     if (answered && !forgotten) progressed(now);
@@ -161,7 +162,7 @@ void HalfConnection::resent_request(const wire::Header& h, std::uint32_t payload
     bad(now, "numbering", "psn %u is resent as another packet", h.psn.v);
   }
   if (is_read(*p) && !selective()) p->copies.push_back({seq, answers_to(h, requester_.mtu), false});
-  // irn: the requester asks again for a READ whose responses stay away, though the request arrived.
+  // irn: the requester repeats an acknowledged READ request when no responses come.
   if (is_read(*p) && selective() && seq < (requester_.remembers_sacks ? s.una : s.told)) {
     if (confirmed_ >= p->response_first + p->responses)
       bad(now, "cause", "READ psn %u is resent though answered", h.psn.v);
@@ -186,7 +187,8 @@ void HalfConnection::progressed(Time now) {
 
 bool HalfConnection::requester_failed(Time now) {
   if (silence_.until != kNever) return false;
-  // Packets of one instant are reported together: it may have failed at one of them, with progress behind it.
+  // The packets of one instant are reported together. The queue pair may have failed at one of them, and the
+  // packets after that one may show progress.
   if (silence_.since == now) silence_ = before_;
   silence_.until = now;
   return true;
@@ -197,13 +199,13 @@ void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto
   const bool forgotten = selective() && !remembers && seq >= s.told;
   if (seq < s.una && !forgotten)
     return bad(now, "cause", "psn %u is resent though acknowledged", p.header.psn.v);
-  // The oldest one may go out again whatever is known of it (docs/protocol/irn.md#recovery): it alone brings
-  // another ACK. Which response is the oldest, a READ request may have told.
+  // The oldest outstanding packet may be resent even if it is SACKed, because its duplicate brings a new ACK
+  // (docs/protocol/irn.md#recovery). A READ request may have told which response is the oldest.
   const bool oldest = seq == s.una || (&s == &responses_ && seq == may_know_);
   if (p.sacked && remembers && !oldest)
     bad(now, "cause", "psn %u is resent though selectively acknowledged", p.header.psn.v);
-  // Silence excuses everything sent before it, whatever an earlier NAK excused.
-  // Who forgot a SACK has waited since it was told what it still knows.
+  // After a silence as long as a time-out, everything sent before the silence may be resent.
+  // Without a bitmap, silence counts from the last cumulative ACK.
   const Time since = seq < s.una ? s.told_at : s.progress;
   const bool silent = now - since >= shortest_rto;
   if (!silent && seq < s.excused_below) return;

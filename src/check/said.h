@@ -9,9 +9,9 @@ namespace weft::check {
 struct Said {
   Seq upto{};           // everything below this has arrived
   Seq trigger{};        // irn's NACKs, everything in srnic: the packet that caused it
-  bool echoes = false;  // `trigger` means something, and in srnic MSN and offset go with it
+  bool echoes = false;  // `trigger` is set; in srnic the MSN and the offset as well
   bool keeps = false;   // a NACK whose trigger is kept
-  bool again = false;   // srnic: its trigger had come before
+  bool again = false;   // srnic: its trigger is a duplicate
 };
 
 inline Said said_by(const wire::Header& h, Seq near) {

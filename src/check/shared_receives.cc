@@ -33,7 +33,7 @@ const Receive* Ledger::receive_of(const Endpoint& receiver, std::uint64_t k) con
   return &receiver.shared->receives[receiver.bound[k]];
 }
 
-// irn and srnic say it in every packet; in roce it is the message that goes on.
+// The number of the receive: irn and srnic packets say it; in roce it follows from the message in progress.
 std::uint64_t Ledger::message_at(const Endpoint& receiver, const wire::Header& h) {
   std::uint64_t k = receiver.receives_completed;
   if (h.mode != wire::Mode::kRoce) {
@@ -76,7 +76,7 @@ void Ledger::shared_done(HostId host, SharedReceives& q, std::uint64_t index, Ti
   limit_due(host, q, now);
 }
 
-// No message that was posted takes more than one.
+// A posted message takes at most one receive.
 std::uint64_t Ledger::taken_at_most(const SharedReceives& q) const {
   std::uint64_t messages = 0;
   for (const auto& [end, e] : endpoints_) {
@@ -87,7 +87,7 @@ std::uint64_t Ledger::taken_at_most(const SharedReceives& q) const {
   return std::min<std::uint64_t>(messages, q.receives.size());
 }
 
-// It must have come if a receive was taken since it was armed, and fewer are left.
+// The event is due if a receive was taken after arming and fewer than the limit are left.
 void Ledger::limit_due(HostId host, const SharedReceives& q, Time now) {
   if (q.limit == 0 || q.done <= q.taken_at_most || q.receives.size() - q.done >= q.limit) return;
   report_.add(now, "shared receives", "host %u: no event though %llu of %llu are taken, the limit is %u",
@@ -111,7 +111,7 @@ void Ledger::limit_reached(HostId host, SrqId id, Time now) {
 
 void Ledger::finish_shared(Time now) {
   for (const auto& [place, q] : shared_) {
-    bool whole = true;  // whoever failed may have taken some along
+    bool whole = true;  // false if a queue pair failed: receives that it held are gone
     for (const auto& [end, e] : endpoints_)
       whole = whole && (e->shared != &q || !(e->failed || e->destroyed));
     if (whole && q.done != q.done_end)

@@ -27,7 +27,8 @@ WireObserver::Role WireObserver::role(std::uint8_t opcode) {
 HalfConnection* WireObserver::half(End destination, Role role) const {
   const auto peer = peer_.find(destination);
   if (peer == peer_.end()) return nullptr;
-  // Answers go to the requester, everything else comes from it.
+  // A packet with an answer's opcode goes to the requester of its half connection; any other packet comes
+  // from it.
   const bool answer = role == Role::kResponse || role == Role::kAck;
   const auto it = by_requester_.find(answer ? destination : peer->second);
   return it == by_requester_.end() ? nullptr : it->second.get();
@@ -63,7 +64,8 @@ void WireObserver::congestion_sent(End from, const wire::Header& h, Time now) {
   Congestion& c = congestion_[from];
   if (h.opcode == wire::kCnp) {
     ++c.cnps;
-    // The first at the first mark, the others an interval apart; a busy transmitter only makes them later.
+    // The first CNP comes with the first mark, the next ones at least an interval apart. A busy transmitter
+    // can delay CNPs; it cannot add any.
     const std::int64_t most = c.marks == 0 ? 0 : 1 + (now - c.first).ps / c.interval.ps;
     if (static_cast<std::int64_t>(c.cnps) > most)
       report_.add(now, "CNP", "host %u qp 0x%x sends CNP number %llu, %lld are allowed", from.host.v,

@@ -1,9 +1,9 @@
 // A wiretap over all connections of a world: finds the half connection that each packet belongs to from
 // its destination queue pair and its opcode, and lets it judge (half_connection.h).
 //
-// The world reports what its devices emit, and what genuinely reached them. Packets that the world itself
-// forged to annoy a device are not reported; if the device reacts to one, the reaction is what the
-// observer sees, and it fits nothing.
+// The world reports the packets that its devices emit, and those of them that reach a device. It does not
+// report packets that it forged itself. If a device reacts to a forged packet, the observer sees a reaction
+// without a cause, which is a finding.
 #pragma once
 #include <map>
 #include <memory>
@@ -38,14 +38,14 @@ class WireObserver {
   HalfConnection* of(End requester) const;
   HalfConnection* half(End destination, Role role) const;
 
-  // docs/protocol/congestion.md#notification-point: who was told of congestion by the network tells the
-  // sender, and nobody else does.
+  // docs/protocol/congestion.md#notification-point: a receiver tells the sender of every mark that it got,
+  // and of no other.
   struct Congestion {
     Duration interval{};
     std::uint64_t marks = 0;   // marked packets that arrived here
     std::uint64_t echoes = 0;  // acknowledgements that said so
     std::uint64_t cnps = 0;
-    Time first = kNever;  // mark
+    Time first = kNever;  // when the first mark arrived
   };
   void congestion_sent(End from, const wire::Header& h, Time now);
 

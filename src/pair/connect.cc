@@ -88,7 +88,7 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     // A queue pair holds at most four blocks: two directions, sending and receiving.
     if (dc.recovery != nullptr && dc.recovery->mode == e.mode)
       host(host_of[i]).coverage.hit(e.mode == wire::Mode::kIrn ? Covered::varied_irn : Covered::varied_srnic);
-    // Not so a variant; it may be this end's or that of the answers it gives.
+    // A variant may forget SACKs: this end's own variant, or that of its peer, whose answers this end sends.
     f.remembers_sacks = dc.recovery == nullptr && dc.loss_blocks >= 4 * dc.max_qp;
     // Two time-outs (docs/decisions/path-credit-in-line.md), the second twice as
     // long in irn.
@@ -102,8 +102,8 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     // A full control ring drops the newest ACK or NAK (core/transport/config.h).
     const bool rings_hold = std::all_of(config_.hosts.begin(), config_.hosts.end(),
                                         [](const DeviceConfig& d) { return d.control_ring >= 4096; });
-    // What was overtaken is lost to go-back-N, to a selective mode without a bitmap, and so is a SEND that
-    // comes ahead of its turn and finds no receive (docs/protocol/irn.md#what-a-receiver-keeps).
+    // Go-back-N drops a packet that comes ahead of its turn. So does a selective mode without a bitmap, and
+    // any mode if a SEND finds no receive (docs/protocol/irn.md#what-a-receiver-keeps).
     const bool overtakes = n.reorder != 0 || n.jitter.ps != 0;
     f.network_loses = n.loss != 0 || n.corrupt != 0 || !config_.script.empty() || !rings_hold || overtakes;
   }

@@ -1,5 +1,5 @@
-// What a swarm world has seen happen, counted: a feature that no world of a long run comes across is not
-// tested, however green it looks. The Device's own counters do the same for the transport's inside.
+// Counts of what happened in a swarm world. A row that stays zero through a long run means that the swarm
+// does not test that feature. The Device's own counters do the same for the inside of the transport.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -8,8 +8,8 @@
 namespace weft::pair {
 namespace {
 
-// Drawing every byte of every world anew took half of its time. A prime number of them: no two pieces of
-// memory repeat in step.
+// One block of random bytes that fills all regions: drawing every byte anew took half of a world's time. The
+// block's size is a prime number, so regions do not repeat it at equal offsets.
 const std::vector<std::uint8_t>& random_bytes() {
   static const std::vector<std::uint8_t> bytes = [] {
     std::vector<std::uint8_t> b(65'537);
@@ -127,7 +127,7 @@ struct Host::Placer {
     const auto bytes = std::span(payload).subspan(p.payload_offset, p.length);
     host.referee_.placed({host.id_, p.qpn, p.region, p.offset, p.payload_offset, p.length},
                          packets[p.packet].header, bytes, now);
-    // The referee has complained already if this does not fit.
+    // If this does not fit, the referee has reported it already.
     if (it == host.memory_.end() || p.offset + p.length > it->second.bytes.size()) return false;
     std::copy(bytes.begin(), bytes.end(), it->second.bytes.begin() + static_cast<std::ptrdiff_t>(p.offset));
     return true;

@@ -46,7 +46,7 @@ class Host {
 
   // A new region of random bytes.
   Buffer allocate(PdId pd, std::uint32_t size, std::uint8_t access, Prng& random);
-  // One whose memory cannot be touched.
+  // A new region whose memory answers every access with a fault.
   Buffer allocate_gone(PdId pd, std::uint32_t size, std::uint8_t access, Prng& random);
 
   Key allocate_window(PdId pd);  // of type 2
@@ -59,7 +59,7 @@ class Host {
   // Copies the payload of one packet of a burst; false when some of its memory is gone.
   bool gather(const wire::Burst& burst, const wire::TxPacket& packet,
               std::vector<std::uint8_t>& payload) const;
-  // Hands packets, all from `source`'s or other hosts, to the Device and moves their bytes.
+  // Hands packets to the Device and moves their bytes.
   void deliver(Time now, std::span<const wire::RxPacket> packets,
                std::span<const std::vector<std::uint8_t>> payloads);
 

@@ -162,7 +162,7 @@ FlowPlan plan_flow(Prng& r, const ConnectionPlan& c, std::uint32_t sender, std::
   if (one_in(r, 3)) f.think = some(r, nanoseconds(10), microseconds(5));
   if (one_in(r, 4)) f.receive_delay = some(r, microseconds(1), microseconds(60));
   f.spare_receives = one_in(r, 3) ? between(r, 1, 4) : 0;
-  // More would never be used.
+  // A larger number would never be used.
   f.slots = std::min(f.slots, static_cast<std::uint32_t>(f.messages.size()) + f.spare_receives + 1);
   return f;
 }
@@ -170,7 +170,7 @@ FlowPlan plan_flow(Prng& r, const ConnectionPlan& c, std::uint32_t sender, std::
 void plan_fault(Prng& r, FlowPlan& f) {
   if (f.messages.empty()) return;
   std::size_t i = r.below(f.messages.size());
-  // Rather an atomic, where there is one: few messages are.
+  // Prefer an atomic if the message list has one, because few messages are atomics.
   for (int tries = 0; tries < 3 && !is_atomic(f.messages[i].opcode); ++tries) i = r.below(f.messages.size());
   MessagePlan& m = f.messages[i];
   if (m.length == 0) return;
@@ -213,8 +213,8 @@ EndConfig plan_end(Prng& r) {
   return e;
 }
 
-// What may wait for host 0 at once: per path the peer's credit, the READ bytes that host 0 asked for, and
-// one packet more for a credit smaller than a packet.
+// How many bytes may wait at host 0 at once: for each path the peer's credit, the READ bytes that host 0
+// asked for, and one packet more, because a credit smaller than a packet still admits one.
 Bytes door_bound(const Plan& p) {
   std::uint64_t longest_read = 0;
   for (const ConnectionPlan& c : p.connections) {
@@ -232,8 +232,8 @@ Bytes door_bound(const Plan& p) {
   return Bytes{bound};
 }
 
-// Half of the worlds have controllers, a network that marks, and turns of all sizes. Drawn apart: the other
-// half, and the rest of each world, is what it would be without.
+// Half of the worlds have controllers, a network that sets congestion marks, and turns of all sizes. A
+// separate generator draws them, so everything else in a world is the same with and without them.
 void plan_congestion(Prng r, Plan& p) {
   if (one_in(r, 2)) return;
   if (!one_in(r, 3)) p.world.network.mark = between(r, 1'000, 300'000);
@@ -251,8 +251,8 @@ void plan_congestion(Prng r, Plan& p) {
   }
 }
 
-// Some worlds' hosts recover as a variant of their mode says. A variant without a bitmap sends again what the
-// other end already has.
+// In some worlds hosts recover losses by a variant of their mode. A variant without a bitmap also resends
+// packets that the other end has.
 void plan_variants(Prng r, Plan& p) {
   for (DeviceConfig& d : p.world.hosts) d.rto_backs_off = !one_in(r, 8);
   if (!one_in(r, 5)) return;
@@ -272,9 +272,9 @@ void plan_bad_binds(Prng r, Plan& p) {
   }
 }
 
-// Several ends of one host draw from one queue. What must be known beforehand of the receive that a message
-// meets is left out: one that is too long for it. An end that goes away takes receives along, so these only
-// fail.
+// Several ends of one host draw from one queue. Such ends get no message that is too long for its receive,
+// because it is not known beforehand which receive a message takes. They fail but do not go away, because an
+// end that goes away takes receives with it.
 void plan_shared_receives(Prng r, Plan& p) {
   p.shared.resize(p.world.hosts.size());
   if (!one_in(r, 3)) return;
@@ -346,14 +346,14 @@ Plan plan_world(std::uint64_t seed) {
   }
   if (one_in(r, 4)) p.forgeries = between(r, 1, 30);
 
-  // Many to one through a narrow door: path credit alone keeps the queue there within bounds.
+  // Many hosts send to host 0, which receives slowly. Path credit alone bounds the queue there.
   const impair::ImpairConfig& n = p.world.network;
   if (incast && one_in(r, 2)) {
     p.world.drain = gigabits(between(r, 5, 40));
     const bool lossless = n.loss == 0 && n.corrupt == 0 && n.duplicate == 0;
     for (DeviceConfig& d : p.world.hosts) {
       d.path_credit = Bytes{between(r, 5'000, 40'000)};
-      // Time-outs must not mistake the queue for a loss.
+      // Time-outs are long, so that a full queue is not taken for a loss.
       d.rto_low = d.rto_low * 20;
       d.rto_high = d.rto_high * 20;
       d.control_ring = 4096;

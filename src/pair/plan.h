@@ -1,8 +1,8 @@
 // A whole random world, written down before it runs: hosts, network, connections, every message, and
 // what goes wrong on purpose. A plan is a pure function of its seed, so a seed replays a world.
 //
-// Values are drawn where bugs live rather than uniformly: sizes around multiples of the MTU, sequence
-// numbers around their wrap, queues of depth one, pools of zero.
+// Values that have caused bugs are drawn more often than others: sizes near multiples of the MTU, sequence
+// numbers near their wrap, queues of depth one, empty pools.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -24,13 +24,13 @@ enum class Fault : std::uint8_t {
 
 inline constexpr std::uint32_t kMostSourceOffset = 1000;  // of a message in its source region
 
-// What is wrong with one of an end's binds, if anything. It fails, and its connection with it.
+// What is wrong with one of the binds of an end, if anything. A wrong bind fails and ends its connection.
 enum class BindFault : std::uint8_t {
   kNone,
   kBeyond,         // a byte more than the region has
   kEmpty,          // no byte at all
   kNoBindRight,    // of a region that is not for windows
-  kNoLocalWrite,   // asks for writing where not even its own host may write
+  kNoLocalWrite,   // asks for remote writing of a region without local write
   kLocalRight,     // asks for a right that windows do not give
   kWrongKey,       // of no region
   kForeignRegion,  // of a region in another protection domain
@@ -46,7 +46,7 @@ struct MessagePlan {
   Fault fault = Fault::kNone;
   std::uint32_t length = 0;
   std::uint32_t source_offset = 0;  // where in the source region it begins
-  bool reversed = false;            // its list names the pieces of a sink from the back
+  bool reversed = false;            // its scatter list names the pieces of a sink from last to first
 };
 
 // One direction of a connection: what one end sends, and how the other end receives.
@@ -98,9 +98,9 @@ struct Plan {
   std::vector<ConnectionPlan> connections;
   std::vector<SharedPlan> shared;  // by host
   Duration poll_every{};           // users look at their completion queues this often; 0: at every event
-  std::uint32_t forgeries = 0;     // packets that nobody sent
+  std::uint32_t forgeries = 0;     // forged packets
   Duration forge_every = microseconds(7);
-  // What waits at host 0's door never exceeds this many payload bytes; 0: not promised.
+  // At most this many payload bytes wait to be received at host 0 at any time; 0: no bound is checked.
   Bytes door_bound{};
 };
 

@@ -1,5 +1,5 @@
-// Shared receives of a swarm world: one queue a host, filled as its slots come back, at the pace of the plan;
-// and the limit event, armed again once it has come.
+// Shared receives of a swarm world: one queue per host. A slot is posted again when it comes back, as fast as
+// the plan says. The limit event is armed again whenever it came.
 #include "core/base/check.h"
 #include "pair/workload.h"
 
@@ -21,7 +21,8 @@ Workload::Shared& Workload::shared_of(World& world, std::uint32_t host) {
 void Workload::tend_shared(World& world, Time now) {
   for (auto& [host, s] : shared_receives_) {
     const SharedPlan& plan = plan_.shared[host];
-    const bool below_limit = plan.limit != 0 && world.limit_reached(host, s.srq);  // before there are more
+    const bool below_limit =
+        plan.limit != 0 && world.limit_reached(host, s.srq);  // asked before more are posted
     while (!s.sinks.free.empty() && now >= s.next_receive) {
       const std::uint32_t slot = s.sinks.free.back();
       RecvWr wr;
@@ -44,7 +45,7 @@ void Workload::tend_shared(World& world, Time now) {
 void Workload::shared_completed(World& world, End& e, const Completion& c) {
   Shared& s = shared_receives_.at(e.host);
   const auto posted = s.posted.find(c.wr_id);
-  if (posted == s.posted.end()) return;  // the referee has the complaint
+  if (posted == s.posted.end()) return;  // the referee has reported it
   if (c.status == WcStatus::kSuccess) world.host(e.host).coverage.hit(Covered::shared_taken);
   s.sinks.free.push_back(posted->second);
   s.posted.erase(posted);

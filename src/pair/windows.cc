@@ -97,7 +97,7 @@ void Workload::spoil_bind(const End& e, BindFault fault, WindowBind& bind) {
   }
 }
 
-// Binds and invalidations are requests like others, so they wait for a place in the queue.
+// A bind or an invalidation needs a place in the send queue, like any request.
 void Workload::tend_window(World& world, End& e) {
   Window& w = e.window;
   const BindFault bad = plan_of(e).bad_bind[e.side];

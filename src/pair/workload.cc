@@ -53,7 +53,7 @@ void Workload::set_up(World& world, std::uint32_t connection) {
     config[side].pd = c.atomics || draws ? shared(world, e.host).first : *device.alloc_pd();
     if (draws) config[side].srq = shared_of(world, e.host).srq;
     e.send_cq = config[side].send_cq = *device.create_cq(512);
-    // One queue for both, or one each.
+    // Sends and receives share a completion queue, or have one each.
     e.recv_cq = config[side].recv_cq = random_.below(3) == 0 ? e.send_cq : *device.create_cq(512);
   }
   for (std::uint32_t side = 0; side < 2; ++side) {
@@ -136,7 +136,7 @@ bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
     wr.rkey = e.cells.mr.rkey;
     wr.compare_or_add = random_.next();
     wr.swap = random_.next();
-    // Half of the comparisons come true, unless another queue pair is faster.
+    // Half of the compare-and-swaps find what they expect, unless another queue pair changes it first.
     if (m.opcode == WrOpcode::kCompareSwap && random_.below(2) == 0)
       std::memcpy(&wr.compare_or_add, &e.cells.bytes[wr.remote_address - e.cells.address], 8);
   } else if (read) {
@@ -160,7 +160,7 @@ bool Workload::post_message(World& world, End& e, const MessagePlan& m) {
         break;
       }
       const Buffer& target = write ? e.write_sinks.buffer : peer.source;
-      // srnic judges every packet by itself, so it is the first one that has to be outside.
+      // srnic checks each packet alone, so the first packet must lie outside.
       const bool srnic = plan_of(e).end[e.side].mode == wire::Mode::kSrnic;
       const std::uint32_t judged = write && srnic ? std::min(m.length, plan_of(e).mtu) : m.length;
       wr.remote_address = target.address + target.bytes.size() - judged + 1;
@@ -263,7 +263,7 @@ void Workload::poll(World& world, End& e) {
             shared_completed(world, e, c);
             continue;
           }
-          if (e.receives.empty()) continue;  // the referee has the complaint
+          if (e.receives.empty()) continue;  // the referee has reported it
           if (ok) e.receive_sinks.free.push_back(e.receives.front());
           e.receives.pop_front();
           continue;
@@ -287,7 +287,7 @@ void Workload::drain(World& world, Time now) {
     if (e.dead || e.destroyed) continue;
     if (e.drain == End::Drain::kNo && now >= d.at) {
       world.host(e.host).coverage.hit(e.posted.empty() ? Covered::drained_idle : Covered::drained_busy);
-      // It may have failed already, and its completions not have been looked at.
+      // The queue pair may have failed already, with its completions not polled yet.
       e.drain = world.drain(e.host, e.qpn) ? End::Drain::kAsked : End::Drain::kOver;
     }
     if (e.drain == End::Drain::kAsked && world.drained(e.host, e.qpn)) {
@@ -316,12 +316,12 @@ void Workload::disrupt(World& world, Time now) {
     } else {
       world.force_error(e.host, e.qpn);
       e.dead = true;
-      poll(world, e);  // what is flushed; it may be the last that happens here
+      poll(world, e);  // the flushed requests; nothing may happen here after this
     }
   }
 }
 
-// What an attacker, or a stray packet of an earlier connection, may look like.
+// A packet as an attacker may send it, or as an earlier connection may have left it in the network.
 void Workload::forge(World& world) {
   const End& e = ends_[random_.below(ends_.size())];
   if (e.destroyed) return;
@@ -357,7 +357,8 @@ void Workload::forge(World& world) {
       h.mode = c.end[e.side].mode;
       h.psn = WirePsn{(c.end[e.side].psn.v + (1U << 22U)) & kPsnMask};
       h.set_aeth(wire::kSyndromeAck, 0);
-      if (random_.below(2) == 0) h.set_sack(h.psn);  // srnic: or only one of its two numbers is nonsense
+      if (random_.below(2) == 0)
+        h.set_sack(h.psn);  // srnic: make one of its two numbers wrong instead of both
       payload.clear();
       break;
   }
@@ -404,7 +405,8 @@ Time Workload::next_wake() const {
   }
   if (!waiting()) return at;
   if (plan_.poll_every.ps != 0) return std::min(at, next_poll_);
-  // What was already due at the last act() waits for something other than time: a free slot, a full queue.
+  // A plan that was due at the last act() does not wait for time. It waits for a free slot or a place in a
+  // queue.
   const auto due = [&](Time t) {
     if (t > acted_) at = std::min(at, t);
   };
@@ -426,7 +428,7 @@ bool Workload::waiting() const {
     if (e.destroyed) continue;
     if (!e.dead && (e.drain == End::Drain::kAsked || e.drain == End::Drain::kDrained)) return true;
     if (!e.dead && e.next < flow_of(e).messages.size()) return true;
-    // Nobody is told of an unsignaled request that was complete when its queue pair failed.
+    // An unsignaled request that was complete when its queue pair failed is not reported.
     if (std::any_of(e.posted.begin(), e.posted.end(), [](const Posted& p) { return p.signaled; }))
       return true;
     if (e.dead && !e.receives.empty()) return true;

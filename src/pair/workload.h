@@ -1,7 +1,7 @@
 // The programs of a swarm world: they carry out a plan, message by message, as queues and sinks allow.
 //
-// A sink slot is used again as soon as its message is known to be done, so that a packet which arrives late
-// finds other data in its place, as it would in a real program.
+// A sink slot is used again as soon as its message is complete. A packet that arrives late thus finds other
+// data in its place, as in a real program.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -65,7 +65,7 @@ class Workload final : public Application {
     CqId send_cq{};
     CqId recv_cq{};
     Buffer source;
-    Buffer cells;                        // at the peer: what atomics work on, shared by all its queue pairs
+    Buffer cells;                        // at the peer: memory for atomics, shared by all its queue pairs
     Buffer no_right;                     // registered here, grants the peer nothing
     Buffer vanishing;                    // registered here, its memory is gone
     Buffer foreign;                      // registered here, in another protection domain
@@ -130,7 +130,7 @@ class Workload final : public Application {
   std::uint32_t forged_ = 0;
   Time next_forgery_{};
   Time next_poll_{};
-  Time acted_{};  // a plan for then or earlier waits for an event, not for time
+  Time acted_{};  // time of the last act(): a plan due by then waits for an event
 };
 
 }  // namespace weft::pair

@@ -12,7 +12,7 @@ namespace weft::pair {
 namespace {
 
 constexpr std::uint32_t kFrameOverhead = 14 + 20 + 8 + 4;  // Ethernet, IPv4, UDP, ICRC
-constexpr int kTurnsPerInstant = 100'000;                  // a transmitter that needs more never stops
+constexpr int kTurnsPerInstant = 100'000;  // more turns at one instant mean that a transmitter never stops
 
 std::uint32_t frame_bytes(const wire::Header& h, std::size_t payload) {
   const auto n = static_cast<std::uint32_t>(payload);
@@ -119,7 +119,7 @@ bool World::limit_reached(std::uint32_t h, SrqId srq) {
 }
 
 std::uint32_t World::poll(std::uint32_t h, CqId cq, std::span<Completion> out) {
-  if (!shares_.empty()) poll_events(h);  // what a completion is the consequence of
+  if (!shares_.empty()) poll_events(h);  // before polling, because an event may be the cause of a completion
   const std::uint32_t n = host(h).device.poll_cq(cq, out);
   for (const Completion& c : out.first(n)) {
     if (recorder_ != nullptr && recorder_->wants_text()) {
@@ -189,7 +189,7 @@ void World::resume(std::uint32_t h, Qpn qpn) {
   QpAttr attr;
   attr.state = QpState::kRts;
   referee_.draining({host(h).id(), qpn}, false);
-  (void)host(h).device.modify_qp(qpn, attr, kAttrState, now_);  // refused if it has failed meanwhile
+  (void)host(h).device.modify_qp(qpn, attr, kAttrState, now_);  // fails if the queue pair is in error already
 }
 
 void World::forge(std::uint32_t to, const wire::Address& source, const wire::Header& h,
@@ -364,7 +364,7 @@ void World::arrivals() {
   std::vector<std::unique_ptr<Flight>> batch;
   std::uint32_t to = 0;
   while (!flights_.empty() && flights_.top()->at <= now_) {
-    // The queue owns by pointer; top() is const only to protect its order.
+    // top() is const to protect the order of the queue; moving the element out right before pop() is safe.
     std::unique_ptr<Flight> f = std::move(const_cast<std::unique_ptr<Flight>&>(flights_.top()));
     flights_.pop();
     if (!f->at_door && !sound(*f)) continue;
@@ -398,13 +398,13 @@ Time World::next_wake(const Application& app) const {
     at = std::min(at, hosts_[i]->device.next_deadline());
     const Transmitter& t = transmitters_[i];
     if (t.free_at > now_) at = std::min(at, t.free_at);
-    // What is fetched while the line is busy waits for the line.
+    // A queue pair whose context is fetched while the line is busy waits for the line.
     if (t.fetching != kNoQpn) at = std::min(at, std::max(t.fetched_at, t.free_at));
   }
   return at;
 }
 
-// Twice: a request may complete, or fail, when it is its turn to be sent, and no later event may come.
+// Called twice, because a request may complete or fail during its turn to be sent, and no event may follow.
 void World::act(Application& app) {
   for (int turn = 0; turn < 2; ++turn) {
     app.act(*this, now_);
@@ -431,7 +431,7 @@ bool World::step(Application& app) {
   return true;
 }
 
-// A responder whose requester is gone tries for a while.
+// A responder repeats answers for a while after its requester is gone.
 Duration World::farewell_bound() const {
   Duration tries{};
   for (const DeviceConfig& d : config_.hosts) tries = std::max(tries, check::answers_kept(d.rto_high));
@@ -440,7 +440,7 @@ Duration World::farewell_bound() const {
 
 void World::run(Application& app) {
   act(app);
-  // Once nobody waits, whatever is still under way must die down within a bound, too.
+  // After the last completion the packets that are still under way must end within a bound, too.
   const Duration farewell = farewell_bound();
   Time quiet_since = kNever;
   for (;;) {
@@ -472,7 +472,7 @@ void World::finish() {
   referee_.finish(now_);
   for (auto& h : hosts_) {
     const std::uint32_t blocks = h->device.loss_blocks_in_use();
-    // A gap that nobody will ever fill keeps its bitmap: the other end failed, or is gone.
+    // If the other end failed or is gone, a gap is never filled, so its bitmap stays in use.
     if (blocks != 0 && !anybody_failed())
       referee_.report().add(now_, "pools", "host %u holds %u bitmap blocks at the end", h->id().v, blocks);
     for (auto& other : hosts_) {

@@ -1,5 +1,5 @@
 // The pair world: hosts on a virtual network, in virtual time, under observation. Usually two hosts with
-// one connection, hence the name; nothing here minds more. The harness of unit tests, exhaustive tests,
+// one connection, hence the name, but any number works. It is the harness of unit tests, exhaustive tests,
 // the swarm, fuzzing and `weft pair`.
 //
 //   user (Application)                          posts work, polls completions
@@ -73,7 +73,7 @@ class World;
 class Application {
  public:
   virtual ~Application() = default;
-  virtual Time next_wake() const = 0;            // its own plans
+  virtual Time next_wake() const = 0;            // when act() has something to do by itself
   virtual void act(World& world, Time now) = 0;  // called after every event
   virtual bool waiting() const = 0;              // something it asked for has not happened yet
   virtual void completed(World&, HostId, const Completion&) {}
@@ -118,7 +118,8 @@ class World {
   // --- running ---
   // To the earliest wake-up; false when there is none.
   bool step(Application& app);
-  // Until nobody waits and nothing is under way, or the referee has seen enough. Then the final checks.
+  // Runs until nothing is awaited and nothing is under way, or until the referee stops it; then the final
+  // checks.
   void run(Application& app);
 
   Time now() const { return now_; }
@@ -126,7 +127,7 @@ class World {
   Recorder* recorder() { return recorder_; }
   std::uint64_t packets() const { return network_.packets(); }
   std::uint64_t corrupt_dropped() const { return corrupt_dropped_; }
-  // The most payload bytes that ever waited at this host's door.
+  // The most payload bytes that ever waited to be received at this host.
   Bytes deepest_queue(std::uint32_t host) const { return doors_[host].deepest; }
 
  private:
@@ -138,7 +139,7 @@ class World {
     bool forged;
     bool corrupt;
     bool marked = false;   // by the network, for congestion
-    bool at_door = false;  // arrived, waits to be taken in
+    bool at_door = false;  // arrived, waits to be received
     wire::Address source;
     wire::Header header;
     std::vector<std::uint8_t> payload;
@@ -155,7 +156,7 @@ class World {
     Qpn fetching = kNoQpn;
     Time fetched_at = kNever;
   };
-  struct Door {  // where packets wait to be taken in
+  struct Door {  // where packets wait to be received
     impair::RateLimit line;
     Bytes waiting{};
     Bytes deepest{};

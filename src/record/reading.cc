@@ -45,7 +45,7 @@ Result<const Json*> find(const Json& root, std::string_view place) {
   }
 }
 
-// Reads an expression from left to right. Without a record it only looks whether it could.
+// Reads an expression from left to right. Without a record it only checks the grammar.
 class Evaluator {
  public:
   Evaluator(const Reading* reading, std::string_view text) : reading_(reading), text_(text) {}

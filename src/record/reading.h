@@ -26,7 +26,7 @@ class Reading {
   // The number at a place; the error says what there is instead.
   Result<double> number(std::string_view place) const;
   bool has(std::string_view place) const;
-  // Never an infinity: who divides by zero is told so.
+  // Division by zero is an error, never an infinity.
   Result<double> evaluate(std::string_view expression) const;
 
  private:

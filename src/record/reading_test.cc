@@ -39,7 +39,7 @@ TEST(Reading, Computes) {
   EXPECT_EQ(value("-totals.drops + 0.5"), -2.5);
 }
 
-// Counters of what never happened are not written; who asks for one without saying so is told.
+// A counter that stayed zero is not in the record. An expression that names it without `?` is an error.
 TEST(Reading, WhatIsAbsentIsZeroOnlyIfAsked) {
   EXPECT_EQ(value("totals.timeouts? + 1"), 1);
   EXPECT_EQ(value("totals.drops?"), 3);

@@ -5,9 +5,9 @@
 //         JSON), fault (empty, or why the result is not to be used), wall_seconds, memory_bytes, recorded
 //   cell  experiment, size, variant, point, seed, simulator -> key
 //
-// `simulator` tells versions of the code that runs depend on apart; `version` is what `weft --version` said.
-// Several processes may use one file; each write is a transaction of its own, so whoever is killed loses at
-// most the run at hand.
+// `simulator` names the version of the code that runs depend on; `version` is what `weft --version` said.
+// Several processes may use one file. Each write is a transaction of its own, so a process that is killed
+// loses at most the run that it is writing.
 #pragma once
 #include <cstdint>
 #include <memory>

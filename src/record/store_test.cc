@@ -25,7 +25,7 @@ Run some_run(const std::string& key) {
   return {key, "sim1", "weft 0", 7, "{\"a\": 1}", "{\"b\": 'x'}", "", 1.5, 4096};
 }
 
-// What was added is found as it was, by whoever opens the file next.
+// Another process that opens the file finds what was added, unchanged.
 TEST_F(StoreTest, KeepsRuns) {
   {
     auto store = Store::open(file_);
@@ -57,7 +57,7 @@ TEST_F(StoreTest, ARunTakesThePlaceOfOneWithItsKey) {
   EXPECT_EQ((*store->find("k"))->fault, "flows failed");
 }
 
-// Two simulators ran the same cells; the one that did so last comes first.
+// Two simulators ran the same cells. The cells of the one that ran last come first.
 TEST_F(StoreTest, CellsComeNewestSimulatorFirst) {
   auto store = Store::open(file_);
   for (const char* simulator : {"old", "new"}) {

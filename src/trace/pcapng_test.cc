@@ -191,7 +191,7 @@ TEST_F(Tshark, HasNothingToComplainAbout) {
   }
 }
 
-// The control of the test above: the same fields do speak up when something is wrong.
+// The control of the test above: the same fields report an error when something is wrong.
 TEST_F(Tshark, ComplainsAboutAPacketThatIsCutShort) {
   path_ = capture_path("tshark_cut");
   {

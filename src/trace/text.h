@@ -4,7 +4,7 @@
 //   len=32 payload=16
 //
 // Only fields that the packet carries appear, in the order of the table that encodes it, so the line
-// is also a statement about its layout. Numbers that people look up elsewhere (queue pairs, keys,
+// also shows the layout. Numbers that people look up elsewhere (queue pairs, keys,
 // addresses, PSNs) are hexadecimal, counts are decimal. The text is stable: tools may split it at blanks.
 #pragma once
 #include <cstdint>

@@ -5,8 +5,7 @@
 // days, longer than any run. Both worlds use the same clock type: virtual time in the simulator,
 // CLOCK_MONOTONIC scaled to picoseconds in the live one. Nothing here reads a clock.
 //
-// Overflow: additions near kNever are the caller's business; `Time::after` saturates and is what
-// deadlines use.
+// Overflow: operator+ does not check. `Time::after` saturates at kNever, and deadlines use it.
 #pragma once
 #include <compare>
 #include <cstdint>

@@ -101,7 +101,7 @@ void State::on_rep(const MadFacts& f, const CmMessage& m, Time now) {
     ++counters.strays;
     return reply_rej(f, m, wire::kRejInvalidCommId, wire::kAboutRep);
   }
-  if (c->transaction != m.transaction) {  // of a question long over, under an id that is used again
+  if (c->transaction != m.transaction) {  // an answer to an old request whose id is in use again
     ++counters.strays;
     return;
   }
@@ -142,7 +142,7 @@ Outcome<void> Cm::establish(ConnId conn, Time now) {
   if (c == nullptr) return fail(Errc::kNotFound);
   if (c->phase != Phase::kRepReceived) return fail(Errc::kInvalid);
   c->phase = Phase::kEstablished;
-  c->pending = 0;  // a response that was not polled is taken up all the same
+  c->pending = 0;  // the program may go on before it polled the event
   s.send(*c, s.message(*c, CmKind::kRtu));
   s.raise(*c, CmEventKind::kEstablished);
   return {};
@@ -152,7 +152,7 @@ void State::on_mra(Connection& c, const CmMessage& m, Time now) {
   const bool req = c.phase == Phase::kReqSent && m.about == wire::kAboutReq;
   const bool rep = c.phase == Phase::kRepSent && m.about == wire::kAboutRep;
   if (!req && !rep) return;
-  // The peer has it and needs this long; what comes after counts as before.
+  // The peer has the message and asks for this much time. After that, the usual time-out runs.
   c.deadline = now.after(timeout_of(m.service_timeout) + c.interval);
   deadlines.at_latest(index_of(c), c.deadline);
 }

@@ -12,7 +12,7 @@ using wire::CmKind;
 using wire::CmMessage;
 using K = CmEventKind;
 
-// One that differs in the transaction id alone says nothing; the true one is taken after it.
+// An answer that differs in the transaction id alone is ignored; the right one, which follows, is taken.
 void carry_behind_a_wrong_one(TwoManagers& t, End& from, End& to) {
   const std::vector<CmMessage> all = mads(from);
   ASSERT_EQ(all.size(), 1U);

@@ -39,7 +39,7 @@ bool Cm::on_mad(Time now, const MadFacts& f, std::span<const std::uint8_t> bytes
     case CmKind::kRtu:
     case CmKind::kMra:
     case CmKind::kDrep: {
-      // Answers of a peer that we know by both ids. It says MRA before its own id is known to us.
+      // Answers must carry both ids. An MRA may come before the peer's id is known.
       Connection* const c = s.find_mine(m, f);
       const bool ids = c != nullptr && c->transaction == m.transaction &&
                        (c->peer_id == m.local_id || c->phase == Phase::kReqSent);
@@ -108,7 +108,7 @@ void State::on_timeout(Connection& c, Time now) {
       return over(c, CmEventKind::kUnreachable, 0);
     case Phase::kSidrSent:
       return over(c, CmEventKind::kUnreachable, 0);
-    case Phase::kDreqSent:  // nobody there: it is disconnected all the same
+    case Phase::kDreqSent:  // the peer does not answer; the connection counts as disconnected
       raise(c, CmEventKind::kDisconnected);
       return enter_timewait(c, now);
     case Phase::kTimewait:
@@ -176,7 +176,7 @@ Outcome<QpSetup> Cm::qp_setup(ConnId conn, QpState state) const {
   a.state = state;
   setup.mask = kAttrState;
   const bool rc = i.type == QpType::kRc;
-  if (i.type == QpType::kUd) return fail(Errc::kUnsupported);  // SIDR has nothing to say about queue pairs
+  if (i.type == QpType::kUd) return fail(Errc::kUnsupported);  // SIDR sets up no queue pair
   if (state == QpState::kInit) {
     // docs/protocol/connection-manager.md#queue-pairs-of-a-connection: what the peer may do follows from what
     // it was promised.

@@ -14,16 +14,16 @@
 //
 // How a world drives it, in any order and as often as it likes:
 //
-//   on_mad(now, facts, bytes)      one received MAD; false: not a CM message, somebody else's
+//   on_mad(now, facts, bytes)      one received MAD; false: not a CM message, not for this object
 //   poll_mad(out)                  one MAD to send
 //   on_timer(now), next_deadline() time-outs; the deadline may be early
 //   poll_event(event)              results for the user, in order for each connection
 //   qp_setup(conn, state)          the attributes of the connection's queue pair, for modify_qp
 //
 // A connection belongs to the user from connect, resolve or its request event until its last event is
-// polled (terms.h) or it is abandoned; abandoning one in any state ends it the way the protocol wants,
-// without further events. Nothing else frees it, and nothing stays behind: a lost message is sent again or
-// runs into the peer's "I know no such connection", which is always answered.
+// polled (terms.h) or it is abandoned. A connection can be abandoned in any state; the manager then ends it
+// by the protocol's rules and raises no more events. Nothing else frees it. No state leaks at either side: a
+// lost message is repeated, and a message for a connection that is gone is always answered.
 //
 // Differences from Linux, all compatible: a DREQ is answered at once instead of when the program disconnects
 // as well; a rejection is remembered for a while, so that a repeated REQ is rejected again without asking the

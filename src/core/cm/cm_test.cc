@@ -322,7 +322,7 @@ TEST(Stale, ConnectionsEndWhenThePeerSQueuePairTurnsUpAnew) {
   EXPECT_EQ(answers[0].reason, wire::kRejStaleConnection);
   EXPECT_EQ(answers[1].kind, CmKind::kDreq);
   EXPECT_EQ(answers[1].remote_id, x.v);
-  // Whoever is at that address now knows no such connection, and says so.
+  // The process at that address now knows no such connection, and says so.
   wire::Mad mad;
   encode(answers[1], mad);
   ASSERT_TRUE(reborn.on_mad(t.now, {.source = t.b.address, .destination = t.a.address}, mad));
@@ -364,7 +364,7 @@ TEST(Endings, IgnoreADreqAboutAnotherQueuePairAndMadsFromAnotherAddress) {
   t.inject(t.b, wrong, t.a.address);
   EXPECT_TRUE(mads(t.b).empty());
   EXPECT_TRUE(silent(t.b));
-  // From elsewhere: answered as any stranger is, and nothing happens.
+  // From another address: answered as for an unknown connection, and nothing changes.
   t.inject(t.b, dreq, wire::Address::v4(10, 0, 0, 66));
   mads(t.b);
   EXPECT_TRUE(silent(t.b));
@@ -382,7 +382,7 @@ TEST(Endings, TheNumberOfAQueuePairWaitsForTheTimeWait) {
   TwoManagers t;
   const auto [x, y] = until_established(t);
   ASSERT_TRUE(t.a.cm.disconnect(x, t.now).has_value());
-  ASSERT_TRUE(t.a.cm.disconnect(x, t.now).has_value());  // once more is nothing more
+  ASSERT_TRUE(t.a.cm.disconnect(x, t.now).has_value());  // a second disconnect changes nothing
   carry(t, t.a, t.b);
   ASSERT_TRUE(t.b.cm.disconnect(y, t.now).has_value());
   carry(t, t.b, t.a);
@@ -396,7 +396,7 @@ TEST(Endings, TheNumberOfAQueuePairWaitsForTheTimeWait) {
   EXPECT_EQ(t.a.cm.connections(), 0U);
 }
 
-// A slow reader: both events are still there, in order, with the row kept for them.
+// The program polls late: both events are still there, in order.
 TEST(Events, WaitForTheirReader) {
   TwoManagers t;
   const auto [x, y] = until_response(t);

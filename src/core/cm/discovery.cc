@@ -56,7 +56,7 @@ struct Discovery::State {
   std::uint32_t index_of(const Row& r) const { return static_cast<std::uint32_t>(&r - rows.data()); }
 
   Row* create(const PeerId& peer) {
-    // A row whose news was not polled yet still says whose news it is.
+    // A row whose news was not polled yet must keep the peer that the news is about.
     const auto quiet = [&](std::uint32_t i) { return !rows[i].in_news; };
     auto found = std::find_if(free_rows.rbegin(), free_rows.rend(), quiet);
     if (found == free_rows.rend()) {
@@ -156,7 +156,7 @@ struct Discovery::State {
       drop_if_renewed(*r, c);
     }
   }
-  // Another process is at this place now: what was known is not true of it.
+  // Another process has this address and slot now, so what was known no longer holds.
   void drop_if_renewed(Row& r, const Capability& c) {
     if (c.instance == r.known.capability.instance) return;
     ++counters.renewed;

@@ -1,16 +1,16 @@
 // Capability discovery: which modes does the peer speak? (docs/protocol/modes.md#capability-discovery)
 //
 // Asked by vendor MAD for queue pairs that are connected without a connection manager, between RTR and the
-// first packet. Three tries, 1, 4 and 16 ms apart; who stays silent or answers with an error speaks plain
-// RoCE, and is not asked again for ten seconds: a foreign host gets three packets and no more.
+// first packet. Three tries, 1, 4 and 16 ms apart. A peer that stays silent or answers with an error
+// speaks plain RoCE and is not asked again for ten seconds, so a foreign host gets only three packets.
 //
 //   look_up(now, …)  --unknown-->  kAsking: hold the first packet
 //   poll_mad, on_mad, on_timer      CAP_QUERY out, CAP_REPLY in, as with Cm
 //   poll_news                       look_up will say something else now: kSpeaks or kSilent
 //
 // What is known belongs to (address, process slot) and holds while the process at the other end is the same:
-// its instance id is in every reply and query. A full table forgets the oldest answer first, of those whose
-// news was polled.
+// its instance id is in every reply and query. A full table forgets the oldest answer whose news was
+// polled.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -62,7 +62,7 @@ struct DiscoveryCounters {
   std::uint64_t queries = 0;   // sent
   std::uint64_t answers = 0;   // taken
   std::uint64_t asked = 0;     // queries answered
-  std::uint64_t strays = 0;    // replies that nobody waits for
+  std::uint64_t strays = 0;    // replies to no open question
   std::uint64_t renewed = 0;   // peers whose process is another now
   std::uint64_t overflow = 0;  // no room: for a peer (it counts as silent), or for a reply
 };
@@ -92,8 +92,8 @@ class Discovery {
   std::unique_ptr<State> state_;
 };
 
-// The mode that two sets share: `preferred` if both have it, else the one that recovers best. A set without
-// roce insists on its own.
+// The mode that both sets have: `preferred` if possible, else srnic, irn, roce. If they have none in common,
+// a set with roce falls back to it and a set without uses `preferred`.
 wire::Mode common_mode(std::uint16_t ours, std::uint16_t theirs, wire::Mode preferred);
 
 }  // namespace weft::cm

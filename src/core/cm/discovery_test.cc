@@ -254,8 +254,8 @@ TEST(Modes, AreThePreferredOfWhatBothSpeak) {
   EXPECT_EQ(common_mode(kI, kR, Mode::kIrn), Mode::kIrn) << "told to use nothing else";
 }
 
-// A waiter holds its first packet until it hears of its peer: what pushes the answer out must not take the
-// news of it along.
+// A queue pair holds its first packet until it hears news of its peer. If a full table drops the answer, the
+// news must still be delivered.
 TEST(News, OfAnAnswerOutliveTheAnswer) {
   DiscoveryConfig one = config(1);
   one.max_peers = 1;

@@ -2,8 +2,8 @@
 // repetition and lateness (beyond the sender's time-out) of the first six, and over random trouble without
 // end.
 //
-// Whatever happens: what each user hears of one connection is a sentence of the grammar of terms.h, and in
-// the end both managers are empty.
+// In each run the events of a connection come in an order that terms.h allows, and in the end both managers
+// are empty.
 #include <gtest/gtest.h>
 
 #include "core/base/prng.h"
@@ -109,7 +109,8 @@ TEST(Loss, OfAnyOfTheFirstEightMadsChangesNothingThatTheUsersSee) {
       ASSERT_NO_FATAL_FAILURE(expect_empty(t));
       ASSERT_NO_FATAL_FAILURE(expect_sentences(t.a, true));
       ASSERT_NO_FATAL_FAILURE(expect_sentences(t.b, false));
-      // A passive side that gives up right after its REP is heard or not, depending on what is lost.
+      // The passive side gives up right after its REP. Which MAD is lost decides whether the active side
+      // learns of it.
       if (plan != Plan::kPassiveAbandonsAccepted) {
         ASSERT_EQ(t.a.kinds(t.conn), active_hears(plan));
       }

@@ -1,5 +1,5 @@
-// The side that listens: REQ in, REP out, RTU in. What speaks against a request is said by the manager
-// itself, in a REJ without a connection; the program sees only requests that it can accept.
+// The side that listens: REQ in, REP out, RTU in. The manager itself
+// rejects a request that cannot be accepted, without a connection. The program sees only the others.
 #include <algorithm>
 
 #include "core/cm/state.h"
@@ -43,7 +43,7 @@ Outcome<void> Cm::close(ListenerId listener, Time now) {
     if (row->phase == Phase::kFree || row->listener != listener) continue;
     const bool unheard =
         row->is_pending(CmEventKind::kConnectRequest) || row->is_pending(CmEventKind::kResolveRequest);
-    s.leave_backlog(*row);  // requests that the program knows are its own
+    s.leave_backlog(*row);  // the program must answer requests that it knows of
     if (unheard) s.abandon(*row, now);
   }
   s.listeners[listener.v] = {};
@@ -67,8 +67,9 @@ void State::on_req_again(Connection& c, const MadFacts& f, const CmMessage& m, T
   }
 }
 
-// The peer uses `peer_qpn` for something new, so it no longer has what we think it has. An attempt that never
-// became a connection is forgotten; a connection must first be gone, and the new one tried again.
+// The peer uses `peer_qpn` for a new connection, so its end of our old one is gone. An attempt that never
+// became a connection is dropped. An established connection is disconnected first, and true tells that
+// the peer must try again.
 bool State::end_stale(const wire::Address& peer, Qpn peer_qpn, Time now) {
   Connection* const old = find(by_peer_qpn, peer, peer_qpn.v);
   if (old == nullptr) return false;
@@ -93,7 +94,7 @@ void State::on_req(const MadFacts& f, const CmMessage& m, Time now) {
   if (Connection* const c = find(by_peer_id, f.source, m.local_id);
       c != nullptr && c->phase != Phase::kOver) {
     if (c->transaction == m.transaction) return on_req_again(*c, f, m, now);
-    // The same id in another exchange: the peer started anew.
+    // The peer uses this id in a new exchange, so it has restarted.
     if (c->phase == Phase::kEstablished) start_disconnect(*c, now);
     ++counters.refused;
     return reply_rej(f, m, wire::kRejStaleConnection, wire::kAboutReq);
@@ -177,7 +178,7 @@ Outcome<void> Cm::accept(ConnId conn, const AcceptAttr& a, Time now) {
   s.accept_modes(*c, m);
   set_private(m, a.private_data);
   c->phase = Phase::kRepSent;
-  c->pending = 0;  // a request that was not polled is answered all the same
+  c->pending = 0;  // the program may accept a request before it polled the event
   s.send(*c, m);
   s.wait(*c, now, timeout_of(c->peer_response_timeout), c->max_retries);
   return {};

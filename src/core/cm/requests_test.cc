@@ -71,7 +71,7 @@ TEST(Requests, BeyondTheBacklogOrTheTableAreRefused) {
   ASSERT_TRUE(t.b.cm.accept(requests[1], accept_attr(), t.now).has_value());
   mads(t.b);
   EXPECT_EQ(try_one(5), wire::kRejNoResources) << "the table is full";
-  // A rejection is remembered, but makes room for who needs it.
+  // A remembered rejection gives up its row when a new request needs one.
   ASSERT_TRUE(t.b.cm.reject(requests[2], {}, t.now).has_value());
   mads(t.b);
   EXPECT_EQ(t.b.cm.connections(), 3U);
@@ -161,7 +161,7 @@ TEST(Modes, APeerThatNegotiatesNothingGetsPlainRoceUnlessToldOtherwise) {
     static_cast<void>(*t.a.cm.connect(t.connect_attr(), t.now));
     CmMessage req = mads(t.a).at(0);
     EXPECT_EQ(req.vendor_id, wire::kEceVendor);
-    req.vendor_id = 0x15B3;  // somebody else's words
+    req.vendor_id = 0x15B3;  // another vendor
     t.inject(t.b, req, t.a.address);
     const CmEvent e = event(t.b);
     EXPECT_EQ(e.info.mode, forced ? Mode::kIrn : Mode::kRoce);

@@ -1,11 +1,11 @@
-// Whose MAD is it? Several processes of one host share the general services of its address
-// (docs/protocol/connection-manager.md#several-processes-on-one-address): a MAD goes to whoever's socket it
-// hits, and from there to its owner.
+// Which process does a MAD belong to? Several processes of one host share the general services of its address
+// (docs/protocol/connection-manager.md#several-processes-on-one-address). The kernel gives a MAD to any of
+// their sockets, and that process hands it to the owner.
 //
-//   what answers something      names its owner's slot in an id that the owner chose
-//   REQ, SIDR_REQ               belong to whoever listens at that port
-//   CAP_QUERY                   to the process of the queue pair that it asks about
-//   a REJ of a peer that never  knows its own id only: everyone may look whether it means them
+//   an answer                   the slot in the id that the owner chose
+//   REQ, SIDR_REQ               the process that listens at the port
+//   CAP_QUERY                   the process of the queue pair that it asks about
+//   a REJ of a peer that never  names no id of ours, so every process looks whether it knows the peer's
 //     got an answer
 #pragma once
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Every MAD of a connection, an exchange and a query finds the process that it is for, and only strangers
+// Every MAD of a connection, an exchange or a query leads to its process. A MAD of another protocol leads to
 // none.
 #include "core/cm/route.h"
 
@@ -27,7 +27,8 @@ TEST(Routes, LeadEveryMadOfEveryPlanToItsManager) {
           const Route r = route_of(out.mad, 8);
           const auto kind = out.mad[17];
           const bool request = kind == 0x10 || kind == 0x17;
-          const bool unknown = kind == 0x12 && r.owner == Owner::kEveryone;  // REJ of who never heard of us
+          const bool unknown =
+              kind == 0x12 && r.owner == Owner::kEveryone;  // a REJ whose sender never heard from us
           const Route owner{Owner::kSlot, to.cm.config().slot, wire::PortSpace::kTcp, 0};
           if (!unknown) {
             EXPECT_EQ(r, request ? listener : owner) << int{kind};

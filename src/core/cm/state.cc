@@ -80,7 +80,7 @@ Connection* State::create() {
   return &c;
 }
 
-// A full table gives up what is kept for politeness only: the answer that is nearest to its end.
+// A full table drops a row that is kept only to repeat an answer: the one whose time ends first.
 Connection* State::create_from_answered() {
   Connection* oldest = nullptr;
   for (const auto& row : rows) {
@@ -124,7 +124,8 @@ void State::over(Connection& c) {
 }
 
 void State::over(Connection& c, CmEventKind kind, std::uint16_t reason) {
-  // Who never heard of a request need not hear that it is gone; a response that cannot be taken up is moot.
+  // A program that was not told of a request is not told that it is gone. A pending response is dropped: it
+  // can no longer be used.
   const bool unheard =
       c.is_pending(CmEventKind::kConnectRequest) || c.is_pending(CmEventKind::kResolveRequest);
   c.pending = unheard ? std::uint16_t{0}
@@ -140,8 +141,8 @@ void State::enter_timewait(Connection& c, Time now) {
   wait(c, now, timeout_of(c.info.ack_timeout), 0);
 }
 
-// As long as the peer may ask again: its time-out is two packet lives, of which the ACK time-out tells, and
-// our response time.
+// Keeps the answer for as long as the peer may ask again. The peer repeats after two packet lives, which are
+// about the ACK time-out, plus our response time.
 void State::linger(Connection& c, Time now) {
   c.phase = Phase::kAnswered;
   c.abandoned = true;
@@ -219,7 +220,7 @@ void State::reject_with(Connection& c, std::uint16_t reason, std::uint8_t about,
   m.about = about;
   m.reason = reason;
   set_private(m, private_data);
-  // Who timed out may be known to the peer by its own id alone: the node's GUID says whose it is.
+  // The peer may know only its own id of this connection. The GUID tells it which node timed out.
   if (reason == wire::kRejTimeout) {
     m.info_length = 8;
     for (unsigned i = 0; i < 8; ++i) m.info[i] = static_cast<std::uint8_t>(config.ca_guid >> (56U - 8U * i));
@@ -267,7 +268,8 @@ void State::offer_modes(CmMessage& m) const {
   m.modifier = encode_ece(o);
 }
 
-// Both sides call this with what the other sent: the passive one picks, the active one finds exactly one.
+// Both sides call this with what the other sent. The passive side picks a mode; the active side then finds
+// exactly that one.
 void State::agree_on_modes(Connection& c, const CmMessage& m) {
   using wire::Mode;
   const wire::EceOptions theirs = wire::decode_ece(m.vendor_id, m.modifier);
@@ -279,7 +281,7 @@ void State::agree_on_modes(Connection& c, const CmMessage& m) {
     if ((both & mode_bit(mode)) != 0) c.info.mode = mode;
   }
   const wire::EceOptions& ours = config.options;
-  const bool agreed = (both & mode_bit(c.info.mode)) != 0;  // or forced upon a peer that negotiates nothing
+  const bool agreed = (both & mode_bit(c.info.mode)) != 0;  // false if the mode is used without agreement
   c.info.options = {.irn = agreed && c.info.mode == Mode::kIrn,
                     .srnic = agreed && c.info.mode == Mode::kSrnic,
                     .ecn_echo = ours.ecn_echo && theirs.ecn_echo,

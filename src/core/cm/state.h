@@ -15,7 +15,7 @@
 //   SIDR     kSidrSent -> kOver        kSidrReceived -> kAnswered -> kOver
 //   and from each to kOver, or through kAnswered when this side said no: it stays to say no again.
 //
-// A row whose phase is kOver is kept for its undelivered events alone.
+// A row in phase kOver stays only until its events are polled.
 #pragma once
 
 #include <memory>
@@ -42,7 +42,7 @@ enum class Phase : std::uint8_t {
   kTimewait,
   kSidrSent,
   kSidrReceived,
-  kAnswered,  // `last` is a REJ or a SIDR_REP, repeated to whoever asks again
+  kAnswered,  // `last` is a REJ or a SIDR_REP, sent again when the peer asks again
   kOver,
 };
 
@@ -53,7 +53,7 @@ struct Connection {
   bool abandoned = false;  // no more events
   bool owes_mra = false;   // and `about` which message
   bool owes_last = false;  // `last` waits to be sent
-  bool in_outbox = false;  // both survive the row's reuse: they say that the index stands in a list
+  bool in_outbox = false;  // both survive the reuse of the row: its index is still in that list
   bool in_events = false;
   std::uint8_t mra_about = 0;
   std::uint16_t pending = 0;  // bits of CmEventKind
@@ -152,7 +152,7 @@ struct State {
   std::vector<std::uint32_t> free_rows;
   std::vector<Listener> listeners;
   PeerTable by_peer_id;   // passive connections and SIDR requests
-  PeerTable by_peer_qpn;  // whoever knows it, time wait included
+  PeerTable by_peer_qpn;  // every connection with a known peer queue pair, time wait included
   Deadlines deadlines;
   std::vector<std::uint32_t> outbox;  // rings of row indices, at most one entry a row
   std::vector<std::uint32_t> event_rows;

@@ -1,5 +1,5 @@
-// Endings: rejected, disconnected, abandoned. Whatever this side believes about a connection, it ends when
-// the other side says so, and the other side is always told in the words that its own phase understands.
+// Endings: rejected, disconnected, abandoned. A connection ends when either side says so, whatever phase
+// the other side is in. The message that tells the other side depends on its phase.
 #include "core/cm/state.h"
 
 namespace weft::cm {
@@ -26,7 +26,7 @@ Outcome<void> Cm::reject(ConnId conn, std::span<const std::uint8_t> private_data
 
 void State::on_rej(const MadFacts& f, const CmMessage& m, Time now) {
   Connection* c = m.remote_id != 0 ? find_mine(m, f) : nullptr;
-  // A peer that gave up before it heard from us knows its own id only.
+  // A peer that gave up before it heard from us knows only its own id.
   if (m.remote_id == 0 && m.reason == wire::kRejTimeout) {
     c = find(by_peer_id, f.source, m.local_id);
     if (c != nullptr && c->phase != Phase::kReqReceived && c->phase != Phase::kRepSent) c = nullptr;

@@ -123,7 +123,7 @@ class TwoManagers {
     if (p == Plan::kActiveAbandonsRequest) later(a, conn, &TwoManagers::abandon, microseconds(15));
   }
 
-  // Until nothing moves and nothing is due, or a limit that no honest run reaches.
+  // Until nothing is under way and nothing is due. The limit catches runs that never end.
   void run() {
     for (int turns = 0; turns < 10'000; ++turns) {
       while (turn()) {
@@ -138,7 +138,7 @@ class TwoManagers {
     }
     CHECK(false);
   }
-  // Users who notice that nothing comes of a connection: the other side gave up and could not say so.
+  // Users abandon a connection that never completes, because the other side gave up and its REJ was lost.
   void hang_up() {
     for (End* e : {&a, &b}) {
       for (const CmEvent& event : e->log) static_cast<void>(e->cm.abandon(event.conn, now));

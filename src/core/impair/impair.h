@@ -1,5 +1,5 @@
-// What a bad network does to a packet: drop, duplicate, delay, reorder, corrupt, mark. Only the decision;
-// whoever moves packets (the simulator's links, the live wires, the pair harness) carries it out:
+// What a bad network does to a packet: drop, duplicate, delay, reorder, corrupt, mark. This folder decides.
+// The code that moves packets (the simulator's links, the live wires, the pair harness) carries it out:
 //
 //   const Fate v = impairment.decide();
 //   for each of v.copies:  deliver after v.delay (first) or v.duplicate_delay (second)
@@ -8,11 +8,12 @@
 //
 // Two sources of decisions, which may be combined: probabilities (ImpairConfig), drawn from a
 // generator that the caller passes in, and a script ("drop packet 3, swap 5 with the next"), which
-// the exhaustive tests enumerate. Packets count from 0 in the order of decide(). The script wins.
+// the exhaustive tests enumerate. Packets count from 0 in the order of decide(). Where both say something,
+// the script counts.
 //
 // Each effect draws its numbers only when its probability is not zero, so a clean link costs one
-// branch per packet. Losses are independent of each other; what bursts look like is a matter of
-// queues, which sim/fabric models as queues.
+// branch per packet. Losses are independent of each other. Bursts of losses come from full queues, and
+// sim/fabric models queues.
 //
 // Reordering is a packet that is held back by `reorder_by` while its successors pass; jitter adds a
 // uniform extra delay to every packet and so reorders by itself.

@@ -78,7 +78,7 @@ struct Sge {
 
 enum class WindowType : std::uint8_t { k1 = 1, k2 = 2 };
 
-// Opens part of a region to remote use under the window's key, whose low eight bits the poster chooses.
+// Opens part of a region to remote use under the window's key. The poster chooses the key's low eight bits.
 struct WindowBind {
   Key window{};
   Key region{};
@@ -191,7 +191,7 @@ struct QpAttr {
   std::uint8_t min_rnr_timer = 12;  // code, docs/protocol/constants.md#receiver-not-ready-delays
   std::uint8_t timeout = 14;        // 4.096 us x 2^timeout; 0 never
   std::uint8_t retry_count = 7;
-  std::uint8_t rnr_retry = 7;  // 7 means for ever
+  std::uint8_t rnr_retry = 7;  // 7: no limit
   bool sqd_notify = false;     // kAttrSqdNotify: raise kSqDrained
   bool sq_draining = false;    // query only
 };

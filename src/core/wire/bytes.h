@@ -2,7 +2,7 @@
 // with a 24-bit pair for the many 24-bit fields of this protocol.
 //
 // memcpy and a byte swap instead of a pointer cast: defined for any address, and one instruction after
-// optimisation. Bounds are the caller's; whoever parses checks the length of a header once, then reads it.
+// optimisation. Callers check bounds: a parser checks the length of a header once and then reads it.
 #pragma once
 #include <bit>
 #include <cstdint>

@@ -9,8 +9,8 @@
 //   0     12            payload_offset             -4
 //   | BTH | extensions  | payload        | pad 0-3 | ICRC |
 //
-// Payload, pad and ICRC are the caller's; `Decoded` says where they lie. decode refuses what no
-// sender of ours or a standard NIC's produces (a pad count that does not round the payload to four,
+// Payload, pad and ICRC are left to the caller; `Decoded` says where they lie. decode refuses packets that
+// neither weft nor a standard NIC sends (a pad count that does not round the payload to four,
 // a payload behind an opcode that has none); reserved bits are ignored on receipt and zero when sent.
 #pragma once
 #include <cstddef>

@@ -84,7 +84,7 @@ TEST(Grh, WhatWasWrittenIsReadBack) {
   }
 }
 
-// A program that builds an address handle takes the wrong half for a header otherwise.
+// Without this a program that builds an address handle would read the wrong half as a header.
 TEST(Grh, AnIpv4HeaderWithAWrongChecksumIsNone) {
   Grh grh;
   write_grh({.source = Address::v4(1, 2, 3, 4), .destination = Address::v4(5, 6, 7, 8), .udp_length = 296},

@@ -56,7 +56,7 @@ enum class CmKind : std::uint16_t {
   kSidrRep = 0x18,
 };
 
-// REJ (docs/protocol/connection-manager.md#reasons); those that weft sends or tells apart.
+// Reasons of a REJ (docs/protocol/connection-manager.md#reasons) that weft sends or acts upon.
 enum : std::uint16_t {
   kRejNoResources = 3,
   kRejTimeout = 4,
@@ -208,7 +208,8 @@ struct Capability {
   bool operator==(const Capability&) const = default;
 };
 
-// A reply with an error status counts whatever else it holds: whoever does not know the class mirrors it.
+// A reply with an error status decodes whatever else it holds: a host that does not know the class mirrors
+// it.
 bool decode(std::span<const std::uint8_t> bytes, Capability& out, MadError& error);
 void encode(const Capability& c, Mad& out);
 
