@@ -33,7 +33,7 @@ class PcapngWriter {
 
   // An opcode unknown in its mode is recorded, too: as a BTH and the payload.
   void packet(const PacketInfo& info, const wire::Header& h, std::span<const std::uint8_t> payload);
-  // A world without payload bytes: they are shown as zeros.
+  // For a world that only counts bytes: the payload is written as zeros.
   void packet(const PacketInfo& info, const wire::Header& h, std::uint32_t payload);
   // A UDP payload as it was: BTH to ICRC, at most 65 507 bytes.
   void datagram(const PacketInfo& info, std::span<const std::uint8_t> udp_payload);

@@ -11,7 +11,8 @@ namespace weft::trace {
 // ./dev setup installs it.
 inline bool has_tshark() { return std::system("command -v tshark >/dev/null") == 0; }
 
-// Its fields, a row per packet, "" where a packet has no such field. No rows when it failed.
+// The named fields of each packet of a capture: a row per packet, "" where a packet has no such field. No
+// rows if tshark failed.
 inline std::vector<std::vector<std::string>> dissect(const std::string& path,
                                                      const std::vector<std::string>& fields) {
   std::string command = "tshark -r '" + path + "' -T fields -E separator='|' -E occurrence=f";

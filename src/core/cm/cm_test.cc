@@ -180,7 +180,7 @@ TEST(Connections, RefuseStepsOutOfTurn) {
 }
 
 // REQ: 2 x t(18) + t(20); 15 repetitions, then the program is told and the peer as well.
-TEST(Timeouts, RepeatARequestAtTheReferenceSPaceAndThenGiveUp) {
+TEST(Timeouts, RepeatARequestAtThePaceOfTheProtocolAndThenGiveUp) {
   TwoManagers t;
   static_cast<void>(*t.a.cm.connect(t.connect_attr(), t.now));
   const std::vector<CmMessage> first = mads(t.a);
@@ -306,7 +306,8 @@ TEST(Answers, AreBoundedAndTheRestIsCounted) {
   EXPECT_GT(t.b.cm.counters().overflow, 0U);
 }
 
-TEST(Stale, ConnectionsEndWhenThePeerSQueuePairTurnsUpAnew) {
+// The peer died, came back and uses the number of its queue pair again: the old connection must go first.
+TEST(Stale, ConnectionsEndWhenThePeersQueuePairTurnsUpAnew) {
   TwoManagers t;
   const auto [x, y] = until_established(t);
   CmConfig config = TwoManagers::small(1);
@@ -334,7 +335,7 @@ TEST(Stale, ConnectionsEndWhenThePeerSQueuePairTurnsUpAnew) {
   EXPECT_EQ(t.b.cm.connections(), 0U);
 }
 
-TEST(Stale, AttemptsMakeRoomForThePeerSNextOne) {
+TEST(Stale, AttemptsMakeRoomForThePeersNextOne) {
   TwoManagers t;
   listen_at(t.b);
   const ConnId x = *t.a.cm.connect(t.connect_attr(), t.now);

@@ -116,7 +116,7 @@ TEST(Requests, ThatNobodyHeardOfGoWithTheirListener) {
   t.b.cm.check_invariants();
 }
 
-// The peer died, came back and uses its queue pair's number again: the old connection must go first.
+// What each side speaks and prefers, and the mode that they agree on.
 struct ModeCase {
   std::uint16_t active, passive;
   Mode active_prefers, passive_prefers, mode;

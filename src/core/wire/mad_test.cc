@@ -239,7 +239,7 @@ TEST(CmMessages, WhatIsNoCmMessageIsRefusedForItsReason) {
   EXPECT_EQ(error, MadError::kLength);
 }
 
-TEST(AddressHeaders, AreThe36BytesOfTheReference) {
+TEST(AddressHeaders, AreThe36BytesOfTheProtocol) {
   std::vector<std::uint8_t> bytes(92, 0xEE);
   AddressHeader h{
       .source_port = 0x1234, .source = Address::v4(10, 0, 0, 1), .destination = Address::v4(10, 0, 0, 2)};
@@ -287,7 +287,7 @@ TEST(EceWords, SayWhichModesAreOfferedAndNothingToAStranger) {
   EXPECT_EQ(decode_ece(0, 0), EceOptions{});
 }
 
-TEST(Capabilities, LieWhereTheReferencePutsThem) {
+TEST(Capabilities, LieWhereTheProtocolPutsThem) {
   Capability c;
   c.transaction = 0x0500'0000'0000'0001;
   c.flags = kCapElideIcrc;

@@ -191,7 +191,7 @@ std::vector<std::string> names() {
 }
 INSTANTIATE_TEST_SUITE_P(Packets, Vectors, testing::ValuesIn(names()), [](const auto& i) { return i.param; });
 
-TEST(VectorFile, HasEveryVectorOfTheReference) {
+TEST(VectorFile, HasEveryVectorOfTheProject) {
   EXPECT_THAT(names(), testing::UnorderedElementsAre("V1", "V2", "V3", "V4", "V5", "V6", "V7", "V8", "V9",
                                                      "V10", "V11", "V12", "X1", "X2", "X3", "X4", "X5", "E0",
                                                      "E1", "E2", "E3", "E4", "E5", "E6", "E7"));

@@ -28,7 +28,7 @@ void EventQueue::open(std::int64_t bucket) {
   ++opened_;
   sorted_ += front_.size();
   if (front_.size() == 1) return;
-  // Lists are newest first; with few events, mostly in order of time, insertion beats anything.
+  // The list is newest first. It has few events, mostly in order of time, so insertion sort is fastest.
   std::reverse(front_.begin(), front_.end());
   if (front_.size() <= 24) {
     for (std::size_t i = 1; i < front_.size(); ++i) {

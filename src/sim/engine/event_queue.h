@@ -1,8 +1,8 @@
 // The pending events of a simulation, earliest first; equal times in order of insertion.
 //
 // An event is 16 bytes and carries no data: it says which actor wakes up when. What the actor then
-// does follows from its own state, so an event that has become pointless is harmless and nothing ever
-// needs to be cancelled (a timer that moved to a later time finds out when the old one wakes it).
+// does follows from its own state. An event that has become pointless is harmless, so no event is ever
+// cancelled: a timer that moved to a later time is woken by its old event and sees that it is too early.
 //
 //   at     picoseconds                                       64 bits
 //   order  | last, 1 bit | serial number, 39 bits | actor, 24 bits |   ties: the earlier push wins, but

@@ -22,7 +22,7 @@ class HoldModel {
   HoldModel(std::uint32_t events, bool mixed) : mixed_(mixed) {
     for (std::uint32_t i = 0; i < events; ++i) queue_.push(Time{hold_delay_ps(prng_, mixed)}, 0);
   }
-  // `times` operations; returns the virtual time reached, so that no compiler thinks them useless.
+  // Runs `times` operations. Returns the virtual time, so that the compiler cannot remove them.
   std::int64_t run(std::uint64_t times) {
     WakeUp e;
     for (std::uint64_t i = 0; i < times; ++i) {

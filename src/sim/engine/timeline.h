@@ -1,4 +1,4 @@
-// Virtual time: who wakes up when. The clock of a simulated world stands still while an actor runs
+// Virtual time: which actor wakes up when. The clock of a simulated world stands still while an actor runs
 // and jumps to the next wake-up when it returns.
 //
 // An actor is an object with a member function `void f(Time now)`, registered once; it may register
@@ -39,7 +39,8 @@ class Timeline {
     queue_.push(at, actor.v);
   }
 
-  // After everything else that happens at this time: time-outs, which what arrives with them may void.
+  // Runs after everything else of the same time. Time-outs use it, because a packet that arrives at the same
+  // time may make them void.
   void wake_last(ActorId actor, Time at) {
     DCHECK(at >= now_ && actor.v < actors_.size());
     queue_.push(at, actor.v, true);
@@ -73,7 +74,7 @@ class Timeline {
     void* self;
     void (*run)(void*, Time);
   };
-  // Worlds are larger than caches: what the event after the next will touch first is fetched now.
+  // Worlds are larger than caches, so prefetch what the event after the next one will touch first.
   void prefetch() const {
     const WakeUp* e = queue_.ahead(1);
     if (e == nullptr) return;

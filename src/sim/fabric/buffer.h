@@ -1,8 +1,8 @@
 // What a switch's buffer is, and where PFC's limits in it lie.
 //
-// The packet that takes a queue over its limit may be as large as any. After it more still comes: what is on
-// the wire in both directions while X-OFF travels, the packet that X-OFF has to wait for (and an X-ON before
-// it), and the one that the far end has begun (IEEE 802.1Qbb, annex O). A buffer keeps that much headroom
+// The packet that takes a queue over its limit may have the largest size. More packets follow: those on the
+// wire in both directions while X-OFF travels, the packet that X-OFF has to wait for (and an X-ON before it),
+// and the packet that the far end has begun (IEEE 802.1Qbb, annex O). A buffer keeps that much headroom
 // above the limit for every link, and then PFC never drops:
 //
 //   headroom = 2 x delay x rate + 3 largest frames + 2 PFC frames
@@ -12,8 +12,8 @@
 //   likewise
 //
 // Credits (IRN §7) instead: each ingress port and class has a share of the buffer that is its own, the sender
-// knows how much of it is free, and begins a packet only when the largest frame would fit. A link is kept
-// busy by a share of what it carries in a round trip, which the headroom above covers as well.
+// knows how much of it is free, and begins a packet only when the largest frame would fit. A share of
+// one round trip's worth keeps a link busy, and the headroom above is at least that much.
 #pragma once
 #include <algorithm>
 #include <cstdint>

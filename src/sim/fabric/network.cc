@@ -111,7 +111,7 @@ Network::Network(Fabric& fabric, const Topology& topology, const NetworkConfig& 
     }
   }
   for (std::uint32_t s = 0; s < topology.switches(); ++s) {
-    // One after the other: in a call's arguments compilers differ in which they draw first.
+    // Two statements, because compilers evaluate the arguments of a call in different orders.
     const Prng ways = random.fork(label + 2U * s);
     const Prng marks = random.fork(label + 2U * s + 1U);
     switches_.emplace_back(fabric, config.switches, Routes(attachment_, s, config.routing, ways), marks);
@@ -142,7 +142,7 @@ void Network::grant_credits() {
   for (std::size_t p = 0; p < ports_.size(); ++p) {
     Switch* to = nullptr;
     std::uint32_t number = 0;
-    if (!far_switch(p, to, number)) continue;  // hosts take packets in as they come
+    if (!far_switch(p, to, number)) continue;  // hosts have no buffer bound
     const std::uint64_t share = credit_share(config_.switches, to->ports().size());
     to->set_share(share);
     ports_[p].grant(share, config_.switches.largest_frame, ports_[p ^ 1U]);

@@ -5,8 +5,8 @@
 //
 // A link that fails loses what is on it and what is still sent into it: ports go on sending, and what waits
 // in their queues is lost, too, until reroute() is called and switches choose among the shortest ways that
-// are left. What has no way any more is dropped by the switch that finds none. A failed link stops nobody;
-// with its repair both ends learn what they want of each other: what PFC has stopped, what credit there is.
+// are left. A switch drops a packet that has no way left. While a link is failed, neither PFC nor credits
+// stop its ports. At its repair both ends learn which classes PFC has stopped and how much credit there is.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -54,7 +54,7 @@ class Network {
   const std::deque<Port>& ports() const { return ports_; }
   std::string port_name(std::size_t port) const;
   Reach reach() const;
-  // The ports that a packet between two hosts passes while all links are whole, on one of its ways.
+  // The ports on one of the ways between two hosts, with all links in order.
   std::vector<const Port*> way(std::uint32_t from, std::uint32_t to) const;
 
   void set_link(std::size_t link, bool up);
@@ -87,7 +87,7 @@ class Network {
   std::vector<Routes> intact_;                // each switch's, before the first reroute()
 };
 
-// The same before anything is built.
+// The same from the topology alone, without a Network.
 Reach reach_of(const Topology& topology, const SwitchConfig& switches);
 
 }  // namespace weft::sim

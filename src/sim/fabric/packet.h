@@ -1,13 +1,13 @@
 // A packet inside the simulated fabric. Nothing is ever serialised; a frame is a number of bytes (frame.h).
 //
-//   Packet    the decoded header and who sent it: two cache lines that only the two ends touch. The first
+//   Packet    the decoded header and its sender: two cache lines that only the two ends touch. The first
 //             88 bytes are an RxPacket, so that the receiving Device reads the packet where it lies, or a
 //             Segment of TCP. Both ends know which; links and switches look at neither.
 //   Transit   what links and switches look at: 16 bytes that travel by value from queue to queue, so that
 //             a hop costs no cache miss on the packet itself. Congestion marks ride here until delivery.
 //
 // Packets live in a pool and are named by 32-bit references: half a pointer, and stable when the pool
-// grows. Whoever holds a reference passes it on or releases it; `in_use` at the end of a run is the
+// grows. The holder of a reference passes it on or releases it; `in_use` at the end of a run is the
 // leak check. The pool grows in chunks to the largest number of packets ever in flight and stays there.
 #pragma once
 #include <cstddef>

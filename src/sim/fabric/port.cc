@@ -109,7 +109,7 @@ void Port::credit_changed(std::uint8_t k) {
   const bool stop = spends_ && credits_->left[k] < credits_->largest_frame;
   if (stop == paused(k)) return;
   pause(k, stop);
-  // A host's NIC, which sends when the link is free, waits for this.
+  // A host's NIC sends when the link is free, so it waits for this.
   if (!stop && idle_.node != nullptr) await_idle();
 }
 

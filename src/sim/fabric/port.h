@@ -63,7 +63,7 @@ class alignas(64) Port {
   // The link's failure and repair. A port goes on sending: what it sends is lost (wire.h).
   void fail();
   void repair() { wire_.repair(); }
-  // The far end learns now what a PFC frame would tell it.
+  // Tells the far end at once what a PFC frame would tell it.
   void tell(const Transit& pfc) { wire_.deliver(pfc); }
   // node.Member(transit, ingress) is called whenever a packet leaves the queues.
   template <auto Member, class T>
@@ -97,10 +97,10 @@ class alignas(64) Port {
   }
   void enqueue(const Transit& t, std::uint16_t ingress);
 
-  // What PFC does to this port: its far end wants no more, or again, of a class.
+  // PFC stops this port, or lets it go on: its far end has no room, or has room again, for a class.
   void pause(std::uint8_t traffic_class, bool on);
   bool paused(std::uint8_t traffic_class) const { return (paused_ >> traffic_class & 1U) != 0; }
-  // What this port does to its far end's sending port.
+  // This port stops its far end's sending port, or lets it go on.
   void send_pfc(std::uint8_t traffic_class, bool on);
   // From now on it may send only as much as its far end has room for: `granted` bytes of each class. Its
   // credits come back over `reverse`. A link that fails has credit without end, until it is granted anew what
@@ -116,7 +116,7 @@ class alignas(64) Port {
   // A packet for this link found no room: it is counted, and its place given back.
   void drop(PacketRef ref);
 
-  // Calls the listener when nothing is being serialised and nothing that may leave waits.
+  // Calls the listener when nothing is being serialised and no packet may leave.
   void await_idle() {
     idle_awaited_ = true;
     ask(std::max(free_at_, fabric_.timeline.now()));
@@ -163,7 +163,8 @@ class alignas(64) Port {
     fabric_.timeline.wake(actor_, at);
   }
 
-  // In the order in which a hop touches them: a packet that finds the link free needs two cache lines.
+  // Members stand in the order in which a hop touches them: a packet that finds the link free touches two
+  // cache lines.
   Fabric& fabric_;
   Time free_at_{};
   std::int64_t ps_per_byte_ = 0;  // zero when the rate gives no whole number

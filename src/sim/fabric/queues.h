@@ -23,7 +23,7 @@ class Queues {
   // `inputs`: how many virtual output queues each class has; 1 is a plain FIFO.
   explicit Queues(std::uint32_t inputs) : inputs_(inputs) {}
 
-  // Something waits in a class that `paused` does not name.
+  // A packet waits in a class that is not in `paused`.
   bool ready(std::uint32_t paused) const { return (waiting_ & ~paused) != 0; }
   bool empty() const { return waiting_ == 0; }
   std::uint64_t bytes() const { return bytes_; }

@@ -14,7 +14,7 @@
 
 namespace weft::sim {
 
-// Spreads the ends of a flow over 32 bits, so that switches need to mix in no more than a salt.
+// Hashes the ends of a flow to 32 bits, so that a switch only has to mix in its salt.
 inline std::uint32_t flow_hash(std::uint32_t from, std::uint32_t to, std::uint32_t flow) {
   std::uint64_t z = (std::uint64_t{from} << 40U) ^ (std::uint64_t{to} << 20U) ^ flow;
   z = (z ^ (z >> 30U)) * 0xBF58'476D'1CE4'E5B9ULL;
@@ -48,7 +48,7 @@ class Routes {
     members_.clear();
   }
 
-  // Some port that leads there; for looking at the network, not for sending.
+  // Any port that leads there; for inspecting the network, not for sending.
   std::uint32_t any_port(const Transit& t) const {
     const Group g = groups_[group_of_[where_.switch_of[t.destination.v]]];
     return members_[g.first];

@@ -1,5 +1,5 @@
 // A switch: routes each packet to the port it leaves by, and decides whether there is room for it to wait
-// there, whether to mark it, and whether to stop whoever sent it. Switching itself takes no time.
+// there, whether to mark it, and whether to stop its sender. Switching itself takes no time.
 //
 //   input-queued    each ingress port has a buffer of its own and, for every output, a virtual output queue;
 //                   outputs serve inputs round robin (IRN §4.1; queues.h)
@@ -10,10 +10,10 @@
 // PFC counts what waits by the port and class it came in by, and sends X-OFF over the limit and X-ON below
 // it (buffer.h has the arithmetic of limits). ECN marks packets by the length of the queue they join.
 //
-// With credits nobody is told to stop: who sends to a switch is given back what it has spent when a packet
-// leaves the buffer, or at once if it need not wait.
+// With credits there is no X-OFF. A switch gives the credit of a packet back to the sending port when the
+// packet leaves the buffer, or at once if the packet need not wait.
 //
-// A packet that finds its link free is never counted: it begins to leave in the moment it came.
+// A packet that finds its link free is not counted as buffered, because it begins to leave at once.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -44,7 +44,7 @@ class Switch {
   Routes& routes() { return routes_; }
   const Routes& routes() const { return routes_; }
 
-  // When all ports are there: what each has room for, with credits.
+  // Called once all ports exist: grants credits by each port's room.
   void set_share(std::uint64_t bytes) { share_ = bytes; }
 
   void arrive(const Transit& t, std::uint32_t ingress);
@@ -58,7 +58,7 @@ class Switch {
 
   const SwitchCounters& counters() const { return counters_; }
   const std::vector<Port*>& ports() const { return ports_; }
-  // Nothing, where buffers have no bound.
+  // No limit where buffers have no bound.
   std::uint64_t buffered() const { return used_; }
 
  private:
@@ -69,7 +69,7 @@ class Switch {
     PauseLimits limits;
   };
 
-  // Somebody asks what is buffered.
+  // Buffered bytes are needed: for PFC, for a bound, or for results.
   bool counts() const { return config_.pfc || config_.credits || config_.buffer.n != 0; }
   bool admits(const Transit& t, const Ingress& in, const Port& out) const;
   bool marks(const Port& out, const Transit& t);

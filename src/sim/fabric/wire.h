@@ -55,11 +55,11 @@ class Wire {
     ring_[tail_++ & mask_] = {at.ps, t};
     if (tail_ - head_ == 1) fabric_.timeline.wake(actor_, at);
   }
-  // The far end reads the packets themselves, and not only what travels beside them.
+  // The far end reads the Packet and not only the Transit, so the wire prefetches it.
   void leads_to_host() { last_hop_ = true; }
   void fail();
   void repair();
-  // Arrives at the far end now, whatever is on the wire.
+  // Arrives at the far end now and overtakes everything on the wire.
   void deliver(const Transit& t) { far_.arrive(far_.node, t, far_.number); }
   Duration delay() const { return delay_; }
   const WireCounters& counters() const { return counters_; }
@@ -99,7 +99,7 @@ class Wire {
   std::uint32_t lost_until_ = 0;  // those before this index, once repaired
   Duration delay_;
   std::unique_ptr<Entry[]> ring_;
-  std::unique_ptr<Detour> detour_;  // null on a clean link
+  std::unique_ptr<Detour> detour_;  // null on a link without impairments
   FarEnd far_;
   Creditor credit_;
   WireCounters counters_;

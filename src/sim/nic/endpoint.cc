@@ -54,7 +54,7 @@ struct Endpoint::Counter {
     if (endpoint.observer_ != nullptr)
       endpoint.observer_->placed(endpoint.host_, p, header, bytes, endpoint.now());
     if (bytes.empty()) return true;
-    // The observer has complained already if this does not fit.
+    // If this does not fit, the observer has reported it already.
     if (!endpoint.memory.holds(p.region, p.offset, p.length)) return false;
     std::copy(bytes.begin(), bytes.end(), endpoint.memory.at(p.region, p.offset, p.length).begin());
     return true;

@@ -58,7 +58,7 @@ class Endpoint {
   HostId host() const { return host_; }
   Time now() const { return fabric_.timeline.now(); }
   Port& egress() { return egress_; }
-  // Data may begin: the link is free, and nobody has stopped it.
+  // Data may begin: the link is free, and neither PFC nor credits stop it.
   bool line_free() const { return egress_.free_for(marking_.data_class); }
   bool stopped() const { return egress_.paused(marking_.data_class); }
   Fabric& fabric() { return fabric_; }

@@ -27,7 +27,7 @@ void IdealNic::arrive(const Transit& t, std::uint32_t /*link*/) {
 void IdealNic::on_line_free(Time) { pump(); }
 
 void IdealNic::on_deadline(Time now) {
-  if (now < deadline_asked_) return;  // an earlier wish has replaced this one
+  if (now < deadline_asked_) return;  // a wake-up for an earlier deadline has replaced this one
   deadline_asked_ = kNever;
   if (device().next_deadline() <= now) {
     device().on_timer(now);
@@ -54,7 +54,8 @@ bool IdealNic::send_data() {
   return true;
 }
 
-// What has been fetched goes first. A queue pair that is about to repeat a packet is set aside until then.
+// Queue pairs whose lost packet has been fetched go first. A queue pair that is about to repeat a packet
+// waits until that packet has been fetched.
 wire::Burst IdealNic::next_fetched(Time now) {
   const Budget one{1, device().config().burst_bytes};
   while (!fetches_.empty() && fetches_.front().until <= now) {
@@ -85,9 +86,9 @@ void IdealNic::on_fetched(Time) {
 void IdealNic::pump() {
   if (order_ == SendOrder::kDataFirst) send_data();
   send_control();
-  // The last READ response may let an ACK go.
+  // In roce an ACK waits for older READ responses; this may have been the last.
   while (send_data()) send_control();
-  // A link that was stopped comes back with an arrival, which pumps.
+  // A stopped link starts again with the arrival of a frame, and every arrival pumps.
   const bool fetched = !fetches_.empty() && fetches_.front().until <= endpoint_.now();
   if (!endpoint_.line_free() && !endpoint_.stopped() && (fetched || !device().engine().ready_queue.empty()))
     endpoint_.egress().await_idle();

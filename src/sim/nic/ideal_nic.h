@@ -2,10 +2,10 @@
 // last moment. For studies of the fabric and of the transport.
 //
 //   arrival  -> Device at once, then ACKs and data leave
-//   data     one packet at a time, and only when the link is idle: what the scheduler picks is then the
-//            newest truth, as in hardware that reads WQEs late
+//   data     one packet at a time, and only when the link is idle, so that the scheduler picks by the newest
+//            state, as hardware does that reads WQEs late
 //   ACKs     at once, into the link's queue: they are small and nothing paces them
-//   pause    a link that PFC has stopped is a link that is not idle
+//   pause    a link that PFC has stopped counts as busy
 //   timer    one wake-up at the Device's next deadline
 //   repairs  at once; or, with `retransmit_delay`, that long after the packet was found lost (IRN §6.3): new
 //            packets are prefetched, a lost one has to cross PCIe again. Its queue pair sends nothing

@@ -1,4 +1,4 @@
-// Who watches a simulated NIC: the world (to let its workload go on), checkers, traces, the differential
+// What watches a simulated NIC: the world (to let its workload go on), checkers, traces, the differential
 // test. All calls come at the virtual time they describe; none may call back into the NIC except
 // `progressed`, which comes last and is where a workload polls completions and posts.
 #pragma once

@@ -51,7 +51,7 @@ class Connections {
     c.open = true;
     return c;
   }
-  // The place may belong to another connection from now on.
+  // Frees the place; another connection may get it.
   void close(Connection& c) {
     c.open = false;
     free_.push_back(c.socket);

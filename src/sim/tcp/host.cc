@@ -77,7 +77,7 @@ void Host::line_up(Connection& c) {
 void Host::pump() {
   while (!line_.empty()) {
     if (!egress_.free_for(classes_.data)) {
-      // A link that was stopped comes back with an arrival, which pumps.
+      // A stopped link starts again with the arrival of a frame, and every arrival pumps.
       if (!egress_.paused(classes_.data)) egress_.await_idle();
       return;
     }
@@ -144,7 +144,7 @@ void Host::ask_timer() {
 }
 
 void Host::on_timer(Time now) {
-  if (now < timer_asked_) return;  // an earlier wish has replaced this one
+  if (now < timer_asked_) return;  // a wake-up for an earlier time has replaced this one
   timer_asked_ = kNever;
   while (!dues_.empty() && dues_.front().at <= now) {
     std::pop_heap(dues_.begin(), dues_.end(), later);
@@ -153,7 +153,7 @@ void Host::on_timer(Time now) {
     Connection* c = connections_.find(due.name.socket, due.name.number);
     if (c == nullptr) continue;
     Time& asked = due.sender ? c->sender_wakes : c->receiver_wakes;
-    if (due.at != asked) continue;  // an earlier wish has replaced this one
+    if (due.at != asked) continue;  // a wake-up for an earlier time has replaced this one
     asked = kNever;
     if (!due.sender) {
       if (c->receiver.ack_due(now)) send_acknowledgment(*c);

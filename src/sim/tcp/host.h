@@ -1,8 +1,8 @@
 // A host whose NIC runs TCP: iWARP's half of IRN §4.6, without the layers above TCP.
 //
 // It sends as the ideal NIC does (sim/nic/ideal_nic.h): acknowledgments at once, data one segment at a time
-// when the link is free, from the connections in turn; a link that PFC has stopped is not free. Nothing waits
-// in the host but in the link's own queue.
+// when the link is free, from the connections in turn; a link that PFC has stopped is not free. Segments
+// wait in the link's own queue only.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -73,7 +73,7 @@ class Host {
   Observer& observer_;
   ActorId timer_;
   Time timer_asked_ = kNever;  // the earliest pending wake-up
-  std::deque<Name> line_;      // who may have something to send, in turn
+  std::deque<Name> line_;      // connections that may have something to send, in turn
   std::vector<Due> dues_;      // a heap; one for each connection, which may be early
   HostCounters counters_;
 };

@@ -1,4 +1,4 @@
-// Who watches TCP hosts: the program on them, and checkers. Calls come at the virtual time they describe.
+// What watches TCP hosts: the program on them, and checkers. Calls come at the virtual time they describe.
 #pragma once
 #include "sim/fabric/segment.h"
 #include "sim/tcp/connection.h"

@@ -2,7 +2,7 @@
 // last, the others are those reported most recently before (RFC 2018 §4). Whatever is out of order, fills a
 // gap or came before is acknowledged at once; the rest may wait for a second segment (RFC 5681 §4.2).
 //
-// It has room for everything: nothing that arrived is ever given up.
+// It has room for everything, so it never discards data that it has acknowledged selectively.
 #pragma once
 #include <cstdint>
 #include <vector>

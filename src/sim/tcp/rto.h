@@ -1,5 +1,5 @@
-// The retransmission time-out (RFC 6298): from measured round trips, doubled whenever it strikes, back to
-// what was measured with the next measurement. Who uses it measures no segment that was sent twice (Karn).
+// The retransmission time-out (RFC 6298): from measured round trips, doubled whenever it expires, and
+// computed anew from the next measurement. The caller measures no segment that was sent twice (Karn).
 //
 // Virtual time has no granularity, so G of the standard is zero.
 #pragma once

@@ -51,7 +51,7 @@ class Scoreboard {
 
   void sent(std::uint64_t seq, std::uint32_t length, Time now);
   Acknowledged acknowledge(std::uint64_t ack);
-  // Bytes [first, end) arrived; whether that is news.
+  // Bytes [first, end) arrived; true if some of them were not known to have.
   bool sack(std::uint64_t first, std::uint64_t end);
   void find_losses();
   void lose_first();

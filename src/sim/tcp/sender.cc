@@ -22,7 +22,7 @@ Sender::Sender(const Config& config)
       cwnd_(std::uint64_t{config.initial_window} * config.mss) {}
 
 void Sender::write(std::uint64_t bytes, Time now) {
-  // RFC 5681 §4.1: after a silence the window says nothing of the network any more.
+  // RFC 5681 §4.1: after an idle time the window no longer tells what the network can carry.
   if (board_.empty() && nxt_ != 0 && now - last_sent_ > rto_.value())
     cwnd_ = std::min(cwnd_, std::uint64_t{config_.initial_window} * config_.mss);
   written_ += bytes;
@@ -89,7 +89,7 @@ Piece Sender::next(Time now) {
 }
 
 void Sender::on_ack(const Segment& a, Time now) {
-  if (a.ack > nxt_) return;  // of what was never sent
+  if (a.ack > nxt_) return;  // acknowledges bytes that were never sent
   const bool sack = config_.flavour == Flavour::kSack;
   bool news = false;
   for (std::uint32_t i = 0; sack && i < a.block_count; ++i)
@@ -101,9 +101,9 @@ void Sender::on_ack(const Segment& a, Time now) {
     ++duplicates_;
     if (!sack) arrived_ = std::min(arrived_ + 1, static_cast<std::uint32_t>(board_.segments() - 1));
   }
-  if (state_ == State::kLoss) return;  // what SACK says waits until the time-out is repaired
+  if (state_ == State::kLoss) return;  // SACK is looked at again when the time-out is repaired
   if (!sack) {
-    // Repairs that were not needed are answered like losses: no recovery for what a recovery has sent (RFC
+    // Needless repairs bring duplicate acknowledgments, too. They must not start another recovery (RFC
     // 6582 §3.2).
     const bool old = guarded_ && una_ <= recover_;
     if (state_ == State::kOpen && duplicates_ >= config_.duplicate_acks && !old) enter_recovery();
@@ -125,7 +125,8 @@ void Sender::advance(std::uint64_t ack, Time now) {
   if (state_ == State::kRecovery) {
     if (una_ >= recover_ || config_.flavour == Flavour::kReno) return leave_recovery();
     if (config_.flavour == Flavour::kNewReno) {
-      // A partial acknowledgment: the hole was filled, what lies behind it had arrived, the next is missing.
+      // A partial acknowledgment: one hole was filled, the bytes up to the next hole had arrived, and the
+      // segment at the next hole is missing.
       arrived_ -= std::min(arrived_, a.segments - 1);
       board_.lose_first();
     }

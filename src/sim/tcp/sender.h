@@ -12,7 +12,7 @@
 // RFC 6582 does by inflating the window.
 //
 // The window grows only while it is what limits the sender (RFC 7661 §4.4's criterion): a NIC that takes
-// segments as its link is free never has more of them under way than the way holds.
+// a segment only when its link is free never has more of them under way than the way holds.
 #pragma once
 #include <cstdint>
 #include <deque>

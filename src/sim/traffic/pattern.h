@@ -1,8 +1,9 @@
-// Who sends how much to whom, and when: a stream of flows in order of time, drawn from a seed. Patterns are
-// rows of a table in patterns.cc; each answers an object that hands out one flow after the other.
+// Which host sends how much to which, and when: a stream of flows in order of time, drawn from a seed.
+// Patterns are rows of a table in patterns.cc; each answers an object that hands out one flow after the
+// other.
 //
-// A flow moves `bytes` from one host to another by one message. Which verb moves it changes who asks: a READ
-// is posted by the host that the bytes go to.
+// A flow moves `bytes` from one host to another by one message. The verb decides which host posts it: a READ
+// is posted by the host that receives the bytes.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -38,7 +39,7 @@ struct TrafficSpec {
   std::uint64_t flows = 0;       // poisson: so many, or ...
   Duration duration{};           // ... for so long
   Duration start{};
-  std::uint32_t fan_in = 0;           // incast: senders; 0: everybody else
+  std::uint32_t fan_in = 0;           // incast: senders; 0: all other hosts
   std::uint32_t connections = 1;      // incast: of each sender, a flow on each
   std::uint32_t target = UINT32_MAX;  // incast: receiver; not given: drawn for each request
   Bytes total{0};                     // incast: striped over all connections, instead of `sizes` each
@@ -72,7 +73,7 @@ struct PatternRow {
 std::span<const PatternRow> pattern_rows();
 
 Result<SizeDistribution> sizes_of(const TrafficSpec& spec);
-// Refuses what cannot be with a sentence that begins with the setting's name.
+// Refuses impossible settings with a sentence that begins with the setting's name.
 Result<std::unique_ptr<Arrivals>> make_arrivals(const TrafficSpec& spec, const TrafficGround& ground);
 
 }  // namespace weft::sim

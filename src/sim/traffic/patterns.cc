@@ -25,7 +25,7 @@ std::uint32_t draw_other(std::uint32_t hosts, std::uint32_t self, Prng& random) 
 
 // A list made beforehand, of at most so many.
 constexpr std::uint64_t kMostListed = 1U << 20U;
-// No flow begins later: two days, and twice that is still a Time.
+// No flow begins later than two days. Twice that still fits a Time.
 constexpr std::uint64_t kLatestPs = 172'800'000'000'000'000;
 class Listed final : public Arrivals {
  public:
@@ -131,7 +131,7 @@ Made incast(const TrafficSpec& s, const TrafficGround& g) {
       a.to = target;
       a.group = r;
       for (std::uint32_t c = 0; c < s.connections; ++c) {
-        // The first ones carry what the division leaves over.
+        // The first connections carry the remainder of the division.
         const std::uint64_t stripe = std::uint64_t{i} * s.connections + c;
         a.bytes = s.total.n != 0 ? s.total.n / stripes + (stripe < s.total.n % stripes ? 1U : 0U)
                                  : sizes->draw(random);
@@ -143,7 +143,7 @@ Made incast(const TrafficSpec& s, const TrafficGround& g) {
   return std::make_unique<Listed>(std::move(list));
 }
 
-// A random cycle through all hosts: everybody sends once and receives once.
+// A random cycle through all hosts: each host sends once and receives once.
 Made permutation(const TrafficSpec& s, const TrafficGround& g) {
   auto sizes = sizes_of(s);
   if (!sizes) return tl::unexpected(sizes.error());

@@ -41,7 +41,7 @@ struct SizeRow {
   const char* points;  // the file's content
 };
 std::span<const SizeRow> size_rows();
-// The file's own first line, without the mark.
+// The first line of the file, without its #.
 std::string size_text(const SizeRow& row);
 
 }  // namespace weft::sim

@@ -110,7 +110,7 @@ TEST(Sizes, FilesWithMistakesAreRefused) {
   EXPECT_THAT(mistake(("10 0\n20 0." + std::string(130, '0') + "1\n").c_str()), HasSubstr("line 2"));
 }
 
-// Times and numbers that nothing can hold are refused, or come to the latest time there is.
+// Times and numbers that are too large for their types are refused, or cut to the latest time.
 TEST(Patterns, WhatNothingCanHoldIsRefused) {
   TrafficSpec s;
   s.pattern = "incast";

@@ -1,5 +1,5 @@
-// What holds of every network, whatever runs over it. Where independent observers are asked for, a run is
-// audited now and then and at its end, and what does not add up is a finding like theirs:
+// What holds of every network, whatever runs over it. A run with independent observers is audited from time
+// to time and at its end. A sum that is wrong is a finding like theirs:
 //
 //   always    sent + duplicated = delivered + dropped, cause by cause, + under way; what a switch says it
 //             buffers is what its queues hold; no buffer or queue above its bound; nothing dropped for want

@@ -36,7 +36,7 @@ Scenario bench_scenario(const BenchRow& row) {
   if (row.incast) {
     for (f.from = 1, f.to = 0; f.from < hosts; ++f.from) s.flows.push_back(f);
   } else {
-    // A random cycle through all hosts: everybody sends once and receives once, nobody to itself.
+    // A random cycle through all hosts: each host sends once and receives once, and none sends to itself.
     std::vector<std::uint32_t> order(hosts);
     std::iota(order.begin(), order.end(), 0U);
     Prng random(s.seed);

@@ -29,8 +29,8 @@ TEST(Bench, EveryDataPacketIsSentOnceAndNothingIsDropped) {
   }
 }
 
-// The receiver's link is the bottleneck and never idle: n flows take n times as long as it needs for one, and
-// the first packet's way there, and the last ACK's back.
+// The receiver's link is the bottleneck and never idle. So n flows take n times the link's time for one flow,
+// plus the way of the first packet to that link and the way of the last ACK back.
 TEST(Bench, AnIncastTakesAsLongAsItsLastLinkNeeds) {
   const Scenario s = bench_scenario({"small", "", 4, 1000, true});
   Simulation run(s);

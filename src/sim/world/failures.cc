@@ -19,7 +19,7 @@ void Failures::on_change(Time now) {
   const LinkChange& c = changes_[next_++];
   failed_[c.link] += c.up ? -1U : 1U;
   network_.set_link(c.link, failed_[c.link] == 0);
-  // Of links that fail together switches learn together.
+  // Switches learn at the same time of links that failed at the same time.
   if (next_ == changes_.size() || changes_[next_].at != now) timeline_.wake(reconverged_, now + reconverge_);
 }
 

@@ -25,7 +25,7 @@ class FlowBook {
   // The next flow that has begun by now; false when there is none.
   bool take(Time now, Arrival& flow, std::uint32_t& table);
   void finished(const Arrival& flow, std::uint32_t table, bool failed, Time now);
-  // With measure.cut_off: what is under way at the end counts with its age.
+  // With measure.cut_off: a flow that is under way at the end counts with its age.
   void cut_off(Time now);
 
   // Every flow that counts has ended.

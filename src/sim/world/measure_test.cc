@@ -147,7 +147,7 @@ TEST(Load, DoesNotDependOnTheMode) {
   for (const std::string& each : starts) EXPECT_EQ(each, starts.front());
 }
 
-// Headers that a scenario adds are added load, too: nothing of it is drawn away.
+// Headers that a scenario adds are additional load, too: the flows stay the same.
 TEST(Load, DoesNotDependOnExtraHeaders) {
   const Scenario plain = scenario(kBusy);
   const Scenario more = scenario(kBusy, {"nic.extra_header=16"});

@@ -1,7 +1,7 @@
 // What became of flows: each as a row of a file, as they complete, and all together as means and percentiles.
 //
 // A flow's completion time runs from posting its message to its completion at the host that posted it. Its
-// slowdown is that time over what it would have been with nobody else in the network (ideal.h). Papers that
+// slowdown is that time divided by the time of the same flow alone in the network (ideal.h). Papers that
 // call a flow complete when its receiver has it leave out the ACK's or the READ request's own way: for them
 // there is a second slowdown, with that way's ideal time taken off both.
 #pragma once

@@ -21,7 +21,7 @@ TEST(PlainText, BeyondAsciiAreOnlyStringsAndComments) {
             0U);
 }
 
-// U+E000 and its neighbours are where the parser is undefined.
+// The TOML parser's behaviour is undefined for U+E000 and its neighbours.
 TEST(PlainText, AScenarioSaysSoInASentence) {
   const auto s = parse_scenario("hosts = 2\n\xEE\x80\x80\n", "here", {});
   ASSERT_FALSE(s);

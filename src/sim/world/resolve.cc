@@ -1,4 +1,4 @@
-// What a scenario leaves open is computed from its topology, and what contradicts itself is refused.
+// Computes what a scenario leaves open from its topology, and refuses scenarios that contradict themselves.
 #include <algorithm>
 #include <numeric>
 
@@ -12,7 +12,7 @@
 namespace weft::sim {
 namespace {
 
-// What single values cannot show.
+// Checks that need more than one value.
 std::string contradiction(const Scenario& s) {
   if (const auto ok = s.network.impair.validate(); !ok) return "network: " + ok.error().message;
   const SwitchConfig& sw = s.network.switches;
@@ -71,7 +71,7 @@ std::string contradiction(const Scenario& s) {
   return {};
 }
 
-// What the arithmetic below could not hold.
+// Refuses values that would overflow the arithmetic below.
 std::string out_of_scale(const Scenario& s) {
   constexpr std::uint64_t kMost = 1ULL << 40U;
   for (const Link& l : s.graph.links) {
@@ -102,8 +102,8 @@ Frames frames_of(const TransportSpec& t) {
   return {frame_bytes(data, t.mtu, Framing::kWire), frame_bytes(ack, 0, Framing::kWire)};
 }
 
-// What mode tcp does not have, and the time-outs that were left open: as patient as irn's longer one, and at
-// first what a handshake over an idle network would have measured.
+// Refuses settings that mode tcp does not have, and fills in its time-outs: the least is irn's longer one,
+// the first is the round trip that a handshake over an idle network would have measured.
 Result<void> resolve_tcp(Scenario& s) {
   tcp::Config& c = s.tcp;
   if (!s.flows.empty()) return fail("transport.mode: tcp runs [[traffic]] only, and there is a [[flow]]");
@@ -231,8 +231,8 @@ Result<void> resolve(Scenario& s, const ScenarioLimits& limits) {
 }
 
 TrafficGround ground_of(const Scenario& s, std::size_t index) {
-  // A load is of plain RoCE packets whatever the mode and verb, so that all of them meet the same flows, and
-  // what their headers add is added load.
+  // A load counts plain RoCE packets whatever the mode and verb, so that all modes get the same flows. The
+  // longer headers of a mode are additional load.
   wire::Header h;
   h.opcode = wire::kWriteMiddle;
   TrafficGround g;

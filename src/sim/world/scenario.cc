@@ -15,8 +15,8 @@
 namespace weft::sim {
 namespace {
 
-// One table of the file: hands out values by name, remembers the first mistake, and knows at the end
-// which names nobody asked for.
+// One table of the file: hands out values by name, keeps the first mistake, and knows at the end which names
+// were never asked for.
 class Fields {
  public:
   Fields(const toml::table& table, std::string path, std::string& mistake)
@@ -321,7 +321,7 @@ Result<void> read_files(Scenario& s, const std::string& scenario) {
   return {};
 }
 
-// What people wrote may contain line ends; what is said about it does not.
+// Values may contain line ends. A message about a value is one line.
 std::string one_line(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < ' ' || c == 0x7F) c = '?';
