@@ -11,8 +11,8 @@ inline constexpr std::uint32_t kPsnBytes = kPsnBits / 8;
 // State variables of one direction: the packet to send again, the recovery sequence, flags.
 constexpr std::uint32_t state_bits(std::uint32_t flags) { return kPsnBits + kPsnBits + flags; }
 
-// For READs the responder keeps a timer and which request it is at; the paper gives their sum alone. A
-// 32-bit timer and a sequence number of 24 bits make it.
+// For READs the responder keeps a timer and the number of the request in progress. The paper gives only their
+// sum, which a timer of 32 bits and a sequence number of 24 bits make.
 constexpr std::uint32_t read_bits(std::uint32_t timer, std::uint32_t in_progress) {
   return timer + in_progress;
 }

@@ -180,8 +180,9 @@ void HalfConnection::implied_nak() {
   ++silence_.naks;
 }
 
-// A silence has lasted long enough for a time-out. The requester may have presumed lost what was outstanding,
-// and may send it again later (docs/protocol/irn.md#retransmission-time-outs).
+// Progress ends a silence. If the silence was long enough for a time-out, the requester may have presumed
+// lost everything outstanding, so it may resend all of that, now or later
+// (docs/protocol/irn.md#retransmission-time-outs).
 void HalfConnection::heard(Stream& s, Duration rto, Time now) {
   if (now - s.progress >= rto) s.excused_below = s.max;
   s.progress = now;

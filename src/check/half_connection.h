@@ -69,7 +69,7 @@ class HalfConnection {
   // The requester has failed: nothing that arrives from now on counts as progress.
   bool requester_failed(Time now);  // false if that was known
   const Silence& silence() const { return silence_; }
-  // Both ends are in working order and nothing is under way any more.
+  // The final checks: called when both ends are in working order and nothing is under way any more.
   void finish(Time now);
 
  private:

@@ -36,7 +36,7 @@ struct Graph {
     std::uint32_t hops = UINT32_MAX;
     Duration delay{};
   };
-  // From every switch to `to`, along ways of fewest hops; the slowest of those.
+  // The distance from every switch to `to`: the fewest hops, and the delay of the slowest way with that many.
   std::vector<Distance> distances(std::uint32_t to) const {
     std::vector<Distance> d(edges.size());
     std::vector<std::uint32_t> order{to};
