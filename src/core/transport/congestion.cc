@@ -62,12 +62,12 @@ void congestion_timed_out(Engine& e, QueuePair& q, Time& clock, Time& progress, 
   put_forward(progress, wait);
 }
 
-std::uint64_t congestion_window(const Engine& e, const QueuePair& q, const SendStream& other,
+std::uint64_t congestion_window(const Engine&, const QueuePair& q, const SendStream& other,
                                 std::uint64_t cap) {
   if (q.window == UINT32_MAX) return cap;
   const bool requests = &other == &q.requests_out;
   // In roce the other stream's numbers are READ responses' as well, or are not acknowledged at all.
-  const bool counts = requests ? e.tx_selective(q) : e.rx_selective(q);
+  const bool counts = (requests ? q.tx_dialect() : q.rx_dialect()).response_stream;
   const std::uint64_t taken = counts ? other.in_flight() : 0;
   return std::min<std::uint64_t>(cap, q.window > taken ? q.window - taken : 1);
 }
@@ -89,8 +89,7 @@ void congestion_sent(Engine& e, QueuePair& q, Time now, wire::Burst& burst) {
     burst.ecn_capable = c.wants_marks;
     std::uint32_t bytes = 0;
     for (const wire::TxPacket& p : burst.packets) {
-      bytes += kFrameOverhead + static_cast<std::uint32_t>(wire::header_bytes(p.header)) + p.payload +
-               wire::pad_bytes(p.payload);
+      bytes += kFrameOverhead + wire::data_packet_bytes(p.header, p.payload);
     }
     c.on_sent(q.controller, {now, bytes});
     const Permit p = c.permit(q.controller, now);

@@ -383,9 +383,9 @@ void Device::gather_failed(const wire::Burst& burst, std::size_t index, Time now
   if (q->type != QpType::kRc) return uc_gather_failed(e, *q, h.psn);
   const std::uint8_t op = h.opcode;
   if (op >= wire::kReadResponseFirst && op <= wire::kReadResponseOnly) {
-    const Seq near = e.rx_selective(*q) ? q->served.una : q->requests.expected;
-    Seq at = expand(h.psn, near);
-    if (e.rx_selective(*q)) {
+    const bool stream = q->rx_dialect().response_stream;
+    Seq at = expand(h.psn, stream ? q->served.una : q->requests.expected);
+    if (stream) {
       if (const ReadServed* r = rc_find_served(e, *q, at); r != nullptr) at = r->request;
     }
     rc_withdraw_acks(e, *q, at);

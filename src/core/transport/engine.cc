@@ -148,7 +148,7 @@ void Engine::wake_line(Path& path) {
 }
 
 Duration Engine::verbs_timeout(const QueuePair& q) const {
-  if (config.roce_timeout.ps != 0 && !tx_selective(q)) return config.roce_timeout;
+  if (config.roce_timeout.ps != 0 && !q.tx_dialect().own_timeouts) return config.roce_timeout;
   const std::uint8_t code = cold(q).attr.timeout;
   if (code == 0) return kForever;
   return nanoseconds(4096) * (std::int64_t{1} << std::min<unsigned>(code, 31));

@@ -73,11 +73,6 @@ struct ControlEntry {
   Hole hole;               // srnic: what a NACK names
   bool coalesced = false;  // stamped when it leaves; void if the queue pair's mark was taken back
   bool congestion = false;
-  // SACK or ECX follows (docs/protocol/irn.md#acks-and-nacks, srnic.md#echoes).
-  bool has_report() const {
-    if (syndrome == wire::kSyndromeNakSequence) return mode != 0;
-    return mode == static_cast<std::uint8_t>(wire::Mode::kSrnic) && syndrome < wire::kSyndromeRnr;
-  }
 };
 
 struct Engine {
@@ -144,8 +139,6 @@ struct Engine {
   LossContext loss() { return {pool, counters, config.nack_threshold}; }
   const LossScheme& tx_scheme(const QueuePair& q) const { return *schemes[q.tx_mode]; }
   const LossScheme& rx_scheme(const QueuePair& q) const { return *schemes[q.rx_mode]; }
-  bool tx_selective(const QueuePair& q) const { return q.tx_mode != 0; }
-  bool rx_selective(const QueuePair& q) const { return q.rx_mode != 0 && q.rx_mode != kUnpinned; }
   SendWqe& send_wqe(ColdQueuePair& c, std::uint16_t slot) { return c.sq[slot & c.sq_mask]; }
   const Sge* send_sges(const ColdQueuePair& c, std::uint16_t slot) const {
     return &c.sq_sges[static_cast<std::size_t>(slot & c.sq_mask) * c.init.caps.max_send_sge];
@@ -208,8 +201,9 @@ struct Engine {
   }
   // Anything at all to send, window and credit aside? A few loads, for the many that have nothing.
   bool owes_responses(const QueuePair& q) const {
-    return rx_selective(q) ? (q.served.flags & kInRecovery) != 0 || q.served.nxt < cold(q).response_next
-                           : q.responses_owed > 0;
+    return q.rx_dialect().response_stream
+               ? (q.served.flags & kInRecovery) != 0 || q.served.nxt < cold(q).response_next
+               : q.responses_owed > 0;
   }
   bool has_work(const QueuePair& q) const {
     return q.sq_send != q.sq_tail || (q.rx_flags & kResendRequest) != 0 ||

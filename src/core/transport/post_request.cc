@@ -75,8 +75,7 @@ Outcome<std::uint32_t> post_request(Engine& e, QueuePair& q, const SendWr& wr, T
     return q.sq_tail & c.sq_mask;
   }
   const std::uint32_t packets = q.type == QpType::kUd ? 1 : Engine::packets_for(w.length, q.mtu);
-  const bool selective = e.tx_selective(q);
-  w.packets = local ? 0 : read && selective ? 1 : packets;
+  w.packets = local ? 0 : read && q.tx_dialect().response_stream ? 1 : packets;
   w.first = c.post_seq;
   w.charged_before = c.post_charged;
   c.post_seq += w.packets;

@@ -18,13 +18,12 @@
 #include "core/base/seq.h"
 #include "core/base/units.h"
 #include "core/transport/cc/controller.h"
+#include "core/transport/dialect.h"
 #include "core/transport/round_trip.h"
 #include "core/transport/stream.h"
 #include "core/verbs/types.h"
 
 namespace weft {
-
-inline constexpr std::uint8_t kUnpinned = 0xFF;
 
 enum : std::uint8_t {  // QueuePair::flags
   kQueued = 0x01,      // in the ready queue (or picked and not yet transmitted)
@@ -246,6 +245,8 @@ struct alignas(64) QueuePair {
   std::uint8_t reserved = 0;
   std::uint32_t window = UINT32_MAX;  // the controller's, packets in flight
 
+  const Dialect& tx_dialect() const { return dialect(tx_mode); }
+  const Dialect& rx_dialect() const { return dialect(rx_mode); }
   // States in which packets are received, and in which requests are sent.
   bool receives() const { return state == QpState::kRtr || state == QpState::kSqe || sends(); }
   bool sends() const { return state == QpState::kRts || state == QpState::kSqd; }

@@ -33,7 +33,7 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
     case RcKind::kWrite:
     case RcKind::kRead:
     case RcKind::kAtomic: {
-      const bool pins = q.rx_mode != mode;
+      const bool pins = q.rx_mode != mode || mode == kUnpinned;
       if (pins) {
         if (q.rx_mode != kUnpinned || !mode_known(h.mode)) return e.counters.add(Counter::drop_mode);
         // The requester's first packet fixes the half-connection's mode (docs/protocol/modes.md#pinning).
@@ -60,7 +60,7 @@ void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPack
       rc_on_acknowledge(e, q, h, now);
       break;
     case RcKind::kReadAck:
-      if (mode != q.rx_mode || mode == 0) return e.counters.add(Counter::drop_mode);
+      if (mode != q.rx_mode || !q.rx_dialect().response_stream) return e.counters.add(Counter::drop_mode);
       rc_on_read_acknowledge(e, q, h, now);
       break;
     case RcKind::kUnknown:

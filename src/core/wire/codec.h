@@ -13,6 +13,7 @@
 // neither weft nor a standard NIC sends (a pad count that does not round the payload to four,
 // a payload behind an opcode that has none); reserved bits are ignored on receipt and zero when sent.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -62,8 +63,24 @@ const ExtLayout& ext_layout(std::uint8_t opcode, Mode mode, std::uint8_t syndrom
 // "RC_SEND_FIRST" … "CNP"; empty for an opcode that weft does not speak.
 std::string_view opcode_name(std::uint8_t opcode);
 
+// Does an acknowledgement of this syndrome tell what arrived out of order (IRN) or echo its trigger (SRNIC)?
+constexpr bool carries_report(Mode mode, std::uint8_t syndrome) {
+  if (syndrome == kSyndromeNakSequence) return true;
+  return mode == Mode::kSrnic && syndrome <= kSyndromeAck;
+}
+
+// [1: with its report, 0: without][opcode][the two bits of a mode], in bytes.
+using HeaderBytes = std::array<std::array<std::array<std::uint8_t, 4>, 256>, 2>;
+static_assert(kModeCount <= 4);
+extern const HeaderBytes kHeaderBytes;
+
 // BTH + extension headers of this header, in bytes. An unknown opcode has a BTH alone.
-std::size_t header_bytes(const Header& h);
+inline std::size_t header_bytes(const Header& h, bool with_report) {
+  return kHeaderBytes[with_report ? 1 : 0][h.opcode][static_cast<std::size_t>(h.mode) & 3U];
+}
+inline std::size_t header_bytes(const Header& h) {
+  return header_bytes(h, carries_report(h.mode, h.syndrome));
+}
 
 enum class DecodeError : std::uint8_t {
   kTooShort,           // ends before its headers and ICRC do
@@ -89,5 +106,10 @@ std::size_t encode(const Header& h, std::uint32_t payload, std::span<std::uint8_
 
 // Pad bytes that follow a payload of this length.
 constexpr std::uint32_t pad_bytes(std::uint32_t payload) { return (0U - payload) & 3U; }
+
+// Length of a packet that is no acknowledgement, from BTH to pad: its ICRC is not in it.
+inline std::uint32_t data_packet_bytes(const Header& h, std::uint32_t payload) {
+  return kHeaderBytes[0][h.opcode][static_cast<std::size_t>(h.mode) & 3U] + payload + pad_bytes(payload);
+}
 
 }  // namespace weft::wire

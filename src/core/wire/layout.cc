@@ -161,12 +161,6 @@ constexpr bool fits() {
 }
 static_assert(fits());
 
-// Does an acknowledgement of this syndrome tell what arrived out of order (IRN) or echo its trigger (SRNIC)?
-constexpr bool carries_report(Mode mode, std::uint8_t syndrome) {
-  if (syndrome == kSyndromeNakSequence) return true;
-  return mode == Mode::kSrnic && syndrome <= kSyndromeAck;
-}
-
 }  // namespace
 
 const ExtLayout& ext_layout(std::uint8_t opcode, Mode mode, std::uint8_t syndrome) {
@@ -180,8 +174,18 @@ std::string_view opcode_name(std::uint8_t opcode) {
   return row == kNoRow ? std::string_view{} : kRows[row].name;
 }
 
-std::size_t header_bytes(const Header& h) {
-  return kBthBytes + ext_layout(h.opcode, h.mode, h.syndrome).bytes;
-}
+constexpr HeaderBytes kHeaderBytes = [] {
+  HeaderBytes bytes{};
+  for (std::size_t with_report = 0; with_report < 2; ++with_report) {
+    for (std::size_t opcode = 0; opcode < 256; ++opcode) {
+      for (std::size_t m = 0; m < 4; ++m) {
+        const ExtLayout& l =
+            m < kModeCount ? kLayouts[kRowOf[opcode]][m][with_report] : kLayouts[kNoRow][0][0];
+        bytes[with_report][opcode][m] = static_cast<std::uint8_t>(kBthBytes + l.bytes);
+      }
+    }
+  }
+  return bytes;
+}();
 
 }  // namespace weft::wire

@@ -42,16 +42,10 @@ void hold(LossContext&, RecvStream&, Seq, bool) { CHECK(false); }
 
 }  // namespace
 
-const LossScheme kGoBackN{"go-back-n",
-                          "discard what is out of order, resend from the gap (RoCEv2)",
-                          wire::Mode::kRoce,
-                          false,
-                          on_ack,
-                          on_nack,
-                          on_timeout,
-                          next_lost,
-                          skip_received,
-                          classify,
-                          hold};
+const LossScheme kGoBackN{"go-back-n",       "discard what is out of order, resend from the gap (RoCEv2)",
+                          wire::Mode::kRoce, on_ack,
+                          on_nack,           on_timeout,
+                          next_lost,         skip_received,
+                          classify,          hold};
 
 }  // namespace weft

@@ -18,7 +18,6 @@ namespace weft {
 const LossScheme kIrn{"irn",
                       "keep what is out of order, resend what is missing (IRN)",
                       wire::Mode::kIrn,
-                      true,
                       selective::on_ack,
                       selective::on_nack,
                       selective::on_timeout,
@@ -94,18 +93,16 @@ void hold_nothing(LossContext&, RecvStream&, Seq, bool) { CHECK(false); }
 }  // namespace
 
 const LossScheme kIrnWithoutSack{
-    "irn-no-sack",      "irn, but the sender resends one hole at a time (IRN §4.3)",
-    wire::Mode::kIrn,   true,
-    no_sack_on_ack,     no_sack_on_nack,
-    no_sack_on_timeout, selective::next_lost,
-    skip_nothing,       selective::classify,
-    selective::hold};
+    "irn-no-sack",        "irn, but the sender resends one hole at a time (IRN §4.3)",
+    wire::Mode::kIrn,     no_sack_on_ack,
+    no_sack_on_nack,      no_sack_on_timeout,
+    selective::next_lost, skip_nothing,
+    selective::classify,  selective::hold};
 
-const LossScheme kIrnGoBackN{"irn-go-back-n",    "irn's timers and windows, but go-back-N (IRN §4.3)",
-                             wire::Mode::kIrn,   true,
-                             go_back_on_ack,     go_back_on_nack,
-                             go_back_on_timeout, nothing_lost,
-                             skip_nothing,       keep_nothing,
-                             hold_nothing};
+const LossScheme kIrnGoBackN{"irn-go-back-n",  "irn's timers and windows, but go-back-N (IRN §4.3)",
+                             wire::Mode::kIrn, go_back_on_ack,
+                             go_back_on_nack,  go_back_on_timeout,
+                             nothing_lost,     skip_nothing,
+                             keep_nothing,     hold_nothing};
 
 }  // namespace weft

@@ -45,9 +45,7 @@ struct Nack {
 struct LossScheme {
   const char* name;
   const char* text;
-  wire::Mode mode;
-  bool selective;  // responses have their own sequence space, packets place themselves, every packet is
-                   // acknowledged
+  wire::Mode mode;  // whose packets it works with: its row in dialect.h says what those are
 
   // Sender. `acked` is how far una just moved (una already updated).
   void (*on_ack)(LossContext&, SendStream&, std::uint64_t acked);

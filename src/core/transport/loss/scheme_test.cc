@@ -18,6 +18,7 @@
 #include <string>
 
 #include "core/base/prng.h"
+#include "core/transport/dialect.h"
 #include "core/transport/loss/advance.h"
 
 namespace weft {
@@ -198,7 +199,8 @@ TEST_P(EveryScheme, NamesALostPacketOncePerRecovery) {
   SendStream s;
   s.start(Seq{kFirst});
   s.nxt = s.max = Seq{kFirst} + 10;
-  scheme.on_nack(c, s, {Seq{kFirst} + 1, scheme.selective, {1, 0}});  // the first is missing
+  scheme.on_nack(c, s,
+                 {Seq{kFirst} + 1, dialect(scheme.mode).places_itself, {1, 0}});  // the first is missing
   std::uint32_t named = 0;
   Seq seq;
   while ((s.flags & kInRecovery) != 0 && scheme.next_lost(c, s, seq, true)) {

@@ -29,7 +29,6 @@ void on_nack(LossContext& c, SendStream& s, const Nack& n) {
 const LossScheme kSrnic{"srnic",
                         "selective repeat with an echo of every packet and cold bitmaps (SRNIC)",
                         wire::Mode::kSrnic,
-                        true,
                         on_ack,
                         on_nack,
                         selective::on_timeout,

@@ -59,7 +59,6 @@ Seq skip_nothing(LossContext&, const SendStream&, Seq from) { return from; }
 const LossScheme kSrnicStateless{"srnic-stateless",
                                  "srnic, but the requester resends what the responder names (SRNIC §4.4.2)",
                                  wire::Mode::kSrnic,
-                                 true,
                                  on_ack,
                                  on_nack,
                                  on_timeout,

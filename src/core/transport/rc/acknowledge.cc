@@ -92,7 +92,7 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
   SendStream& s = q.requests_out;
   if (!s.outstanding()) return;
   LossContext loss = e.loss();
-  if (!e.tx_selective(q)) {
+  if (!q.tx_dialect().own_timeouts) {
     if ((s.flags & kRewound) != 0 && s.nxt == s.una) return;
     if (!moved) {
       if (e.exhausted(q)) {
@@ -107,9 +107,9 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
   e.tx_scheme(q).on_nack(loss, s, report.nack(s.una));
   Duration rtt{};
   // The packet that is timed has arrived, ahead of what is missing.
-  if (e.tx_selective(q) && report.trigger == s.widen(q.rtt_low))
+  if (q.tx_dialect().ack_form != AckForm::kPlain && report.trigger == s.widen(q.rtt_low))
     rtt = sample_rtt(e, q, report.trigger + 1, now);
-  if (s.nxt != before || !e.tx_selective(q)) rc_rewind(e, q);
+  if (s.nxt != before || !q.tx_dialect().places_itself) rc_rewind(e, q);
   q.rto_base = now;
   if (!controlled(q)) return;
   if (rtt.ps != 0) congestion_acked(e, q, 0, rtt, now);
@@ -118,7 +118,7 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
 
 // A NACK that newer ACKs overtook: its expected number is old, but what it says of its trigger still counts.
 bool overtaken_nack(const SendStream& s, const wire::Header& h, const Report& report) {
-  if (h.mode == wire::Mode::kRoce || h.syndrome != wire::kSyndromeNakSequence) return false;
+  if (dialect(h.mode).ack_form == AckForm::kPlain || h.syndrome != wire::kSyndromeNakSequence) return false;
   return report.trigger > s.una && report.trigger < s.max;
 }
 
@@ -144,7 +144,7 @@ void rc_advance(Engine& e, QueuePair& q, Seq to, Time now, bool ours) {
   if (acked == 0) return;
   CHECK_OP(to.v, <=, s.max.v);
   ColdQueuePair& c = e.cold(q);
-  if (e.tx_selective(q) && c.issued_head != c.issued_tail) {
+  if (q.tx_dialect().response_stream && c.issued_head != c.issued_tail) {
     // The oldest READ's request has arrived only now: its answers are not late yet.
     const Seq request = c.issued[c.issued_head & c.issued_mask].request;
     if (request >= s.una && request < to) {
@@ -196,7 +196,7 @@ bool rc_acknowledge(Engine& e, QueuePair& q, Seq to, Time now) {
   bool answered = true;
   Seq reach = to;
   // Only a READ that is out, or waits to go out again, can stand in the way.
-  if (!e.tx_selective(q) && (q.reads_outstanding != 0 || s.nxt != s.max)) {
+  if (!q.tx_dialect().response_stream && (q.reads_outstanding != 0 || s.nxt != s.max)) {
     ColdQueuePair& c = e.cold(q);
     for (std::uint16_t i = q.sq_acked; i != q.sq_tail; ++i) {
       const SendWqe& w = e.send_wqe(c, i);
@@ -237,7 +237,7 @@ void rc_complete_requests(Engine& e, QueuePair& q, Time now) {
   const bool stopped = (q.rx_flags & kSendStopped) != 0;
   while (q.sq_head != q.sq_acked && !(stopped && q.sq_head == c.stop_slot)) {
     const SendWqe& w = e.send_wqe(c, q.sq_head);
-    if (is_read(w) && e.tx_selective(q) &&
+    if (is_read(w) && q.tx_dialect().response_stream &&
         c.responses.expected < w.first_response + Engine::packets_for(w.length, q.mtu)) {
       break;
     }
@@ -271,7 +271,7 @@ void rc_reads_progress(Engine& e, QueuePair& q, Seq reached, Time now) {
     ++c.issued_head;
     --q.reads_outstanding;
   }
-  if (freed != 0 && !e.tx_selective(q)) {
+  if (freed != 0 && !q.tx_dialect().response_stream) {
     Path& path = e.path_of(q);
     path.reads -= freed;
     e.wake_path(path);
@@ -289,7 +289,7 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
   const Report report = rc_report(h, s.una);
   const bool positive = report.positive;
   const Seq to = report.to;
-  if (h.syndrome > wire::kSyndromeNakSequence && e.tx_selective(q) && to < s.una) {
+  if (h.syndrome > wire::kSyndromeNakSequence && q.tx_dialect().response_stream && to < s.una) {
     // irn: the READ's request was acknowledged long ago, now answering it failed.
     const ColdQueuePair& c = e.cold(q);
     for (std::uint8_t i = c.issued_head; i != c.issued_tail; ++i) {

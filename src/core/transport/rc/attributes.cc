@@ -161,7 +161,7 @@ void to_rts(Engine& e, QueuePair& q, const QpAttr& a, Time now) {
   c.responses.expected = Seq::start(a.sq_psn);
   c.issued_mask = ring_mask(a.max_rd_atomic);
   c.issued = std::make_unique<ReadIssued[]>(static_cast<std::size_t>(c.issued_mask) + 1);
-  if (a.mode == wire::Mode::kSrnic) c.sq_msn = std::make_unique<std::uint32_t[]>(std::size_t{c.sq_mask} + 1);
+  if (q.tx_dialect().names_messages) c.sq_msn = std::make_unique<std::uint32_t[]>(std::size_t{c.sq_mask} + 1);
   congestion_start(e, q, a.controller, now);
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/wire/codec.h"
 
 namespace weft {
 namespace {
@@ -27,11 +28,9 @@ bool push(Engine& e, const ControlEntry& entry) {
 }
 
 bool reads_unfinished(Engine& e, const QueuePair& q) {
-  if (!e.rx_selective(q)) return q.responses_owed > 0;
+  if (!q.rx_dialect().response_stream) return q.responses_owed > 0;
   return q.served.una < e.cold(q).response_next;
 }
-
-constexpr auto kSrnicMode = static_cast<std::uint8_t>(wire::Mode::kSrnic);
 
 // srnic: every ACK and NACK names the packet that caused it, and the first one missing apart from it.
 void echo(ControlEntry& c, const Echo& trigger, Seq expected) {
@@ -49,7 +48,7 @@ ControlEntry acknowledgement(Engine& e, const QueuePair& q) {
   c.opcode = wire::kAcknowledge;
   c.syndrome = wire::kSyndromeAck;
   c.mode = q.rx_mode;
-  if (c.mode == kSrnicMode) echo(c, q.last_in_order(), q.requests.expected);
+  if (q.rx_dialect().ack_form == AckForm::kEcho) echo(c, q.last_in_order(), q.requests.expected);
   return c;
 }
 
@@ -60,7 +59,8 @@ ControlEntry read_acknowledgement(Engine& e, const QueuePair& q) {
   c.opcode = wire::kReadAcknowledge;
   c.syndrome = wire::kSyndromeAck;
   c.mode = q.tx_mode;
-  if (c.mode == kSrnicMode) echo(c, e.cold(q).last_response, e.cold(q).responses.expected);
+  if (q.tx_dialect().ack_form == AckForm::kEcho)
+    echo(c, e.cold(q).last_response, e.cold(q).responses.expected);
   return c;
 }
 
@@ -71,20 +71,14 @@ void push_nak(Engine& e, QueuePair& q, std::uint8_t syndrome, Seq at) {
   c.syndrome = syndrome;
   c.psn = at.wire().v;
   c.sack = c.psn;
-  if (syndrome == wire::kSyndromeNakSequence && c.mode == static_cast<std::uint8_t>(wire::Mode::kIrn))
+  if (syndrome == wire::kSyndromeNakSequence && dialect(c.mode).ack_form == AckForm::kSack)
     c.ext_flags = wire::kSackNotKept;
   push(e, c);
   if (fatal(syndrome)) rc_enter_error(e, q);
 }
 
-// Of what follows the BTH.
-std::size_t control_bytes(const ControlEntry& c) {
-  if (c.opcode == wire::kCnp) return 16;
-  return !c.has_report() ? 4 : c.mode == kSrnicMode ? 16 : 8;
-}
-
-// Written where it leaves from.
-void write_header(const QueuePair& q, const ControlEntry& c, wire::TxPacket& packet) {
+// Written where it leaves from. Returns its length.
+std::size_t write_header(const QueuePair& q, const ControlEntry& c, wire::TxPacket& packet) {
   packet = {};
   wire::Header& h = packet.header;
   h.opcode = c.opcode;
@@ -92,28 +86,31 @@ void write_header(const QueuePair& q, const ControlEntry& c, wire::TxPacket& pac
   h.dest_qp = q.remote;
   h.psn = {c.psn};
   h.set_aeth(c.syndrome, c.msn);
-  if (c.has_report()) {
+  const AckForm form = dialect(c.mode).ack_form;
+  const bool report = form != AckForm::kPlain && wire::carries_report(h.mode, c.syndrome);
+  if (report) {
     h.set_sack({c.sack});
     h.ext_flags = c.ext_flags;
-    if (c.mode == kSrnicMode) {
+    if (form == AckForm::kEcho) {
       h.set_echo(c.echo_msn, c.echo_offset);
       h.set_hole(c.hole.missing, c.hole.since);
       if (c.congestion) h.ext_flags |= wire::kCeEcho;
     }
   }
   if (c.congestion) h.bits |= wire::kBecn;
+  return wire::header_bytes(h, report);
 }
 
 }  // namespace
 
 void rc_schedule_ack(Engine& e, QueuePair& q, bool congestion) {
-  const bool selective = e.rx_selective(q);
-  if (!selective && q.responses_owed > 0) {
+  const bool stream = q.rx_dialect().response_stream;
+  if (!stream && q.responses_owed > 0) {
     q.set(kAckAfterReads);
     if (congestion) q.level |= kEchoOwed;
     return;
   }
-  if (!selective && take_echo(q)) congestion = true;
+  if (!stream && take_echo(q)) congestion = true;
   if (e.config.ack_coalesce && !congestion) {
     if (q.has(kAckQueued)) return;
     ControlEntry c = acknowledgement(e, q);
@@ -139,7 +136,7 @@ void rc_repeat_ack(Engine& e, QueuePair& q) {
 }
 
 void rc_withdraw_acks(Engine& e, QueuePair& q, Seq from) {
-  if (e.rx_selective(q)) return;
+  if (q.rx_dialect().response_stream) return;
   for (std::uint32_t i = e.control_head; i != e.control_tail; ++i) {
     ControlEntry& c = e.control[i & (e.control.size() - 1)];
     if (c.qp != e.index_of(q) || c.opcode != wire::kAcknowledge) continue;
@@ -173,7 +170,7 @@ void push_nack(Engine& e, ControlEntry c, const wire::Header& trigger, const Rec
   const Seq expected = r.expected;
   c.syndrome = wire::kSyndromeNakSequence;
   c.congestion = congestion;
-  if (c.mode == kSrnicMode) {
+  if (dialect(c.mode).ack_form == AckForm::kEcho) {
     echo(c, echo_of(trigger), expected);
     c.ext_flags = static_cast<std::uint8_t>(kept ? unsigned{wire::kEcxOutOfOrder} : 0U);
     if (kept) c.hole = hole_before(e.pool, r, expand(trigger.psn, expected));
@@ -203,17 +200,17 @@ void rc_push_read_nack(Engine& e, QueuePair& q, const wire::Header& trigger, boo
 }
 
 void rc_ack_duplicate(Engine& e, QueuePair& q, const wire::Header& trigger, bool congestion) {
-  if (q.rx_mode != kSrnicMode) return rc_schedule_ack(e, q, congestion);
+  if (q.rx_dialect().ack_form != AckForm::kEcho) return rc_schedule_ack(e, q, congestion);
   push_duplicate(e, acknowledgement(e, q), trigger, q.requests.expected, congestion);
 }
 
 void rc_ack_duplicate_response(Engine& e, QueuePair& q, const wire::Header& trigger, bool congestion) {
-  if (q.tx_mode != kSrnicMode) return rc_schedule_read_ack(e, q, congestion);
+  if (q.tx_dialect().ack_form != AckForm::kEcho) return rc_schedule_read_ack(e, q, congestion);
   push_duplicate(e, read_acknowledgement(e, q), trigger, e.cold(q).responses.expected, congestion);
 }
 
 void rc_nak(Engine& e, QueuePair& q, std::uint8_t syndrome) {
-  const bool wait = reads_unfinished(e, q) && (fatal(syndrome) || !e.rx_selective(q));
+  const bool wait = reads_unfinished(e, q) && (fatal(syndrome) || !q.rx_dialect().response_stream);
   if (!wait) {
     push_nak(e, q, syndrome, q.requests.expected);
     return;
@@ -270,10 +267,9 @@ wire::Burst rc_poll_control(Engine& e, Time) {
       c = read ? read_acknowledgement(e, q) : acknowledgement(e, q);
     }
     if (n > 0 && q.qpn != burst.qpn) break;
-    const std::size_t size = control_bytes(c);
+    const std::size_t size = write_header(q, c, e.burst_packets[n]);
     if (n > 0 && size > frame) break;
     q.clear(mark);  // only now does it leave
-    write_header(q, c, e.burst_packets[n]);
     burst.qpn = q.qpn;
     burst.path = q.path;
     if (n == 0) frame = size;

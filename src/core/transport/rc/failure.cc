@@ -73,7 +73,7 @@ void rc_release(Engine& e, QueuePair& q) {
   c.responses.held = 0;
   Path& path = e.path_of(q);
   std::uint64_t reads = 0;
-  if (!e.tx_selective(q)) {
+  if (!q.tx_dialect().response_stream) {
     while (c.issued_head != c.issued_tail) {
       const ReadIssued& r = c.issued[c.issued_head++ & c.issued_mask];
       reads += (r.end - r.first) * q.mtu;
@@ -108,7 +108,7 @@ void rc_fail(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time)
 
 // In irn a later request may fail while READs before it still wait for their answers: they complete first.
 void rc_fail_in_order(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now) {
-  if (slot == q.sq_head || !e.tx_selective(q)) {
+  if (slot == q.sq_head || !q.tx_dialect().response_stream) {
     rc_fail(e, q, status, slot, now);
     return;
   }

@@ -68,17 +68,6 @@ constexpr bool service_offers(QpType type, WrOpcode op) {
   return type == QpType::kRc || !answered;
 }
 
-// Receive and READ serial numbers as they travel: 24 bits in irn, 16 in srnic.
-constexpr unsigned serial_bits(std::uint8_t mode) {
-  return mode == static_cast<std::uint8_t>(wire::Mode::kSrnic) ? 16U : 24U;
-}
-constexpr std::uint32_t serial_mask(std::uint8_t mode) { return (1U << serial_bits(mode)) - 1U; }
-// How far `serial` is ahead of `near`, which is known whole.
-constexpr std::int32_t serial_ahead(std::uint8_t mode, std::uint32_t serial, std::uint32_t near) {
-  const unsigned unused = 32U - serial_bits(mode);
-  return static_cast<std::int32_t>((serial - near) << unused) >> unused;
-}
-
 // Opcode of packet k of n of a SEND or WRITE.
 constexpr std::uint8_t send_opcode(bool first, bool last, bool imm, bool invalidate) {
   if (last && invalidate) return first ? wire::kSendOnlyInvalidate : wire::kSendLastInvalidate;

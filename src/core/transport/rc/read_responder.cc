@@ -13,6 +13,7 @@
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 #include "core/transport/rc/opcodes.h"
+#include "core/wire/codec.h"
 
 namespace weft {
 namespace {
@@ -42,7 +43,7 @@ wire::Header response_header(const QueuePair& q, const ReadServed& r, Seq seq, s
     h.opcode = wire::kAtomicAcknowledge;
     h.va = r.value;
   }
-  if (h.mode == wire::Mode::kSrnic) {
+  if (q.rx_dialect().names_messages) {
     h.srx_msn = r.msn & kPsnMask;
     h.psn_offset = k;
   }
@@ -82,7 +83,7 @@ void rc_release_served(Engine& e, QueuePair& q) {
 }
 
 bool rc_responses_sendable(Engine& e, QueuePair& q) {
-  if (!e.rx_selective(q)) return q.responses_owed > 0;
+  if (!q.rx_dialect().response_stream) return q.responses_owed > 0;
   SendStream& s = q.served;
   if ((s.flags & kInRecovery) != 0) {
     LossContext loss = e.loss();
@@ -96,14 +97,15 @@ bool rc_responses_sendable(Engine& e, QueuePair& q) {
 }
 
 bool rc_response_again(Engine& e, QueuePair& q) {
-  if (e.rx_selective(q)) return e.next_again(e.rx_scheme(q), q.served);
+  if (q.rx_dialect().response_stream) return e.next_again(e.rx_scheme(q), q.served);
   const ReadServed* r = oldest_owed(e.cold(q));
   return r != nullptr && r->next < r->sent;
 }
 
 PathNeed rc_responses_need(Engine& e, QueuePair& q) {
   const SendStream& s = q.served;
-  if (!q.receives() || !e.rx_selective(q) || s.nxt < s.max || in_doubt(s)) return PathNeed::kNone;
+  if (!q.receives() || !q.rx_dialect().response_stream || s.nxt < s.max || in_doubt(s))
+    return PathNeed::kNone;
   if (s.nxt >= e.cold(q).response_next || s.nxt - s.una >= window(e, q)) return PathNeed::kNone;
   const ReadServed* r = rc_find_served(e, q, s.nxt);
   CHECK(r != nullptr);
@@ -116,7 +118,7 @@ PathNeed rc_responses_need(Engine& e, QueuePair& q) {
 Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
   ColdQueuePair& c = e.cold(q);
   SendStream& s = q.served;
-  const bool selective = e.rx_selective(q);
+  const bool stream = q.rx_dialect().response_stream;
   LossContext loss = e.loss();
   const LossScheme& scheme = e.rx_scheme(q);
   const bool was_idle = !s.outstanding();
@@ -129,7 +131,7 @@ Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
     Seq seq;
     ReadServed* r = nullptr;
     bool repair = false;
-    if (selective) {
+    if (stream) {
       repair = (s.flags & kInRecovery) != 0 && scheme.next_lost(loss, s, seq, false);
       if (!repair) {
         if (s.nxt < s.max) s.nxt = scheme.skip_received(loss, s, s.nxt);
@@ -145,25 +147,24 @@ Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
       seq = r->first + r->next;
     }
     const auto k = static_cast<std::uint32_t>(seq - r->first);
-    const bool first = k == (selective ? 0 : r->begin);
-    const bool last = k + 1 == (selective ? r->packets : r->end);
+    const bool first = k == (stream ? 0 : r->begin);
+    const bool last = k + 1 == (stream ? r->packets : r->end);
     if (r->fault != 0) {
-      rc_nak_read(e, q, r->fault, selective ? r->request : seq);
+      rc_nak_read(e, q, r->fault, stream ? r->request : seq);
       break;
     }
     const std::uint32_t payload = std::min<std::uint32_t>(q.mtu, r->asked - std::min(r->asked, k * q.mtu));
-    const std::uint32_t value = r->kind == ReadKind::kRead ? 0 : 8;
-    const std::uint32_t srx = q.rx_mode == static_cast<std::uint8_t>(wire::Mode::kSrnic) ? 8 : 0;
-    const std::uint32_t bytes = 12 + srx + value + (first || last ? 4 : 0) + payload + ((0U - payload) & 3U);
-    const bool fresh = selective ? seq == s.max : r->next >= r->sent;
+    wire::TxPacket& p = e.burst_packets[n];
+    p = {response_header(q, *r, seq, k, first, last), payload, n, 1, false};
+    const std::uint32_t bytes = wire::data_packet_bytes(p.header, payload);
+    const bool fresh = stream ? seq == s.max : r->next >= r->sent;
     const std::uint64_t cost = payload + e.config.path_overhead.n;
-    if (selective && fresh && !(e.in_turn(q, e.path_of(q)) && e.path_of(q).admits(cost))) {
+    if (stream && fresh && !(e.in_turn(q, e.path_of(q)) && e.path_of(q).admits(cost))) {
       if (n == 0) e.wait_for_path(q);
       break;
     }
     if (n > 0 && (bytes > frame || total + bytes > budget.bytes)) break;
-    wire::TxPacket& p = e.burst_packets[n];
-    p = {response_header(q, *r, seq, k, first, last), payload, n, 1, !fresh};
+    p.retransmission = !fresh;
     if (payload > 0) {
       RegionId region;
       std::uint64_t offset = 0;
@@ -171,7 +172,7 @@ Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
                                               r->va + std::uint64_t{k} * q.mtu, payload, region, offset);
       if (denied != KeyTable::Denied::kNo) {
         // What is already in this burst still goes; the NAK follows it and the connection ends.
-        rc_nak_read(e, q, wire::kSyndromeNakAccess, selective ? r->request : seq);
+        rc_nak_read(e, q, wire::kSyndromeNakAccess, stream ? r->request : seq);
         break;
       }
       e.burst_segments[n] = {region, payload, offset};
@@ -185,7 +186,7 @@ Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
     if (!fresh && seq == c.response_timed) c.response_timed_at = kNever;
     if (repair) {
       scheme.next_lost(loss, s, seq, true);
-    } else if (selective) {
+    } else if (stream) {
       ++s.nxt;
       if (fresh) {
         s.max = s.nxt;
@@ -208,7 +209,7 @@ Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
     if (!fresh) e.count_retransmission(s);
     if (bytes < frame) break;
   }
-  if (selective && n > 0) {
+  if (stream && n > 0) {
     if (was_idle) {
       c.response_base = now;
       q.served_progress = now;
@@ -216,7 +217,7 @@ Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
     }
     e.arm(q, rc_deadline(e, q));
   }
-  if (!selective && q.responses_owed == 0) rc_reads_drained(e, q);
+  if (!stream && q.responses_owed == 0) rc_reads_drained(e, q);
   return {n, n};
 }
 

@@ -9,6 +9,7 @@
 // Receiver-not-ready and error NAKs have the plain layout everywhere.
 #pragma once
 #include "core/base/seq.h"
+#include "core/transport/dialect.h"
 #include "core/transport/loss/scheme.h"
 #include "core/wire/header.h"
 
@@ -28,7 +29,8 @@ inline Report rc_report(const wire::Header& h, Seq una) {
   const Seq psn = expand(h.psn, una);
   const bool positive = h.syndrome < wire::kSyndromeRnr;
   const bool sequence = h.syndrome == wire::kSyndromeNakSequence;
-  if (h.mode == wire::Mode::kSrnic && (positive || sequence)) {
+  const AckForm form = dialect(h.mode).ack_form;
+  if (form == AckForm::kEcho && (positive || sequence)) {
     return {expand(h.sack_psn(), una),
             psn,
             positive,
@@ -36,7 +38,7 @@ inline Report rc_report(const wire::Header& h, Seq una) {
             {h.hole_missing(), h.hole_since()}};
   }
   if (positive) return {psn + 1, psn, true, false, {}};
-  if (h.mode == wire::Mode::kRoce || !sequence) return {psn, psn, false, false, {}};
+  if (form == AckForm::kPlain || !sequence) return {psn, psn, false, false, {}};
   const Seq trigger = expand(h.sack_psn(), una);
   return {psn, trigger, false, (h.ext_flags & wire::kSackNotKept) == 0 && trigger != psn, {}};
 }

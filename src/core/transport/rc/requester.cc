@@ -11,6 +11,7 @@
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 #include "core/transport/rc/opcodes.h"
+#include "core/wire/codec.h"
 
 namespace weft {
 namespace {
@@ -27,16 +28,16 @@ bool has_imm(const SendWqe& w) {
 std::uint64_t window(const Engine& e, const QueuePair& q) {
   // Nothing behind a packet that found no receive will be taken before it is: it goes alone, to ask.
   if (q.rnr_retries != 0) return 1;
-  const std::uint64_t cap = e.tx_selective(q)           ? e.config.bdp_cap
-                            : e.config.roce_window == 0 ? kMaxOutstanding
-                                                        : e.config.roce_window;
+  const std::uint64_t cap = q.tx_dialect().acks_every_packet ? e.config.bdp_cap
+                            : e.config.roce_window == 0      ? kMaxOutstanding
+                                                             : e.config.roce_window;
   return controlled(q) ? congestion_window(e, q, q.served, cap) : cap;
 }
 
 // Bytes of the READ request that may go out now (roce may ask for a long READ in pieces).
 std::uint32_t read_piece(const Engine& e, const QueuePair& q, const SendWqe& w, std::uint32_t k) {
   const std::uint32_t left = w.length - k * q.mtu;
-  if (e.tx_selective(q) || e.config.read_chunk == 0) return left;
+  if (q.tx_dialect().response_stream || e.config.read_chunk == 0) return left;
   // Pieces end at fixed places of the message, so that asking again for the rest of one stays inside it.
   const std::uint32_t piece = std::max<std::uint32_t>(e.config.read_chunk / q.mtu, 1);
   const std::uint64_t end = (std::uint64_t{k} / piece + 1) * piece * q.mtu;
@@ -49,74 +50,61 @@ struct Draft {
 };
 
 // Written where it leaves from: packet k of the message in `slot`.
-Draft draft(Engine& e, const QueuePair& q, const SendWqe& w, std::uint16_t slot, std::uint32_t k, Seq seq,
-            wire::TxPacket& packet) {
+Draft draft(Engine& e, const QueuePair& q, const Dialect& form, const SendWqe& w, std::uint16_t slot,
+            std::uint32_t k, Seq seq, wire::TxPacket& packet) {
   Draft d;
   packet = {};
   wire::Header& h = packet.header;
-  const bool selective = e.tx_selective(q);
-  const bool srnic = q.tx_mode == static_cast<std::uint8_t>(wire::Mode::kSrnic);
   const std::uint32_t done = k * q.mtu;
   const bool first = k == 0;
   const bool last = k + 1 == w.packets;
   h.mode = static_cast<wire::Mode>(q.tx_mode);
   h.dest_qp = q.remote;
   h.psn = seq.wire();
-  std::uint32_t ext = 0;
-  if (srnic) {
+  if (form.names_messages) {
     h.srx_msn = e.cold(q).sq_msn[slot & e.cold(q).sq_mask] & kPsnMask;
     h.psn_offset = k;
-    ext = 8;
   }
   if (is_read(w)) {
     h.va = w.remote_address + done;
     h.rkey = w.rkey;
     h.bits = wire::kAckReq;
-    h.sn = selective ? w.sn & serial_mask(q.tx_mode) : 0;
-    if (selective && !srnic) ext = 4;
+    h.sn = form.response_stream ? w.sn & form.serial_mask() : 0;
     if (is_atomic(w.opcode)) {
       const SendOperands& o = e.cold(q).sq_operands[slot & e.cold(q).sq_mask];
       const bool swap = w.opcode == WrOpcode::kCompareSwap;
       h.opcode = swap ? wire::kCompareSwap : wire::kFetchAdd;
       h.a = swap ? o.swap : o.compare_or_add;
       h.b = swap ? o.compare_or_add : 0;
-      ext += 28;
     } else {
       h.opcode = wire::kReadRequest;
       h.dma_len = read_piece(e, q, w, k);
-      d.numbers = selective ? 1 : Engine::packets_for(h.dma_len, q.mtu);
-      ext += 16;
+      d.numbers = form.response_stream ? 1 : Engine::packets_for(h.dma_len, q.mtu);
     }
   } else {
     const bool write = w.opcode == WrOpcode::kWrite || w.opcode == WrOpcode::kWriteImm;
     const bool imm = has_imm(w) && last;
     h.opcode = write ? write_opcode(first, last, imm)
                      : send_opcode(first, last, imm, w.opcode == WrOpcode::kSendInvalidate);
-    if (imm) {
-      h.imm = w.imm;
-      ext += 4;
-    }
-    if (write && (first || selective)) {
+    if (imm) h.imm = w.imm;
+    if (write && (first || form.places_itself)) {
       h.va = w.remote_address + done;
       h.rkey = w.rkey;
-      h.dma_len = srnic ? 0 : w.length - done;
-      ext += srnic ? 12 : 16;
+      h.dma_len = form.names_messages ? 0 : w.length - done;
     }
-    if (selective && (!write || w.opcode == WrOpcode::kWriteImm)) {
-      // irn needs it where a receive is consumed; srnic has room for it in every packet.
-      if (srnic || !write || imm) h.sn = w.sn & serial_mask(q.tx_mode);
-      if (!srnic && (!write || imm)) {
-        h.psn_offset = k;
-        ext += 6;
-      }
+    // The receive's number goes where one is consumed; who names messages has room for it in every packet.
+    if (form.places_itself && (!write || imm || (form.names_messages && w.opcode == WrOpcode::kWriteImm))) {
+      h.sn = w.sn & form.serial_mask();
+      h.psn_offset = k;
     }
     packet.payload = last ? w.length - done : q.mtu;
     if (last && (w.flags & kSendSolicited) != 0 && (!write || imm)) h.bits |= wire::kSolicited;
     // A window that may shrink to less than is in flight needs an ACK of every packet.
     const bool clocked = controlled(q) && q.window != UINT32_MAX;
-    if (selective || last || (k + 1) % e.config.ack_every == 0 || clocked) h.bits |= wire::kAckReq;
+    if (form.acks_every_packet || last || (k + 1) % e.config.ack_every == 0 || clocked)
+      h.bits |= wire::kAckReq;
   }
-  d.bytes = 12 + ext + packet.payload + ((0U - packet.payload) & 3U);
+  d.bytes = wire::data_packet_bytes(h, packet.payload);
   return d;
 }
 
@@ -131,12 +119,12 @@ Gate gate(Engine& e, QueuePair& q, const SendWqe& w, std::uint32_t k, bool fresh
   if (k == 0 && fresh && q.state == QpState::kSqd) return Gate::kShut;
   const Path& path = e.path_of(q);
   if (is_read(w)) {
-    const bool selective = e.tx_selective(q);
-    if ((fresh || !selective) && q.reads_outstanding >= e.cold(q).attr.max_rd_atomic) return Gate::kShut;
+    const bool stream = q.tx_dialect().response_stream;
+    if ((fresh || !stream) && q.reads_outstanding >= e.cold(q).attr.max_rd_atomic) return Gate::kShut;
     // roce: its responses take as many numbers as they are packets. The longest goes alone.
     const SendStream& s = q.requests_out;
-    if (!selective && s.nxt != s.una && s.nxt - s.una + (w.packets - k) > kMaxOutstanding) return Gate::kShut;
-    if (fresh && !selective && path.bounded() &&
+    if (!stream && s.nxt != s.una && s.nxt - s.una + (w.packets - k) > kMaxOutstanding) return Gate::kShut;
+    if (fresh && !stream && path.bounded() &&
         !(e.in_turn(q, path) && path.admits_read(read_piece(e, q, w, k))))
       return Gate::kPath;
     return Gate::kOpen;
@@ -183,11 +171,11 @@ bool stalls(Engine& e, QueuePair& q) {
 void record_read(Engine& e, QueuePair& q, ColdQueuePair& c, const SendWqe& w, std::uint16_t slot,
                  std::uint32_t k, Seq seq, std::uint32_t length, Time now) {
   const std::uint32_t packets = Engine::packets_for(length, q.mtu);
-  const Seq first = e.tx_selective(q) ? w.first_response : seq;
+  const Seq first = q.tx_dialect().response_stream ? w.first_response : seq;
   if (q.reads_outstanding == 0) c.read_base = now;
   c.issued[c.issued_tail++ & c.issued_mask] = {first, first + packets, seq, k, slot};
   ++q.reads_outstanding;
-  if (!e.tx_selective(q)) e.path_of(q).reads += std::uint64_t{packets} * q.mtu;
+  if (!q.tx_dialect().response_stream) e.path_of(q).reads += std::uint64_t{packets} * q.mtu;
 }
 
 }  // namespace
@@ -243,7 +231,7 @@ void rc_rewind(Engine& e, QueuePair& q) {
   ColdQueuePair& c = e.cold(q);
   q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
   seek(e, q, c, q.requests_out.nxt);
-  if (e.tx_selective(q)) return;  // issued READs stay issued: their responses are numbered apart
+  if (q.tx_dialect().response_stream) return;  // issued READs stay issued: their responses are numbered apart
   Path& path = e.path_of(q);
   std::uint64_t freed = 0;
   while (c.issued_head != c.issued_tail) {
@@ -305,7 +293,7 @@ PathNeed rc_requests_need(Engine& e, QueuePair& q) {
 
 // roce: who sends slowly would see its time-out run out before the next packet that asks for an ACK has left.
 void rc_ask_in_time(Engine& e, const QueuePair& q, std::size_t packets, Time next) {
-  if (e.tx_selective(q) || packets == 0) return;
+  if (q.tx_dialect().acks_every_packet || packets == 0) return;
   wire::Header& last = e.burst_packets[packets - 1].header;
   if ((last.bits & wire::kAckReq) != 0 || rc_opcode(last.opcode).kind == RcKind::kResponse) return;
   const Duration timeout = e.verbs_timeout(q);
@@ -319,11 +307,12 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
   ColdQueuePair& c = e.cold(q);
   LossContext loss = e.loss();
   const LossScheme& scheme = e.tx_scheme(q);
+  const Dialect form = q.tx_dialect();
   if ((q.rx_flags & kResendRequest) != 0) {
     q.rx_flags &= static_cast<std::uint8_t>(~kResendRequest);
     if (c.issued_head != c.issued_tail) {
       const ReadIssued& r = c.issued[c.issued_head & c.issued_mask];
-      draft(e, q, e.send_wqe(c, r.slot), r.slot, r.packet, r.request, e.burst_packets[0]);
+      draft(e, q, q.tx_dialect(), e.send_wqe(c, r.slot), r.slot, r.packet, r.request, e.burst_packets[0]);
       e.burst_packets[0].retransmission = true;
       e.counters.add(Counter::tx_packets);
       e.counters.add(Counter::tx_retransmitted);
@@ -350,7 +339,7 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       slot = rc_slot_of(e, q, seq);
       k = static_cast<std::uint32_t>(seq - e.send_wqe(c, slot).first);
     } else {
-      if (s.nxt < s.max && e.tx_selective(q)) {
+      if (s.nxt < s.max && form.places_itself) {
         const Seq skipped = scheme.skip_received(loss, s, s.nxt);
         if (skipped != s.nxt) {
           seek(e, q, c, skipped);
@@ -368,7 +357,7 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       if (g != Gate::kOpen) break;
     }
     wire::TxPacket& packet = e.burst_packets[n];
-    const Draft d = draft(e, q, w, slot, k, seq, packet);
+    const Draft d = draft(e, q, form, w, slot, k, seq, packet);
     if (n == 0) {
       frame = d.bytes;
       first_slot = slot;
@@ -396,7 +385,7 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       scheme.next_lost(loss, s, seq, true);
       if (seq == s.widen(q.rtt_low)) q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
     } else {
-      if (is_read(w) && (fresh || !e.tx_selective(q)))
+      if (is_read(w) && (fresh || !form.response_stream))
         record_read(e, q, c, w, slot, k, seq, is_atomic(w.opcode) ? 8 : packet.header.dma_len, now);
       if (fresh) {
         if (!is_read(w)) {
@@ -405,7 +394,7 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
           c.sent_charged += cost;
         }
         if ((q.rx_flags & kRttPending) == 0 && (packet.header.bits & wire::kAckReq) != 0 &&
-            (e.tx_selective(q) || (s.flags & kRewound) == 0)) {
+            (form.ack_form != AckForm::kPlain || (s.flags & kRewound) == 0)) {
           q.rx_flags |= kRttPending;
           q.rtt_low = SendStream::low(seq);
           c.rtt_start = now;
@@ -424,7 +413,7 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
   if (n == 0) return {};
   // Whatever makes us wait for an ACK now must have asked for one. Path credit may be used up by others
   // before our next turn, so there every burst asks.
-  if (!e.tx_selective(q) && (e.path_of(q).bounded() || stalls(e, q)))
+  if (!form.acks_every_packet && (e.path_of(q).bounded() || stalls(e, q)))
     e.burst_packets[n - 1].header.bits |= wire::kAckReq;
   // READs may keep the connection busy while no request packet is out: the two timers start apart.
   if (was_idle) q.progress = now;

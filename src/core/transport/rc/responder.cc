@@ -54,7 +54,7 @@ void resume_responses(Engine& e, QueuePair& q) {
 void activate(QueuePair& q, ColdQueuePair& c, Engine& e, ReadServed& r) {
   r.state = ReadState::kActive;
   r.first = c.response_next;
-  if (q.rx_mode != static_cast<std::uint8_t>(wire::Mode::kSrnic)) r.msn = q.rx_msn;
+  if (!q.rx_dialect().names_messages) r.msn = q.rx_msn;
   r.charged_before = c.response_charged;
   c.response_charged += e.charge(r.length, q.mtu, r.packets);
   c.response_next += r.packets;
@@ -66,7 +66,7 @@ void activate(QueuePair& q, ColdQueuePair& c, Engine& e, ReadServed& r) {
 Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) {
   ColdQueuePair& c = e.cold(q);
   const std::uint32_t rows = c.attr.max_dest_rd_atomic;  // the ring may have more
-  if (!e.rx_selective(q)) {
+  if (!q.rx_dialect().response_stream) {
     if (q.inbound != Inbound::kNone || !may_read(q, h) || rows == 0) return Verdict::kInvalid;
     const bool full = c.served_tail - c.served_head == rows;
     const ReadServed& oldest = row(c, c.served_head);
@@ -88,7 +88,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
     return Verdict::kDone;
   }
   // Serial numbers count from zero at connection; widen around the next one to activate.
-  const std::int32_t delta = serial_ahead(q.rx_mode, h.sn, c.served_tail);
+  const std::int32_t delta = q.rx_dialect().serial_ahead(h.sn, c.served_tail);
   const std::uint32_t serial = c.served_tail + static_cast<std::uint32_t>(delta);
   if (!may_read(q, h) || delta < 0 || static_cast<std::uint32_t>(delta) >= rows) return Verdict::kInvalid;
   // The requester has a limited number outstanding: this request tells that rows it would overwrite
@@ -121,7 +121,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
 }
 
 RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn, std::uint16_t& slot) {
-  const std::int32_t ahead = serial_ahead(q.rx_mode, sn, q.recv_sn);
+  const std::int32_t ahead = q.rx_dialect().serial_ahead(sn, q.recv_sn);
   const auto posted = static_cast<std::uint16_t>(q.rq_tail - q.rq_head);
   if (ahead < 0) return nullptr;
   for (auto bound = posted; ahead >= bound; ++bound) {
@@ -184,12 +184,12 @@ void rc_complete_receives(Engine& e, QueuePair& q, Seq upto) {
 void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, Seq seq, bool congestion) {
   ColdQueuePair& c = e.cold(q);
   if (kind != RcKind::kRead && kind != RcKind::kAtomic) {
-    if (e.rx_selective(q) || (h.bits & wire::kAckReq) != 0 || seq + 1 == q.requests.expected) {
+    if (q.rx_dialect().acks_every_packet || (h.bits & wire::kAckReq) != 0 || seq + 1 == q.requests.expected) {
       rc_ack_duplicate(e, q, h, congestion);
     }
     return;
   }
-  if (e.rx_selective(q)) {
+  if (q.rx_dialect().response_stream) {
     rc_ack_duplicate(e, q, h, congestion);
     // Either the ACK of the request was lost, or the requester misses responses. Our own timer is for the
     // latter; only if it has run out already, and waits longer now, is this a reason to start over.

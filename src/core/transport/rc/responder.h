@@ -190,8 +190,8 @@ Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcO
   const wire::Header& h = p.header;
   const bool write = op.kind == RcKind::kWrite;
   const bool consumes = !write || op.imm;
-  const bool srnic = q.rx_mode == static_cast<std::uint8_t>(wire::Mode::kSrnic);
-  if (op.first != (h.psn_offset == 0) && (consumes || srnic)) return Verdict::kInvalid;
+  const bool named = q.rx_dialect().names_messages;
+  if (op.first != (h.psn_offset == 0) && (consumes || named)) return Verdict::kInvalid;
   if (write && (q.access & kRemoteWrite) == 0) return Verdict::kInvalid;
   RecvWqe* r = nullptr;
   std::uint16_t slot = 0;
@@ -201,10 +201,10 @@ Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcO
   }
   const bool fits = rc_fits(q, op, p.payload);
   if (write) {
-    const bool adds_up = fits && (srnic || (op.last ? p.payload == h.dma_len : p.payload <= h.dma_len));
+    const bool adds_up = fits && (named || (op.last ? p.payload == h.dma_len : p.payload <= h.dma_len));
     // irn: the rest of the message, not only this packet: of one that ends outside, nothing is placed.
     // srnic's packets do not know it; each is checked alone.
-    const std::uint32_t claimed = srnic ? p.payload : h.dma_len;
+    const std::uint32_t claimed = named ? p.payload : h.dma_len;
     const Verdict v = rc_place_write(e, q, h.va, h.rkey, claimed, adds_up, p.payload, index, sink);
     if (v != Verdict::kDone) return v == Verdict::kInvalid && op.imm ? Verdict::kWrongLength : v;
   } else {
@@ -231,8 +231,8 @@ template <Sink S>
 Verdict rc_accept(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcOpcode& op, Seq seq,
                   std::uint32_t index, S& sink) {
   if (op.kind == RcKind::kRead || op.kind == RcKind::kAtomic) return rc_record_read(e, q, p.header, seq);
-  return e.rx_selective(q) ? rc_place_irn(e, q, p, op, seq, index, sink)
-                           : rc_place_roce(e, q, p, op, index, sink);
+  return q.rx_dialect().places_itself ? rc_place_irn(e, q, p, op, seq, index, sink)
+                                      : rc_place_roce(e, q, p, op, index, sink);
 }
 
 template <Sink S>
@@ -240,7 +240,7 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
                    bool congestion, S& sink) {
   const wire::Header& h = p.header;
   const Seq seq = expand(h.psn, q.requests.expected);
-  const bool selective = e.rx_selective(q);
+  const Dialect& form = q.rx_dialect();
   if (seq == q.requests.expected) {
     const Verdict v = rc_accept(e, q, p, op, seq, index, sink);
     if (v != Verdict::kDone) return rc_refuse(e, q, v);
@@ -249,7 +249,7 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
     if (q.responses_owed > 0) e.cold(q).held_syndrome = 0;
     q.rx_flags &= static_cast<std::uint8_t>(~kNakSent);
     const bool answered = op.kind == RcKind::kRead || op.kind == RcKind::kAtomic;
-    if (answered && !selective) {
+    if (answered && !form.response_stream) {
       // Its responses use up numbers too, and acknowledge everything before them.
       if (op.kind == RcKind::kAtomic) rc_execute_atomics(e, q, sink);
       q.requests.expected += Engine::packets_for(h.dma_len, q.mtu);
@@ -258,14 +258,14 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
       e.make_ready(q);
       return;
     }
-    if (q.rx_mode == static_cast<std::uint8_t>(wire::Mode::kSrnic)) q.set_last_in_order(echo_of(h));
+    if (form.ack_form == AckForm::kEcho) q.set_last_in_order(echo_of(h));
     const Advance moved = receive_in_order(e.pool, q.requests, op.last);
     q.rx_msn = (q.rx_msn + moved.messages) & kPsnMask;
     if (moved.messages > 0 &&
         (!q.has(kReadsWaiting) || !rc_activate_reads(e, q) || rc_execute_atomics(e, q, sink)))
       rc_complete_receives(e, q, q.requests.expected);
     if (q.state == QpState::kErr) return;  // an invalidation was refused
-    if (selective || (h.bits & wire::kAckReq) != 0) {
+    if (form.acks_every_packet || (h.bits & wire::kAckReq) != 0) {
       rc_schedule_ack(e, q, congestion);
     } else if (congestion) {
       q.level |= kEchoOwed;

@@ -129,7 +129,7 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
 template <Sink S>
 void rc_on_response(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, const RcOpcode& op,
                     bool congestion, Time now, S& sink) {
-  if (e.tx_selective(q)) {
+  if (q.tx_dialect().response_stream) {
     rc_response_irn(e, q, index, p, op, congestion, now, sink);
   } else {
     rc_response_roce(e, q, index, p, op, now, sink);

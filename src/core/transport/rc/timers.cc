@@ -17,7 +17,7 @@ namespace {
 
 bool read_waiting(Engine& e, const QueuePair& q) {
   const ColdQueuePair& c = e.cold(q);
-  return e.tx_selective(q) && c.issued_head != c.issued_tail;
+  return q.tx_dialect().response_stream && c.issued_head != c.issued_tail;
 }
 
 Time charge_deadline(Engine& e, const QueuePair& q) {
@@ -58,7 +58,7 @@ void request_timeout(Engine& e, QueuePair& q, Time now) {
   SendStream& s = q.requests_out;
   if (s.backoff > 0) give_credit_back(e, q, e.cold(q).acked_charged, e.cold(q).sent_charged);
   LossContext loss = e.loss();
-  if (e.tx_selective(q)) {
+  if (q.tx_dialect().own_timeouts) {
     e.counters.add(s.in_flight() <= e.config.rto_low_packets ? Counter::timeout_low : Counter::timeout_high);
   } else {
     e.counters.add(Counter::timeout_high);
@@ -81,7 +81,7 @@ Time rc_deadline(Engine& e, QueuePair& q) {
   if (q.has(kRnrWaiting)) {
     at = c.rnr_until;
   } else if (q.requests_out.outstanding()) {
-    if (e.tx_selective(q)) {
+    if (q.tx_dialect().own_timeouts) {
       at = std::min(q.rto_base.after(e.retransmission_timeout(q, q.requests_out)), charge_deadline(e, q));
     } else if (e.verbs_timeout(q) != kForever) {
       at = q.rto_base.after(e.verbs_timeout(q));
@@ -90,7 +90,7 @@ Time rc_deadline(Engine& e, QueuePair& q) {
   if (!q.has(kRnrWaiting) && read_waiting(e, q)) {
     at = std::min({at, c.read_base.after(read_timeout(e, q)), charge_deadline(e, q)});
   }
-  if (e.rx_selective(q) && q.served.outstanding() && q.served.backoff <= kResponderTries) {
+  if (q.rx_dialect().response_stream && q.served.outstanding() && q.served.backoff <= kResponderTries) {
     at = std::min(at, c.response_base.after(e.retransmission_timeout(q, q.served)));
   }
   return at;
@@ -109,9 +109,9 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
       q.rto_base = now;
     }
   } else if (q.requests_out.outstanding() || read_waiting(e, q)) {
-    const bool selective = e.tx_selective(q);
-    const Time base = selective ? charge_deadline(e, q) : kNever;
-    if (selective && now >= base) {
+    const bool own = q.tx_dialect().own_timeouts;
+    const Time base = own ? charge_deadline(e, q) : kNever;
+    if (own && now >= base) {
       e.counters.add(Counter::retries_charged);
       if (e.exhausted(q)) {
         rc_fail(e, q, WcStatus::kRetryExceeded, q.sq_head, now);
@@ -120,7 +120,7 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
       ++q.retries;
     }
     if (q.requests_out.outstanding()) {
-      if (selective) {
+      if (own) {
         if (now >= q.rto_base.after(e.retransmission_timeout(q, q.requests_out))) request_timeout(e, q, now);
       } else if (e.verbs_timeout(q) != kForever && now >= q.rto_base.after(e.verbs_timeout(q))) {
         e.counters.add(Counter::retries_charged);
@@ -134,7 +134,7 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
     }
     if (read_waiting(e, q) && now >= c.read_base.after(read_timeout(e, q))) resend_read(e, q, now);
   }
-  if (e.rx_selective(q) && q.served.outstanding() && q.served.backoff <= kResponderTries &&
+  if (q.rx_dialect().response_stream && q.served.outstanding() && q.served.backoff <= kResponderTries &&
       now >= c.response_base.after(e.retransmission_timeout(q, q.served))) {
     LossContext loss = e.loss();
     e.counters.add(q.served.in_flight() <= e.config.rto_low_packets ? Counter::timeout_low

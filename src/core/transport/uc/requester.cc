@@ -55,8 +55,7 @@ Draft draft(const Engine& e, const QueuePair& q, const SendWqe& w) {
     uc_header(q, w, q.send_offset, h);
   }
   d.packet.payload = payload_of(q, w);
-  d.bytes = static_cast<std::uint32_t>(wire::header_bytes(h)) + d.packet.payload +
-            wire::pad_bytes(d.packet.payload);
+  d.bytes = wire::data_packet_bytes(h, d.packet.payload);
   return d;
 }
 
