@@ -1,5 +1,5 @@
-// What the tables of a NIC with selective repeat take, and what SRNIC leaves of them (SRNIC §2.2, §3.2,
-// Tables 1 and 2). All in bytes.
+// How much memory the tables of a NIC with selective repeat take, and how much of it SRNIC needs (SRNIC §2.2,
+// §3.2, Tables 1 and 2). All in bytes.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,5 @@
-// What the responder sends: acknowledgements of what is really there, and READ responses in their turn.
+// Judges what the responder sends: it acknowledges only what arrived and was placed, and answers READs in
+// their turn.
 #include <algorithm>
 
 #include "check/half_connection.h"

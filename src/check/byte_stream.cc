@@ -213,8 +213,8 @@ void ByteStreams::repair_sent(std::uint32_t connection, Stream& s, ByteRange dat
     s.sent_since = s.reported_since = 0;
   }
   if (silence) s.timer_from = now;
-  // What was sent since then may be sent again if something above it arrived (RFC 6675, NextSeg 1 and 3), and
-  // the last that is missing (4).
+  // A segment that was first sent after repairs began may be sent again if bytes above it arrived (RFC 6675,
+  // NextSeg 1 and 3), or if it is the last one (NextSeg 4).
   const bool gap = s.reported.above(data.end) != 0;
   const bool last = data.end == s.sent;
   if (data.first >= s.repairs_end && !(s.facts.sack && (gap || last)))

@@ -1,5 +1,5 @@
-// What irn and srnic add to the headers (docs/protocol/irn.md, srnic.md): with it every packet can be placed,
-// and every acknowledgement understood, by itself.
+// Judges the fields that irn and srnic add to the headers (docs/protocol/irn.md, srnic.md). They must be
+// enough to place every packet, and to understand every acknowledgement, by itself.
 #include "check/half_connection.h"
 #include "check/opcodes.h"
 

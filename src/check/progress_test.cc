@@ -1,4 +1,4 @@
-// What counts as something happening, and how long nothing may.
+// Which events count as progress, and after how long without progress the observer complains.
 #include <gtest/gtest.h>
 
 #include "check/referee.h"

@@ -1,4 +1,4 @@
-// What the requester sends: new packets in order, and packets again for a cause.
+// Judges what the requester sends: new packets in order, and repeated packets only for a cause.
 #include <algorithm>
 
 #include "check/half_connection.h"

@@ -265,7 +265,7 @@ TEST(Capture, PacketsCarryTheirIcrcAndDatagramsAreLeftAsTheyAre) {
   }
 }
 
-// What an attacker sends may have an opcode that does not exist, in its mode or in any.
+// A packet of an attacker may have an opcode that does not exist in its mode, or in any mode.
 TEST(Capture, AnUnknownOpcodeHasABthAlone) {
   for (const auto& [opcode, mode] : {std::pair<std::uint8_t, Mode>{0xFF, Mode::kSrnic},
                                      {wire::kReadAcknowledge, Mode::kRoce},

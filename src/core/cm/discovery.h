@@ -8,9 +8,8 @@
 //   poll_mad, on_mad, on_timer      CAP_QUERY out, CAP_REPLY in, as with Cm
 //   poll_news                       look_up will say something else now: kSpeaks or kSilent
 //
-// What is known belongs to (address, process slot) and holds while the process at the other end is the same:
-// its instance id is in every reply and query. A full table forgets the oldest answer whose news was
-// polled.
+// An answer is kept for (address, process slot). It holds while the process there is the same: its instance
+// id is in every reply and query. A full table forgets the oldest answer whose news was polled.
 #pragma once
 #include <array>
 #include <cstdint>

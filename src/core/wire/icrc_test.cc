@@ -175,8 +175,8 @@ TEST(SolveIdentification, FindsEveryIdentificationAtEveryKindOfLength) {
   }
 }
 
-// Of random differences, one in 65 536 is a possible identification; 20 000 tries should find none or one,
-// and more than five only once in a hundred million seeds.
+// One random difference in 65 536 is a possible identification. Of 20 000 tries none or one should be; more
+// than five happen for one seed in a hundred million.
 TEST(SolveIdentification, RefusesADifferenceThatNoIdentificationExplains) {
   Prng prng(6);
   int explained = 0;

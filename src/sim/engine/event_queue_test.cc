@@ -1,4 +1,4 @@
-// Order, against a sorted list as the model; the bucket width must never show.
+// The order of pops is that of a sorted list, whatever the bucket width.
 #include "sim/engine/event_queue.h"
 
 #include <gtest/gtest.h>
@@ -104,7 +104,7 @@ TEST(EventQueue, PopsWhatAnOrderedSetPops) {
   }
 }
 
-// 1 us of horizon holds 10 us delays badly: the width must adapt, both ways.
+// A horizon of 1 us is too short for delays of 10 us, so the width must grow, and shrink again.
 TEST(EventQueue, TheBucketWidthFollowsTheLoad) {
   EventQueue q;
   Prng prng(7);

@@ -46,12 +46,12 @@ struct SwitchConfig {
   EcnConfig ecn;
 };
 
-// Of one ingress port and class, with credits.
+// The credit of one ingress port and class.
 inline std::uint64_t credit_share(const SwitchConfig& c, std::uint64_t ports) {
   return c.buffer.n / c.classes / (c.kind == SwitchKind::kInputQueued ? 1U : ports);
 }
 
-// Of one ingress port.
+// The limits of one ingress port.
 struct PauseLimits {
   std::uint64_t headroom = 0;
   std::uint64_t xoff = 0;  // fixed; 0: dynamic

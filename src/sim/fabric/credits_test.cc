@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kFrame = 1000;
 
-// Sends what it is told whenever its link lets it, and does not know why it did not.
+// Sends whenever its link lets it. It does not know whether credit or a busy link held it up.
 struct Host {
   Host(Fabric& f, Network& n, std::uint32_t h) : fabric(f), network(n), number(h) {
     n.attach<&Host::arrive>(h, *this);
@@ -121,8 +121,8 @@ TEST(Credits, HalfOfWhatALinkHoldsIsHalfItsThroughput) {
   }
 }
 
-// Random overload of a fat-tree with room for two frames at each port: up and down ways have no cycle of
-// waiting, so everything arrives, and back-pressure reaches the hosts.
+// Random overload of a fat-tree with room for two frames at each port. Ways that go up and then down cannot
+// wait for each other in a circle, so everything arrives, and back-pressure reaches the hosts.
 TEST(Credits, NeverDropAndNeverStick) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     for (const SwitchKind kind : {SwitchKind::kInputQueued, SwitchKind::kOutputQueued}) {
@@ -167,7 +167,7 @@ TEST(Credits, ClassesHaveTheirOwn) {
   w.expect_whole();
 }
 
-// What a switch throws away takes no room.
+// A packet that a switch drops takes no room, so its credit comes back.
 TEST(Credits, ComeBackForPacketsWithoutARoute) {
   TopologySpec spec;
   spec.kind = "dumbbell";

@@ -13,7 +13,7 @@
 namespace weft::sim {
 namespace {
 
-// Far end of a link: notes who came when.
+// The far end of a link: notes which packet arrived when.
 struct Catcher {
   explicit Catcher(Fabric& f) : fabric(f) {}
   void arrive(const Transit& t, std::uint32_t port) {
@@ -78,7 +78,8 @@ TEST(Port, AHundredGigabitByteTakesEightyPicoseconds) {
   EXPECT_EQ(c.times, std::vector<std::int64_t>{80});
 }
 
-// With a long wire, occupancy is what has not begun to leave, not what has not arrived.
+// On a long wire a queue's occupancy counts packets that have not begun to leave. It does not count packets
+// on the wire.
 TEST(Port, TheBoundCountsWhatHasNotBegunToLeave) {
   Fabric f;
   // 1000 bytes take 80 ns; the wire is 10 us long; three frames fit behind the one that is leaving.
@@ -123,7 +124,7 @@ TEST(Switch, AStarAddsOneSerialisationPerHop) {
   s.add_port(down);
   down.connect<&Catcher::arrive>(c, 0);
   for (int k = 0; k < 10; ++k) up.send(make(f, 1000, 0, HostId{7}));
-  up.send(make(f, 1000, 0, HostId{8}));  // nobody
+  up.send(make(f, 1000, 0, HostId{8}));  // there is no such host
   f.timeline.run(kNever, 1000);
   ASSERT_EQ(c.times.size(), 10U);
   for (int k = 0; k < 10; ++k) EXPECT_EQ(c.times[static_cast<std::size_t>(k)], (k + 2) * 80'000 + 2'000'000);

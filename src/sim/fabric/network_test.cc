@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A host without a transport: sends what it is told when its link is free, obeys PFC, notes what comes.
+// A host without a transport: sends planned frames when its link is free, obeys PFC, and notes what arrives.
 struct Host {
   Host(Fabric& f, Network& n, std::uint32_t h) : fabric(f), network(n), number(h) {
     n.attach<&Host::arrive>(h, *this);
@@ -247,10 +247,9 @@ TEST(Routing, PoliciesDifferInWhoSharesAWay) {
 
 // --- disciplines ----------------------------------------------------------------------------------
 
-// Two links feed an output at once, one with ten times as many packets. Round robin serves them by turns as
-// long as both have some; one queue for all serves them as they came, which here is by turns as well, so a
-// third input that joins late tells them apart: with virtual output queues it does not wait behind the
-// others.
+// Two links feed an output at once, one with ten times as many packets. Both disciplines serve these two in
+// turns: round robin by design, one queue for all because the packets arrive in turns. A third input joins
+// late and tells the disciplines apart: with virtual output queues it does not wait behind the others.
 TEST(Discipline, AnInputQueuedSwitchServesItsInputsByTurns) {
   const auto third_waits = [](SwitchKind kind) {
     NetworkConfig config;
@@ -401,7 +400,7 @@ TEST(Pfc, NeverDropsAndNeverSticks) {
   EXPECT_GT(at_hosts, 100U);
 }
 
-// Without headroom the same traffic is dropped: the test above could fail.
+// Without headroom the same traffic is dropped, so the test above can fail.
 TEST(Pfc, WithoutHeadroomItDrops) {
   NetworkConfig config;
   config.switches.kind = SwitchKind::kInputQueued;

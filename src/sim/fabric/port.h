@@ -107,7 +107,7 @@ class alignas(64) Port {
   // is not `taken` of the far end's buffer.
   void grant(std::uint64_t granted, std::uint32_t largest_frame, Port& reverse);
   void grant_again(const std::array<std::uint64_t, kClasses>& taken);
-  // What this port gives back to its far end's sending port.
+  // Gives credit back to the far end's sending port.
   void send_credit(std::uint8_t traffic_class, std::uint32_t bytes);
   bool credited() const { return credits_ != nullptr; }
   std::uint64_t granted() const { return credits_->granted; }
@@ -134,7 +134,7 @@ class alignas(64) Port {
   const PortCounters& counters() const { return counters_; }
   const WireCounters& wire_counters() const { return wire_.counters(); }
   Duration paused_for() const;  // in all, any class
-  // What arriving packets found waiting.
+  // Queue lengths as arriving packets found them.
   Histogram found_waiting() const;
 
  private:

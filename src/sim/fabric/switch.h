@@ -49,11 +49,11 @@ class Switch {
 
   void arrive(const Transit& t, std::uint32_t ingress);
 
-  // What waits of the packets that came in by this port, by class.
+  // Bytes of packets that came in by this port and still wait, by class.
   const std::array<std::uint64_t, kClasses>& buffered_from(std::uint32_t port) const {
     return ingress_[port].class_bytes;
   }
-  // The classes that it has stopped at the far end of this port, a bit each.
+  // A bit for each class that the switch has stopped at the far end of this port.
   std::uint32_t stopped(std::uint32_t port) const { return ingress_[port].stopped; }
 
   const SwitchCounters& counters() const { return counters_; }

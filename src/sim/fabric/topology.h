@@ -39,7 +39,7 @@ struct Topology {
   Result<void> validate() const;
 };
 
-// What people choose; which of it a topology looks at is in its row.
+// What people choose. The row of a topology says which of these settings it uses.
 struct TopologySpec {
   std::string kind = "single";
   std::uint32_t hosts = 0;  // 0: two, or as many as `k` makes

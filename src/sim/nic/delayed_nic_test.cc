@@ -40,7 +40,7 @@ class DelayedNic {
     ++accesses_[qpn.v];
     endpoint_.fabric().timeline.wake(access_actor_, endpoint_.now() + kAccess);
   }
-  // What is most urgent begins its look-up; with nothing to do, the next time-out is awaited.
+  // Begins the look-up of the most urgent job. With no job it waits for the next time-out.
   void next() {
     if (job_ != Job::kNone) return;
     const Time now = endpoint_.now();

@@ -1,4 +1,4 @@
-// What the knobs of the ideal NIC do to two hosts on one link (IRN §6.3): delayed repairs, larger packets.
+// What the settings of the ideal NIC do to two hosts on one link (IRN §6.3): delayed repairs, larger packets.
 #include "sim/nic/ideal_nic.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ struct Sent {
   bool again;
 };
 
-// Remembers what host 0 sent and what host 1 said, and loses data packets of host 0 by their number.
+// Records the data that host 0 sent and the ACKs of host 1, and loses data packets of host 0 by their number.
 struct Recorder final : NicObserver {
   void sent(HostId from, HostId, const wire::TxPacket& p, Time now) override {
     if (from.v == 0 && p.payload != 0) data.push_back({now, p.retransmission});
@@ -162,7 +162,7 @@ TEST(RetransmitDelay, IsBetweenFindingALossAndRepairingIt) {
   }
 }
 
-// What was never lost is prefetched: not a picosecond of difference.
+// Packets that were never lost are prefetched, so a run without losses takes exactly as long.
 TEST(RetransmitDelay, CostsNothingWithoutLosses) {
   EXPECT_EQ(run({.delay = microseconds(2)}).end, run({}).end);
 }

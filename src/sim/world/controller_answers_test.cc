@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kFrame = 1024 + 98;  // a full packet of mode irn on the wire
 
-// What a bottleneck and those who share it did for a while.
+// Samples of a bottleneck's queue, of its marks, and of the flows that share it.
 struct Sampled {
   double highest = 0;  // queue, packets; the extremes but for one sample in a thousand
   double lowest = 0;

@@ -28,7 +28,8 @@ class Failures {
   std::vector<std::uint32_t> failed_;  // how many failures of a link are not repaired yet
 };
 
-// What the scenario's [[failure]] tables come to; the links that they leave open are drawn from the seed.
+// The link changes that the scenario's [[failure]] tables ask for. Links that they leave open are drawn from
+// the seed.
 Result<std::vector<LinkChange>> link_changes(const Scenario& scenario);
 
 }  // namespace weft::sim

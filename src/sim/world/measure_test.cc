@@ -38,7 +38,7 @@ duration = "2ms"
 
 // --- [measure] ---
 
-// What never ends within reason still has an age.
+// A flow that does not end in time counts with its age.
 TEST(Measure, FlowsThatAreCutOffCountWithTheirAge) {
   const std::vector<std::string> slow{"network.loss=20%",        "transport.mode=roce",
                                       "transport.give_up=false", "transport.roce_timeout=320us",
@@ -111,7 +111,7 @@ TEST(Measure, CountsThePacketsSentInIt) {
   EXPECT_GT(part->measured().data_drops, 0U);
 }
 
-// Where the caller of run() takes a breath does not show in the record.
+// How the caller divides a run into several calls of run() does not show in the record.
 TEST(Measure, EndsAtTheSamePlaceHoweverItIsRun) {
   const Scenario s = scenario(kBusy, {"measure.from=500us", "measure.until=1ms"});
   EXPECT_EQ(finished(s, nullptr, 1'000)->to_record().json(),
@@ -131,7 +131,7 @@ TEST(Measure, RefusesWindowsWithNothingInThem) {
 
 // --- load ---
 
-// The same seed draws the same flows whatever the transport: what its headers add is added load.
+// The same seed draws the same flows whatever the transport. Longer headers are additional load.
 TEST(Load, DoesNotDependOnTheMode) {
   std::vector<std::string> starts;
   for (const char* mode : {"roce", "irn", "srnic"}) {
@@ -162,8 +162,8 @@ TEST(Load, DoesNotDependOnExtraHeaders) {
 
 // --- [nic] ---
 
-// Whatever is repaired, by whichever scheme: the NIC is told before (it checks), every flow ends, and the
-// observers find nothing.
+// In every mode and for every verb the NIC learns of a repair before it is sent (it checks that), every flow
+// ends, and the observers find nothing.
 TEST(Nic, EveryModeAndVerbWaitsForItsRepairs) {
   for (const char* mode : {"roce", "irn", "srnic"}) {
     for (const char* verb : {"write", "send", "read"}) {
@@ -206,8 +206,8 @@ TEST(Auto, BuffersAreTwiceTheBdp) {
 
 // --- drops and what is sent again ---
 
-// Of what full queues dropped, ACKs are not data; in a run without impairments every dropped data packet is
-// sent again, and what is sent again beyond that arrives twice.
+// Dropped ACKs do not count as dropped data. In a run without impairments every dropped data packet is sent
+// again; any further packet that is sent again arrives twice.
 TEST(Drops, AreOfDataOrOfControl) {
   for (const char* verb : {"write", "read"}) {
     const auto run = finished(scenario(kBusy, {std::string("traffic.verb=") + verb}));
@@ -244,8 +244,8 @@ depth = 1
 
 // --- slowdown of the data alone ---
 
-// With the network to itself a flow's data takes its ideal time, too; and with others about, the time without
-// the other way's constant part is the longer one in proportion.
+// Alone in the network the data of a flow takes its ideal time, too. With other flows the slowdown of the
+// data alone is larger, because the constant time of the other way is taken off.
 TEST(Slowdown, OfTheDataAlone) {
   const auto alone = finished(scenario(kBusy, {"traffic.load=1%", "traffic.duration=1ms"}));
   EXPECT_NEAR(alone->traffic()[0].summary().slowdown_data_mean, 1.0, 0.05);

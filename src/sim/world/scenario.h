@@ -206,8 +206,8 @@ struct Scenario {
   Derived derived;
 };
 
-// Builds the graph, computes what was left open (bdp_cap, rto_high, buffers that PFC needs), and finds what
-// contradicts what. parse_scenario() ends with it; who writes a Scenario by hand calls it.
+// Builds the graph, computes what was left open (bdp_cap, rto_high, buffers that PFC needs), and refuses
+// contradictions. parse_scenario() ends with it; code that builds a Scenario by hand must call it.
 Result<void> resolve(Scenario& scenario, const ScenarioLimits& limits = {});
 
 // `text` is the file's content, `name` its path: what errors call it, and where other files are looked for.
@@ -215,7 +215,7 @@ Result<void> resolve(Scenario& scenario, const ScenarioLimits& limits = {});
 Result<Scenario> parse_scenario(const std::string& text, const std::string& name,
                                 std::span<const std::string> changes, const ScenarioLimits& limits = {});
 
-// What the pattern of traffic table `index` is drawn for.
+// The network as the pattern of traffic table `index` needs to know it.
 TrafficGround ground_of(const Scenario& scenario, std::size_t index);
 
 // A setting that takes one of several words, for `weft sim --list`.

@@ -66,8 +66,8 @@ class Simulation final : public NicObserver {
   const std::vector<FlowStatistics>& traffic() const { return book_->statistics(); }
   const check::Report* findings() const;  // null without `check`
   Totals totals() const;
-  // What happened between `from` and `until` of [measure]: of a network that neither fills up nor runs empty.
-  // Only what is counted, no maxima.
+  // Totals between `from` and `until` of [measure], when the network neither fills up nor runs empty. It
+  // holds counters only, no maxima.
   Totals measured() const;
   record::Record to_record() const;
   // A row for each port: what it carried, dropped, marked, how long it was stopped, how long its queue was.

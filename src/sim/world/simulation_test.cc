@@ -97,7 +97,7 @@ TEST(Simulation, SelectiveRetransmissionBeatsGoBackN) {
   EXPECT_GT(goodput("irn"), 1.3 * goodput("roce"));
 }
 
-// IRN §7: who waits for some NACKs takes late packets for what they are.
+// IRN §7: a sender that waits for several NACKs does not take late packets for lost ones.
 TEST(Simulation, AThresholdOfNacksSparesRetransmissionsUnderReordering) {
   std::uint64_t resent[2];
   for (int i = 0; i < 2; ++i) {
@@ -130,7 +130,7 @@ TEST(Simulation, VariantsOfIrnResendMoreOrWaitLonger) {
 }
 
 // IRN §4.3: with go-back-N a Timely that backs off on losses wastes less. Eight hosts, one receiver, short
-// queues: without back-off only time-outs slow anybody down.
+// queues: without back-off only time-outs slow the senders down.
 TEST(Simulation, BackingOffOnLossSparesGoBackNRetransmissions) {
   std::string text = R"(
 hosts = 9
@@ -152,8 +152,8 @@ recovery = "irn-go-back-n"
   EXPECT_LT(resent("timely-40g-backoff"), resent("timely-40g") * 7 / 10);
 }
 
-// IRN §4.3, "dynamically computed timeout values": who asks for time-outs below the round trip sends
-// everything twice; measured ones wait for it, and still find what is lost.
+// IRN §4.3, "dynamically computed timeout values": a static time-out below the round trip sends everything
+// twice. A measured one is longer than the round trip, and still finds losses.
 TEST(Simulation, ADynamicTimeOutFollowsTheRoundTrip) {
   const auto resent = [](const char* rto) {
     const auto run = finished(scenario({"network.loss=1%", "network.delay=10us", "flow.size=1KiB",
@@ -175,7 +175,7 @@ TEST(Simulation, TheSameSeedGivesTheSameRecord) {
   EXPECT_NE(once, finished(scenario(other))->to_record().json());
 }
 
-// Two senders, one receiver, short queues: what the switch drops is made up for, and counted.
+// Two senders, one receiver, short queues: what the switch drops is sent again, and counted.
 TEST(Simulation, FullQueuesDropAndFlowsRecover) {
   const char* text = R"(
 hosts = 3

@@ -23,7 +23,7 @@ class TcpRun final : public tcp::Observer {
   TcpRun& operator=(const TcpRun&) = delete;
 
   const std::vector<std::unique_ptr<tcp::Host>>& hosts() const { return hosts_; }
-  // Of all connections there were.
+  // Sums over all connections of the run.
   const tcp::SenderCounters& sent() const { return sent_; }
   const tcp::ReceiverCounters& received() const { return received_; }
   std::uint64_t late() const;  // segments of connections closed before

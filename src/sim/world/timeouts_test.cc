@@ -45,7 +45,7 @@ TEST(Timeouts, RoceTakesAnExactTime) {
   }
 }
 
-// Whatever the mode and the verb: what was lost is never sent again, and nobody gives up either.
+// In every mode and for every verb a lost packet is never sent again, and no request fails either.
 TEST(Timeouts, CanBeOff) {
   for (const char* mode : {"roce", "irn", "srnic"}) {
     for (const char* op : {"write", "read", "send"}) {

@@ -43,7 +43,7 @@ inline constexpr std::array kVerbs{
     Row{"read", Verb::kRead, "RDMA READ, posted by the host that the bytes go to"},
     Row{"mixed", Verb::kMixed, "each flow one of them at random"}};
 
-// What moves bytes: core's transport in one of its modes, or TCP.
+// The transport of a run: core's in one of its modes, or TCP.
 struct TransportChoice {
   wire::Mode mode{};
   bool tcp = false;
@@ -62,7 +62,7 @@ inline std::vector<Row<tcp::Flavour>> flavours() {
   return rows;
 }
 
-// What a mode may recover losses with instead of its own scheme.
+// The loss-recovery schemes that a mode may use instead of its own.
 inline std::vector<Row<const LossScheme*>> variants() {
   std::vector<Row<const LossScheme*>> rows{{"own", nullptr, "the mode's own scheme"}};
   for (const LossScheme* scheme : loss_schemes().subspan(wire::kModeCount))

@@ -16,7 +16,7 @@
 
 namespace weft::sim {
 
-// What became of a flow.
+// The result of a flow.
 struct FlowResult {
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;
