@@ -55,7 +55,7 @@ class Scoreboard {
   bool sack(std::uint64_t first, std::uint64_t end);
   void find_losses();
   void lose_first();
-  void lose_all();  // a time-out: repairs under way are presumed lost as well
+  void lose_all();  // a time-out: repairs under way are presumed lost, too; SACKs stay
 
   // Repairs begin again at the first segment.
   void begin_repair() { cursor_ = head_; }
