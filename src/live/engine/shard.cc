@@ -45,11 +45,17 @@ bool Shard::receive(Time now, Wire& wire) {
 
 Shard::Flush Shard::flush(Wire& wire, Packer& packer) {
   if (packer.empty()) return Flush::kDone;
-  switch (wire.send(packer.train())) {
+  SendStatus status = wire.send(packer.train());
+  if (status == SendStatus::kUncut) {
+    for (const auto& p : packers_) p->reseal();
+    status = wire.send(packer.train());
+  }
+  switch (status) {
     case SendStatus::kFull:
       ++counters_.wire_full;
       return Flush::kFull;
     case SendStatus::kFailed:
+    case SendStatus::kUncut:
       ++counters_.send_failed;
       break;
     case SendStatus::kSent:

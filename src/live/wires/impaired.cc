@@ -23,13 +23,12 @@ ImpairedWire::ImpairedWire(std::unique_ptr<Wire> inner, const impair::ImpairConf
   out_.reserve(kSlots);
 }
 
-// Joins the frame to the train before it when it follows in memory and in index.
+// Joins the frame to the train before it when it follows in memory.
 void ImpairedWire::pass(const RxTrain& frame) {
   if (!out_.empty()) {
     RxTrain& last = out_.back();
     if (last.data + last.bytes == frame.data && last.bytes % last.frame_size == 0 &&
-        frame.bytes <= last.frame_size && frame.tos == last.tos &&
-        last.first_index + last.bytes / last.frame_size == frame.first_index) {
+        frame.bytes <= last.frame_size && frame.tos == last.tos) {
       last.bytes += frame.bytes;
       return;
     }
@@ -75,7 +74,7 @@ void ImpairedWire::flip(const RxTrain& frame, std::uint32_t draw) {
 
 void ImpairedWire::impair(const RxTrain& train, Time now) {
   RxTrain frame = train;
-  for (std::uint32_t at = 0; at < train.bytes; at += frame.bytes, ++frame.first_index) {
+  for (std::uint32_t at = 0; at < train.bytes; at += frame.bytes) {
     frame.data = train.data + at;
     frame.bytes = frame.frame_size = std::min(train.frame_size, train.bytes - at);
     ++counters_.frames;

@@ -10,7 +10,7 @@
 // Frames that pass at once stay where they are, in trains as long as the decisions allow; only held
 // frames are copied, into slots of a fixed number: when all are taken the frame is dropped and
 // counted, as by a full queue. Held frames leave in the order of their due times, ties in arrival
-// order. Frames keep their index in the original train, by which their ICRC is checked.
+// order.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -47,18 +47,6 @@ void Packer::append(const wire::Address& destination, const wire::Header& header
   }
   for (std::uint32_t pad = wire::pad_bytes(payload); pad != 0; --pad) *at++ = 0;
   DCHECK(at + wire::kIcrcBytes == frame + size);
-  std::uint32_t crc = 0;
-  if (icrc_) {
-    wire::Icrc icrc = seeds_.get(
-        {.source = facts_.address,
-         .destination = destination,
-         .source_port = facts_.port,
-         .udp_length = static_cast<std::uint16_t>(kUdpHeaderBytes + size),
-         .identification = static_cast<std::uint16_t>(facts_.identification_counts ? frames_ : 0U)});
-    icrc.packet({frame, at});
-    crc = icrc.value();
-  }
-  store_le(at, crc);
   if (frames_ == 0) {
     destination_ = destination;
     frame_size_ = size;
@@ -66,6 +54,30 @@ void Packer::append(const wire::Address& destination, const wire::Header& header
   last_size_ = size;
   bytes_ += size;
   ++frames_;
+  seal(frames_ - 1);
+}
+
+// Writes the ICRC of frame `index`, which is complete but for it.
+void Packer::seal(std::uint32_t index) {
+  std::uint8_t* const frame = buffer_.get() + std::size_t{index} * frame_size_;
+  const std::uint32_t size = index + 1 == frames_ ? last_size_ : frame_size_;
+  std::uint8_t* const end = frame + size - wire::kIcrcBytes;
+  std::uint32_t crc = 0;
+  if (icrc_) {
+    wire::Icrc icrc =
+        seeds_.get({.source = facts_.address,
+                    .destination = destination_,
+                    .source_port = facts_.port,
+                    .udp_length = static_cast<std::uint16_t>(kUdpHeaderBytes + size),
+                    .identification = static_cast<std::uint16_t>(facts_.identification_counts ? index : 0U)});
+    icrc.packet({frame, end});
+    crc = icrc.value();
+  }
+  store_le(end, crc);
+}
+
+void Packer::reseal() {
+  for (std::uint32_t i = 0; i < frames_; ++i) seal(i);
 }
 
 }  // namespace weft::live

@@ -36,12 +36,17 @@ class Packer {
   void append(const wire::Address& destination, const wire::Header& header, std::span<const Piece> pieces,
               std::uint32_t payload);
 
+  // The wire's facts have changed: computes every ICRC anew.
+  void reseal();
+
   bool empty() const { return frames_ == 0; }
   std::uint32_t frames() const { return frames_; }
   TxTrain train() const { return {{buffer_.get(), bytes_}, frame_size_, destination_}; }
   void clear() { frames_ = bytes_ = frame_size_ = 0; }
 
  private:
+  void seal(std::uint32_t index);
+
   const WireFacts& facts_;
   bool icrc_;
   IcrcSeeds seeds_;

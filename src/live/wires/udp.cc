@@ -29,7 +29,6 @@ constexpr std::size_t kSlotBytes = 65536;
 constexpr std::size_t kSlotStride = kSlotBytes + 4096 + 192;  // slots start in different cache sets
 constexpr std::uint32_t kLargeMessage = 16384;
 constexpr std::size_t kControlBytes = 128;
-constexpr std::size_t kMaxSegments = 128;
 constexpr std::uint32_t kLargestTrain = 65507;  // 65535 - IPv4 - UDP: the kernel's bound on one send
 
 bool is_v4(const wire::Address& a) {
@@ -94,8 +93,8 @@ std::uint32_t probe_segments(const wire::Address& address) {
   std::uint32_t limit = 1;
   if (bind(fd, reinterpret_cast<const sockaddr*>(&self), size) == 0 &&
       getsockname(fd, reinterpret_cast<sockaddr*>(&self), &size) == 0) {
-    std::array<std::uint8_t, kMaxSegments> bytes{};
-    for (const std::size_t count : {kMaxSegments, kMaxSegments / 2}) {
+    std::array<std::uint8_t, kMostTrainFrames> bytes{};
+    for (const std::size_t count : {kMostTrainFrames, kMostTrainFrames / 2}) {
       SegmentControl control;
       iovec iov{bytes.data(), count};
       msghdr message{};
@@ -265,7 +264,7 @@ Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std
   if (!interface.loopback) set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
   facts.max_frames = options.segmentation ? probe_segments(address) : 1;
   facts.identification_counts = facts.max_frames > 1;
-  if (!facts.identification_counts) facts.max_frames = kMaxSegments / 2;  // of one sendmmsg
+  if (!facts.identification_counts) facts.max_frames = kMostTrainFrames / 2;  // of one sendmmsg
   facts.max_bytes = kLargestTrain;
   facts.receive_buffer = static_cast<std::uint64_t>(get_option(fd, SOL_SOCKET, SO_RCVBUF));
   return wire;
@@ -319,18 +318,19 @@ SendStatus UdpWire::send(const TxTrain& train) {
   }
   if (sendmsg(fd_, &message, MSG_DONTWAIT) >= 0) return SendStatus::kSent;
   if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) return SendStatus::kFull;
-  // A device that cannot checksum refuses segmentation: from here on without. This train is lost, for
-  // its ICRCs were computed for other identifications.
-  if (errno == EIO) facts_.identification_counts = false;
-  return SendStatus::kFailed;
+  // Older kernels cut no trains for a device that cannot checksum.
+  if (errno != EIO || !facts_.identification_counts) return SendStatus::kFailed;
+  facts_.identification_counts = false;
+  return SendStatus::kUncut;
 }
 
 SendStatus UdpWire::send_singly(const TxTrain& train) {
   sockaddr_in to = to_sockaddr(train.destination, facts_.port);
-  std::array<mmsghdr, kMaxSegments> messages{};
-  std::array<iovec, kMaxSegments> iovecs{};
+  std::array<mmsghdr, kMostTrainFrames> messages{};
+  std::array<iovec, kMostTrainFrames> iovecs{};
   unsigned count = 0;
-  for (std::size_t at = 0; at < train.bytes.size() && count < kMaxSegments; at += train.frame_size, ++count) {
+  for (std::size_t at = 0; at < train.bytes.size() && count < kMostTrainFrames;
+       at += train.frame_size, ++count) {
     const std::size_t length = std::min<std::size_t>(train.frame_size, train.bytes.size() - at);
     iovecs[count] = {const_cast<std::uint8_t*>(train.bytes.data()) + at, length};
     msghdr& m = messages[count].msg_hdr;

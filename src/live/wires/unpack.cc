@@ -9,8 +9,17 @@ namespace weft::live {
 namespace {
 
 constexpr std::uint32_t kUdpHeaderBytes = 8;
-constexpr std::int32_t kTrustMost = 256;
-constexpr std::int32_t kMismatchCosts = 8;
+constexpr std::int32_t kStrictest = 256;
+constexpr std::int32_t kLeap = 64;  // frames of a train weigh 1
+// A number is close if it is at most this far ahead of another (the sender numbers for others, too) or behind
+// it.
+constexpr std::uint16_t kAhead = 4096;
+constexpr std::uint16_t kBehind = 256;
+
+// `last` 0: there is none, for a number of the numbered kind is larger.
+bool close_to(std::uint16_t identification, std::uint16_t last) {
+  return last != 0 && static_cast<std::uint16_t>(identification - last + kBehind) < kAhead + kBehind;
+}
 
 std::uint32_t load_le(const std::uint8_t* p) {
   std::uint32_t v = 0;
@@ -22,47 +31,57 @@ std::uint32_t load_le(const std::uint8_t* p) {
 
 Unpacker::Unpacker(const WireFacts& facts, bool icrc) : local_(facts.address), icrc_(icrc) {}
 
-Unpacker::Trust& Unpacker::trust(const wire::Address& source) {
-  Trust& t = trust_[(source.bytes[15] + source.bytes[14] * 7U) % trust_.size()];
-  if (t.source != source) t = Trust{source, 0};
-  return t;
+Unpacker::Source& Unpacker::source(const wire::Address& address) {
+  Source& s = sources_[(address.bytes[15] + address.bytes[14] * 7U) % sources_.size()];
+  if (s.address != address) s = Source{.address = address};
+  return s;
 }
 
-bool Unpacker::infer(const wire::Address& source, std::uint32_t with_zero, std::uint32_t received,
-                     std::uint32_t bytes_after) {
-  Trust& t = trust(source);
-  const bool exact_only = t.level > 0;
-  t.level = std::max(0, t.level - kMismatchCosts);
-  std::uint16_t identification = 0;
-  if (exact_only || !wire::solve_identification(with_zero, received, bytes_after, identification))
-    return false;
-  ++counters_.icrc_id_inferred;
+bool Unpacker::believable(Source& s, std::uint16_t identification) {
+  const std::uint16_t leap = s.leap;
+  s.leap = 0;
+  if (identification < kMostTrainFrames) {
+    s.strictness = std::min(kStrictest, s.strictness + 1);
+    return true;
+  }
+  if (close_to(identification, s.last)) {
+    s.strictness = std::max(0, s.strictness - 1);
+  } else {
+    const bool believed = s.strictness == 0 || close_to(identification, leap);
+    s.strictness = std::max(0, s.strictness - kLeap);
+    if (!believed) {
+      s.leap = identification;
+      return false;
+    }
+  }
+  s.last = identification;
   return true;
 }
 
-bool Unpacker::icrc_matches(const RxTrain& train, std::span<const std::uint8_t> frame, std::uint32_t index) {
+bool Unpacker::icrc_matches(Source& s, const RxTrain& train, std::span<const std::uint8_t> frame) {
   const std::size_t covered = frame.size() - wire::kIcrcBytes;
   const std::uint32_t received = load_le(frame.data() + covered);
-  wire::IpFacts ip{.source = train.source,
-                   .destination = local_,
-                   .source_port = train.source_port,
-                   .udp_length = static_cast<std::uint16_t>(kUdpHeaderBytes + frame.size()),
-                   .identification = static_cast<std::uint16_t>(index)};
-  const auto compute = [&] {
-    wire::Icrc icrc = seeds_.get(ip);
-    icrc.packet(frame.first(covered));
-    return icrc.value();
-  };
-  std::uint32_t computed = compute();
-  if (computed != received && index != 0) {
-    ip.identification = 0;
-    computed = compute();
+  const wire::IpFacts ip{.source = train.source,
+                         .destination = local_,
+                         .source_port = train.source_port,
+                         .udp_length = static_cast<std::uint16_t>(kUdpHeaderBytes + frame.size()),
+                         .identification = s.next};
+  wire::Icrc icrc = seeds_.get(ip);
+  icrc.packet(frame.first(covered));
+  std::uint16_t difference = 0;
+  const bool inferred = icrc.value() != received;
+  // The difference of two CRCs is that of their identifications, wound back.
+  if (inferred && !wire::solve_identification(icrc.value(), received,
+                                              wire::bytes_after_identification(ip.udp_length), difference)) {
+    s.strictness = std::min(kStrictest, s.strictness + kLeap);
+    return false;
   }
-  if (computed != received) {
-    return infer(train.source, computed, received, wire::bytes_after_identification(ip.udp_length));
-  }
-  Trust& t = trust(train.source);
-  t.level = std::min(kTrustMost, t.level + 1);
+  const auto identification = static_cast<std::uint16_t>(s.next ^ difference);
+  if (!believable(s, identification)) return false;
+  if (inferred) ++counters_.icrc_id_inferred;
+  if (inferred && identification >= kMostTrainFrames) ++counters_.icrc_id_numbered;
+  s.still = identification == 0 && (s.still || s.next == 1);
+  s.next = s.still ? std::uint16_t{0} : static_cast<std::uint16_t>(identification + 1);
   return true;
 }
 
@@ -88,9 +107,13 @@ std::uint32_t Unpacker::unpack(const RxTrain& train, std::uint32_t from, RxBatch
     ++counters_.rx_short;
     return 0;
   }
-  std::uint32_t index = train.first_index + from / train.frame_size;
+  Source& s = source(train.source);
+  if (from == 0 && train.bytes > train.frame_size) {
+    s.next = 0;
+    s.still = false;
+  }
   std::uint32_t at = from;
-  for (; at < train.bytes && !out.full(); ++index) {
+  while (at < train.bytes && !out.full()) {
     const std::uint32_t size = std::min(train.frame_size, train.bytes - at);
     const std::span<const std::uint8_t> frame(train.data + at, size);
     at += size;
@@ -101,7 +124,7 @@ std::uint32_t Unpacker::unpack(const RxTrain& train, std::uint32_t from, RxBatch
       ++count_of(error);
       continue;
     }
-    if (icrc_ && !icrc_matches(train, frame, index)) {
+    if (icrc_ && !icrc_matches(s, train, frame)) {
       ++counters_.rx_icrc;
       continue;
     }

@@ -3,12 +3,15 @@
 // counter of its reason, and nothing is read outside the train.
 //
 // The identification problem (docs/protocol/icrc.md#the-ipv4-identification). The ICRC covers the IPv4
-// identification, which a UDP socket does not show. We try the frame's index in its train, then 0: a
-// weft peer always sends one of them. If neither explains the CRC we solve for the one that does and
-// accept if it exists, counted: that is what rxe and hardware, which number their packets, need. The
-// price is that solving accepts one corrupt packet in 65 536, so a source that keeps proving itself
-// the exact way is not given the benefit: it earns trust with every exact match and loses much more
-// of it with every mismatch, and inference is open to it only without trust.
+// identification, which a UDP socket does not show. At most one identification explains a frame, and solving
+// for it costs as much as the CRC of 2 KB. Identifications are of three kinds:
+//
+//   expected  one more than the last, 0 at the begin of a train or if the last two were 0: no solving
+//   train     any other below kMostTrainFrames: a sender's kernel cut a train, and the network delivered its
+//             frames one by one, or joined them anew
+//   numbered  all others: the sender numbers its packets
+//
+// The last kind accepts one corrupt frame in 65 536, so it is bounded: see Source and believable().
 #pragma once
 #include <array>
 #include <cstdint>
@@ -31,7 +34,8 @@ namespace weft::live {
   X(rx_pad, "dropped: pad count larger than the payload, or length not whole words") \
   X(rx_payload, "dropped: bytes behind a packet that carries none")                  \
   X(rx_icrc, "dropped: ICRC wrong")                                                  \
-  X(icrc_id_inferred, "accepted with an IP identification solved for")
+  X(icrc_id_inferred, "accepted with an IP identification solved for")               \
+  X(icrc_id_numbered, "of those, with one that only a sender who numbers packets writes")
 
 struct WireCounters {
 #define WEFT_X(name, text) std::uint64_t name = 0;
@@ -61,22 +65,28 @@ class Unpacker {
   const WireCounters& counters() const { return counters_; }
 
  private:
-  struct Trust {
-    wire::Address source;
-    std::int32_t level = 0;
+  // What a source has written so far. Its strictness is how much evidence there is against a number out of
+  // sequence: frames of trains raise it, and frames that nothing explains, for they prove that its path
+  // corrupts. Numbers in sequence lower it, and leaps.
+  struct Source {
+    wire::Address address;
+    std::int32_t strictness = 0;
+    std::uint16_t next = 0;  // expected
+    bool still = false;      // the last two were 0
+    std::uint16_t last = 0;  // number believed; 0: none yet
+    std::uint16_t leap = 0;  // number that was not believed; 0: none waits to be confirmed
   };
 
-  bool icrc_matches(const RxTrain& train, std::span<const std::uint8_t> frame, std::uint32_t index);
-  bool infer(const wire::Address& source, std::uint32_t with_zero, std::uint32_t received,
-             std::uint32_t bytes_after);
+  bool icrc_matches(Source& source, const RxTrain& train, std::span<const std::uint8_t> frame);
+  bool believable(Source& source, std::uint16_t identification);
   std::uint64_t& count_of(wire::DecodeError error);
-  Trust& trust(const wire::Address& source);
+  Source& source(const wire::Address& address);
 
   wire::Address local_;
   bool icrc_;
   IcrcSeeds seeds_;
   WireCounters counters_;
-  std::array<Trust, 64> trust_{};
+  std::array<Source, 64> sources_{};
 };
 
 }  // namespace weft::live

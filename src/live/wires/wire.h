@@ -18,12 +18,14 @@
 
 namespace weft::live {
 
+// No kernel cuts more frames out of one send.
+constexpr std::uint32_t kMostTrainFrames = 128;
+
 // Frames as they came. The bytes are the wire's until its next receive(); the reader may change them.
 struct RxTrain {
   std::uint8_t* data = nullptr;
-  std::uint32_t bytes = 0;        // of all frames
-  std::uint32_t frame_size = 0;   // of every frame but the last
-  std::uint32_t first_index = 0;  // of the first frame in the train the sender made, as far as we know
+  std::uint32_t bytes = 0;       // of all frames
+  std::uint32_t frame_size = 0;  // of every frame but the last
   wire::Address source;
   std::uint16_t source_port = 0;
   std::uint8_t tos = 0;
@@ -39,9 +41,12 @@ enum class SendStatus : std::uint8_t {
   kSent,
   kFull,    // nothing was sent; try the same train later
   kFailed,  // the network refused it; it is lost, as packets may be
+  // The device does not cut trains, and nothing was sent. facts() has changed: frames leave one by one from
+  // here on, so their identifications, and with these their ICRCs, are others. Send it again with those.
+  kUncut,
 };
 
-// What a wire can carry; fixed once it is open.
+// What a wire can carry; fixed once it is open, but for what SendStatus::kUncut says.
 struct WireFacts {
   wire::Address address;            // ours
   std::uint16_t port = 0;           // ours

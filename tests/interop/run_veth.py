@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""Two unmodified verbs programs over weft, each in a network namespace of its own, with a virtual Ethernet between.
+
+    run_veth.py WEFT --mode irn --link no_segmentation -- ib_write_bw -n 200
+
+Loopback hands a train of frames over as one piece. A real network does not: the frames of a train arrive one by one, or joined
+anew by a receiver's offload. --link says who segments:
+
+    as_created       nobody: the far socket receives the sender's train as one piece
+    no_segmentation  the sender's kernel, just before the device (ethtool -K … tx-udp-segmentation off)
+    no_offloads      as before, and the device has no checksum either (ethtool -K … tx off); older kernels refuse trains then
+
+Nothing is lost on such a link, so besides both exit codes the counters of `weft --stats on` are judged: no frame may be
+dropped for its ICRC, and no packet may be sent twice. Where a time-out began a resend the machine was late, not the network
+bad: that is forgiven while another try (--tries) remains, and in the modes with short time-outs always.
+
+The namespaces have no names and end with this script. Where none may be made the exit code is 77, with the reason.
+"""
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+SKIPPED = 77
+LINKS = ("as_created", "no_segmentation", "no_offloads")
+NEVER = ("rx_icrc", "rx_short", "rx_opcode", "rx_mode", "rx_pad", "rx_payload", "drop_source", "send_failed")
+PATIENT = "roce"  # its time-out is the program's
+
+
+def run(*command):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.stdout.strip()}")
+    return done.stdout
+
+
+class Host:
+    """A namespace, held open by a process that reads from us and so ends with us."""
+
+    def __init__(self, address):
+        self.address = address
+        self.holder = subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE)
+        own = os.readlink("/proc/self/ns/net")
+        while os.readlink(f"/proc/{self.holder.pid}/ns/net") == own:
+            if self.holder.poll() is not None:
+                sys.exit("unshare --net failed")
+            time.sleep(0.01)
+        self.ip("link", "set", "lo", "up")
+
+    def inside(self, *command):
+        return ["nsenter", "--net", "-t", str(self.holder.pid), "--", *command]
+
+    def ip(self, *arguments):
+        return run(*self.inside("ip", *arguments))
+
+    def ethtool(self, device, *features):
+        return run(*self.inside("ethtool", "-K", device, *features))
+
+
+def take_offloads(host, device, link):
+    if link == "no_segmentation":
+        host.ethtool(device, "tx-udp-segmentation", "off")
+    elif link == "no_offloads":
+        host.ethtool(device, "tx", "off")
+
+
+def connect(a):
+    """Two hosts, and between them a cable, a bridge or a router."""
+    hosts = [Host("10.0.0.1"), Host("10.0.1.2" if a.between == "router" else "10.0.0.2")]
+    middle = None if a.between == "cable" else Host("10.0.0.254")
+    ends = ["eth0", "eth0"]
+    if middle is None:
+        run("ip", "link", "add", "left", "type", "veth", "peer", "name", "right")
+        for host, name in zip(hosts, ("left", "right")):
+            run("ip", "link", "set", name, "netns", str(host.holder.pid))
+            host.ip("link", "set", name, "name", "eth0")
+    else:
+        for i, host in enumerate(hosts):
+            run("ip", "link", "add", "host", "type", "veth", "peer", "name", f"port{i}")
+            run("ip", "link", "set", "host", "netns", str(host.holder.pid))
+            run("ip", "link", "set", f"port{i}", "netns", str(middle.holder.pid))
+            host.ip("link", "set", "host", "name", "eth0")
+            middle.ip("link", "set", f"port{i}", "mtu", str(a.mtu), "up")
+            take_offloads(middle, f"port{i}", a.link)
+        if a.between == "bridge":
+            middle.ip("link", "add", "bridge", "type", "bridge")
+            for i in range(2):
+                middle.ip("link", "set", f"port{i}", "master", "bridge")
+            middle.ip("link", "set", "bridge", "mtu", str(a.mtu), "up")
+        else:
+            for i in range(2):
+                middle.ip("addr", "add", f"10.0.{i}.254/24", "dev", f"port{i}")
+            run(*middle.inside("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"))
+            if a.gro:
+                for i in range(2):
+                    middle.ethtool(f"port{i}", "gro", "on", "rx-udp-gro-forwarding", "on")
+    for i, host in enumerate(hosts):
+        host.ip("addr", "add", host.address + "/24", "dev", ends[i])
+        host.ip("link", "set", ends[i], "mtu", str(a.mtu), "up")
+        take_offloads(host, ends[i], a.link)
+        if a.gro:
+            host.ethtool(ends[i], "gro", "on")
+        if a.between == "router":
+            host.ip("route", "add", "default", "via", f"10.0.{i}.254")
+    return hosts, middle
+
+
+def start(host, a, options, command):
+    weft = [a.weft, "run", "--addr", host.address, "--stats", "on", *options, "--", *command]
+    return subprocess.Popen(host.inside(*weft), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            text=True, start_new_session=True)
+
+
+def finish(process, seconds):
+    """Its output; a process that outlives its time is killed and reported as such."""
+    try:
+        return process.communicate(timeout=max(seconds, 0.1))[0], process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return process.communicate()[0] + "\nkilled: it did not end in time\n", -1
+
+
+def counters(text):
+    return {name: int(value) for name, value in re.findall(r"weft: (\w+) +(\d+) ", text, re.MULTILINE)}
+
+
+def run_once(a, hosts, command):
+    """(whether the programs ended well, what they printed, all counters of both)"""
+    options = ["--mode", a.mode]
+    deadline = time.monotonic() + a.seconds
+    server = start(hosts[0], a, options, command)
+    # The server listens on a TCP port before it does anything that takes long; a client that comes too
+    # early is refused at once and tries again.
+    while True:
+        time.sleep(0.2)
+        client = start(hosts[1], a, options, [*command, hosts[0].address])
+        text, code = finish(client, deadline - time.monotonic())
+        early = "onnection refused" in text or "Couldn't connect" in text
+        if code == 0 or not early or server.poll() is not None or time.monotonic() > deadline:
+            break
+    server_text, server_code = finish(server, min(5.0, deadline - time.monotonic()))
+    both = [counters(text), counters(server_text)]
+    total = {name: sum(c.get(name, 0) for c in both) for name in {**both[0], **both[1]}}
+    ended = code == 0 and server_code == 0
+    return ended, f"client, exit code {code}:\n{text}\nserver, exit code {server_code}:\n{server_text}", total
+
+
+def inside(a, command):
+    hosts, _ = connect(a)
+    for attempt in range(a.tries):
+        ended, text, total = run_once(a, hosts, command)
+        total["resent_without_time_out"] = total.get("tx_retransmitted", 0) - total.get("tx_after_timeout", 0)
+        worst = [n for n in (*NEVER, "resent_without_time_out") if total.get(n)]
+        late = total.get("tx_retransmitted", 0) if a.mode == PATIENT else 0
+        if not ended or not total.get("rx_packets") or worst or (late and attempt + 1 == a.tries):
+            print(text)
+            print("not as on a network that loses nothing:",
+                  ", ".join(f"{n} {total[n]}" for n in worst) or (f"tx_retransmitted {late}" if ended else "a program failed"))
+            return 1
+        if not late:
+            print(text)
+            return 0
+        print(f"after time-outs {late} packets were sent again; once more")
+    return 1
+
+
+def namespaces_refused():
+    """The way to make them ([] as root), or a sentence that says why there is none."""
+    reason = ""
+    for way in ([], ["--user", "--map-root-user"]):
+        done = subprocess.run(["unshare", *way, "--net", "ip", "link", "add", "probe", "type", "veth"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode == 0:
+            return way, None
+        reason = done.stdout.strip()
+    return None, reason
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("weft")
+    parser.add_argument("--mode", default="roce")
+    parser.add_argument("--link", choices=LINKS, default="as_created")
+    parser.add_argument("--mtu", type=int, default=1500)
+    parser.add_argument("--between", choices=("cable", "bridge", "router"), default="cable")
+    parser.add_argument("--gro", action="store_true", help="receivers join frames again")
+    parser.add_argument("--seconds", type=float, default=25)
+    parser.add_argument("--tries", type=int, default=3)
+    parser.add_argument("--inside", action="store_true", help="for the script itself: it is in its own namespace")
+    split = sys.argv.index("--")
+    a = parser.parse_args(sys.argv[1:split])
+    command = sys.argv[split + 1:]
+    if a.inside:
+        return inside(a, command)
+    for program in (command[0], "unshare", "nsenter", "ip", "ethtool"):
+        if shutil.which(program) is None:
+            print(f"skipped: {program} is not installed; ./dev setup installs it")
+            return SKIPPED
+    way, reason = namespaces_refused()
+    if way is None:
+        print(f"skipped: network namespaces may not be made here ({reason})")
+        return SKIPPED
+    return subprocess.call(["unshare", *way, "--net", sys.executable, __file__, *sys.argv[1:split], "--inside",
+                            *sys.argv[split:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
