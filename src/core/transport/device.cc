@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/base/allocate.h"
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 
@@ -68,7 +69,8 @@ Outcome<CqId> Device::create_cq(std::uint32_t entries) {
   while (i < e.cqs.size() && e.cqs[i] != nullptr) ++i;
   if (i == e.config.max_cq) return fail(Errc::kNoMemory);
   if (i == e.cqs.size()) e.cqs.emplace_back();
-  e.cqs[i] = std::make_unique<CompletionQueue>(entries);
+  e.cqs[i].reset(new (std::nothrow) CompletionQueue(entries));
+  if (e.cqs[i] == nullptr) return fail(Errc::kNoMemory);
   return CqId{static_cast<std::uint32_t>(i)};
 }
 
@@ -88,22 +90,6 @@ Outcome<void> Device::destroy_cq(CqId cq) {
   e.cqs[cq.v].reset();
   return {};
 }
-
-Outcome<PathId> Device::open_path(const PathAttr& attr) {
-  Engine& e = *engine_;
-  for (std::uint32_t i = 0; i < e.paths.size(); ++i) {
-    if (e.paths[i].attr.peer == attr.peer && e.paths[i].attr.slot == attr.slot) return PathId{i};
-  }
-  if (e.paths.size() == e.config.max_path) return fail(Errc::kNoMemory);
-  Path p;
-  p.attr = attr;
-  p.credit = attr.credit.n != 0 ? attr.credit.n : e.config.path_credit.n;
-  p.cap = p.credit;
-  e.paths.push_back(p);
-  return PathId{static_cast<std::uint32_t>(e.paths.size() - 1)};
-}
-
-const PathAttr& Device::path(PathId id) const { return engine_->paths[id.v].attr; }
 
 Outcome<Qpn> Device::create_qp(const QpInit& init) {
   Engine& e = *engine_;
@@ -129,21 +115,24 @@ Outcome<Qpn> Device::create_qp(const QpInit& init) {
   }
   if (e.free_qps.empty()) return fail(Errc::kNoMemory);
   const std::uint32_t index = e.free_qps.back();
-  e.free_qps.pop_back();
   auto& chunk = e.chunks[index / Engine::kChunk];
-  if (chunk == nullptr) chunk = std::make_unique<QueuePair[]>(Engine::kChunk);
-  auto cold = std::make_unique<ColdQueuePair>();
+  if (chunk == nullptr) chunk = try_array<QueuePair>(Engine::kChunk);
+  std::unique_ptr<ColdQueuePair> cold(new (std::nothrow) ColdQueuePair);
+  if (chunk == nullptr || cold == nullptr) return fail(Errc::kNoMemory);
   cold->init = init;
   QpCaps& caps = cold->init.caps;
   caps.max_send_wr = std::bit_ceil(std::max(asked.max_send_wr, 1U));
   caps.max_recv_wr = std::bit_ceil(std::max(asked.max_recv_wr, 1U));
   caps.max_send_sge = std::max(asked.max_send_sge, 1U);
   caps.max_recv_sge = std::max(asked.max_recv_sge, 1U);
-  cold->sq = std::make_unique<SendWqe[]>(caps.max_send_wr);
-  cold->sq_operands = std::make_unique<SendOperands[]>(caps.max_send_wr);
-  cold->rq = std::make_unique<RecvWqe[]>(caps.max_recv_wr);
-  cold->sq_sges = std::make_unique<Sge[]>(std::size_t{caps.max_send_wr} * caps.max_send_sge);
-  cold->rq_sges = std::make_unique<Sge[]>(std::size_t{caps.max_recv_wr} * caps.max_recv_sge);
+  cold->sq = try_array<SendWqe>(caps.max_send_wr);
+  cold->sq_operands = try_array<SendOperands>(caps.max_send_wr);
+  cold->rq = try_array<RecvWqe>(caps.max_recv_wr);
+  cold->sq_sges = try_array<Sge>(std::size_t{caps.max_send_wr} * caps.max_send_sge);
+  cold->rq_sges = try_array<Sge>(std::size_t{caps.max_recv_wr} * caps.max_recv_sge);
+  if (!cold->sq || !cold->sq_operands || !cold->rq || !cold->sq_sges || !cold->rq_sges)
+    return fail(Errc::kNoMemory);
+  e.free_qps.pop_back();
   cold->sq_mask = static_cast<std::uint16_t>(caps.max_send_wr - 1);
   cold->rq_mask = static_cast<std::uint16_t>(caps.max_recv_wr - 1);
   e.colds[index] = std::move(cold);
@@ -450,7 +439,6 @@ void Device::forgive_stall(Time now) {
 const DeviceConfig& Device::config() const { return engine_->config; }
 const Counters& Device::counters() const { return engine_->counters; }
 std::uint32_t Device::loss_blocks_in_use() const { return engine_->pool.in_use(); }
-Bytes Device::path_in_flight(PathId id) const { return {engine_->paths[id.v].in_flight}; }
 void Device::check_invariants() const { engine_->check_invariants(); }
 
 }  // namespace weft

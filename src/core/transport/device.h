@@ -58,8 +58,11 @@ class Device {
   Outcome<SrqId> create_srq(PdId pd, const SrqCaps& caps);
   Outcome<void> set_srq_limit(SrqId srq, std::uint32_t limit);
   Outcome<SrqCaps> query_srq(SrqId srq) const;
-  Outcome<void> destroy_srq(SrqId srq);             // kBusy while a queue pair draws from it
-  Outcome<PathId> open_path(const PathAttr& attr);  // the same attributes give the same path
+  Outcome<void> destroy_srq(SrqId srq);  // kBusy while a queue pair draws from it
+  // The same attributes give the same path. It stays while a queue pair is connected over it, or an address
+  // handle or a posted datagram names it; after that its row may go to the next path opened, so use it before
+  // then.
+  Outcome<PathId> open_path(const PathAttr& attr);
   const PathAttr& path(PathId id) const;
   // UD: a destination for datagrams. Requests that were posted do not need it any more. Groups: kUnsupported.
   Outcome<AhId> create_ah(PdId pd, PathId path);

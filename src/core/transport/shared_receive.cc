@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/base/allocate.h"
 #include "core/transport/device.h"
 #include "core/transport/engine.h"
 
@@ -17,14 +18,16 @@ Outcome<SrqId> Device::create_srq(PdId pd, const SrqCaps& asked) {
   std::size_t i = 0;
   while (i < e.srqs.size() && e.srqs[i] != nullptr) ++i;
   if (i == e.config.max_srq) return fail(Errc::kNoMemory);
-  auto s = std::make_unique<SharedReceiveQueue>();
+  if (i == e.srqs.size()) e.srqs.emplace_back();
+  std::unique_ptr<SharedReceiveQueue> s(new (std::nothrow) SharedReceiveQueue);
+  if (s == nullptr) return fail(Errc::kNoMemory);
   s->pd = pd;
   s->caps = asked;
   s->caps.max_wr = std::bit_ceil(asked.max_wr);
   s->caps.max_sge = std::max(asked.max_sge, 1U);
-  s->ring = std::make_unique<RecvWqe[]>(s->caps.max_wr);
-  s->sges = std::make_unique<Sge[]>(std::size_t{s->caps.max_wr} * s->caps.max_sge);
-  if (i == e.srqs.size()) e.srqs.emplace_back();
+  s->ring = try_array<RecvWqe>(s->caps.max_wr);
+  s->sges = try_array<Sge>(std::size_t{s->caps.max_wr} * s->caps.max_sge);
+  if (s->ring == nullptr || s->sges == nullptr) return fail(Errc::kNoMemory);
   e.srqs[i] = std::move(s);
   return SrqId{static_cast<std::uint32_t>(i)};
 }

@@ -22,8 +22,9 @@ Outcome<AhId> Device::create_ah(PdId pd, PathId path) {
   AddressHandles& table = e.address_handles;
   if (table.freed.empty()) {
     if (table.rows.size() == e.config.max_ah) return fail(Errc::kNoMemory);
-    table.freed.push_back(static_cast<std::uint32_t>(table.rows.size()));
+    table.freed.reserve(table.rows.size() + 1);  // destroying needs no memory
     table.rows.emplace_back();
+    table.freed.push_back(static_cast<std::uint32_t>(table.rows.size() - 1));
   }
   const AhId id{table.freed.back()};
   table.freed.pop_back();
