@@ -29,7 +29,8 @@ enum class Errc : unsigned char {
   kNoMemory,     // ENOMEM: a queue or table is full
   kBusy,         // EBUSY: still in use
   kUnsupported,  // EOPNOTSUPP
-  kNotFound,     // EINVAL towards verbs: no such object
+  kNotFound,     // ENOENT: no such object
+  kFault,        // EFAULT: memory that is not there, or not with that right
 };
 
 template <class T>

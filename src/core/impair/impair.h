@@ -44,6 +44,7 @@ struct ImpairConfig {
   bool clean() const {
     return loss == 0 && duplicate == 0 && reorder == 0 && corrupt == 0 && mark == 0 && jitter.ps == 0;
   }
+  bool operator==(const ImpairConfig&) const = default;
 };
 
 struct Fate {

@@ -68,12 +68,14 @@ Shard::Flush Shard::flush(Wire& wire, Packer& packer) {
 }
 
 // Moves a burst into trains. A burst alone fits one train, so at most one train is closed on the way,
-// and the other packer is empty: that is transmit()'s precondition. False: the closed train waits.
-bool Shard::pack(const wire::Burst& burst, Wire& wire) {
+// and the other packer is empty: that is transmit()'s precondition. False: the closed train waits. A packet
+// whose memory is gone is the burst's last, and it does not leave.
+bool Shard::pack(const wire::Burst& burst, Wire& wire, Time now) {
   const wire::Address& destination = device_.path(burst.path).peer;
   bool sent = true;
   std::array<Piece, kMostPieces> pieces;
-  for (const wire::TxPacket& p : burst.packets) {
+  for (std::size_t k = 0; k < burst.packets.size(); ++k) {
+    const wire::TxPacket& p = burst.packets[k];
     CHECK_OP(p.segment_count, <=, kMostPieces);
     for (std::uint32_t i = 0; i < p.segment_count; ++i) {
       const wire::Segment& s = burst.segments[p.first_segment + i];
@@ -86,7 +88,10 @@ bool Shard::pack(const wire::Burst& burst, Wire& wire) {
       filling_ ^= 1U;
       CHECK(packers_[filling_]->fits(destination, p.header, p.payload));
     }
-    packers_[filling_]->append(destination, p.header, {pieces.data(), p.segment_count}, p.payload);
+    if (!packers_[filling_]->append(destination, p.header, {pieces.data(), p.segment_count}, p.payload)) {
+      device_.gather_failed(burst, k, now);
+      break;
+    }
   }
   return sent;
 }
@@ -108,7 +113,7 @@ bool Shard::transmit(Time now, Wire& wire) {
     if (burst.empty()) burst = device_.poll_transmit(now, budget);
     if (burst.empty()) break;
     moved = true;
-    if (!pack(burst, wire)) return true;
+    if (!pack(burst, wire, now)) return true;
   }
   if (flush(wire, *packers_[filling_]) == Flush::kFull) return moved;
   blocked_ = false;

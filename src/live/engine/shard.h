@@ -65,7 +65,7 @@ class Shard {
  private:
   enum class Flush : std::uint8_t { kDone, kFull };
 
-  bool pack(const wire::Burst& burst, Wire& wire);
+  bool pack(const wire::Burst& burst, Wire& wire, Time now);
   Flush flush(Wire& wire, Packer& packer);
   void deliver(Time now);
 

@@ -8,6 +8,7 @@
 
 #include "core/base/check.h"
 #include "core/wire/codec.h"
+#include "live/wires/program_memory.h"
 
 namespace weft::live {
 namespace {
@@ -35,14 +36,14 @@ bool Packer::fits(const wire::Address& destination, const wire::Header& header, 
          bytes_ + size <= facts_.max_bytes && destination == destination_;
 }
 
-void Packer::append(const wire::Address& destination, const wire::Header& header,
+bool Packer::append(const wire::Address& destination, const wire::Header& header,
                     std::span<const Piece> pieces, std::uint32_t payload) {
   DCHECK(fits(destination, header, payload));
   std::uint8_t* const frame = buffer_.get() + bytes_;
   const std::uint32_t size = frame_bytes(header, payload);
   std::uint8_t* at = frame + wire::encode(header, payload, {frame, facts_.max_bytes - bytes_});
   for (const Piece& p : pieces) {
-    std::memcpy(at, p.data, p.length);
+    if (!reach(p.data, p.length, [&] { std::memcpy(at, p.data, p.length); })) return false;
     at += p.length;
   }
   for (std::uint32_t pad = wire::pad_bytes(payload); pad != 0; --pad) *at++ = 0;
@@ -55,6 +56,7 @@ void Packer::append(const wire::Address& destination, const wire::Header& header
   bytes_ += size;
   ++frames_;
   seal(frames_ - 1);
+  return true;
 }
 
 // Writes the ICRC of frame `index`, which is complete but for it.

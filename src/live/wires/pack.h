@@ -32,8 +32,9 @@ class Packer {
 
   // Whether a frame of this header and payload length may join.
   bool fits(const wire::Address& destination, const wire::Header& header, std::uint32_t payload) const;
-  // Appends it. Requires fits(); the pieces add up to `payload`.
-  void append(const wire::Address& destination, const wire::Header& header, std::span<const Piece> pieces,
+  // Appends it. Requires fits(); the pieces add up to `payload`. False: a piece is not there to read any more
+  // (program_memory.h), and nothing was appended.
+  bool append(const wire::Address& destination, const wire::Header& header, std::span<const Piece> pieces,
               std::uint32_t payload);
 
   // The wire's facts have changed: computes every ICRC anew.
