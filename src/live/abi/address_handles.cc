@@ -45,23 +45,26 @@ using namespace weft::live;
 using namespace weft::live::abi;
 
 WEFT_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
-  wire::Address peer;
-  if (!peer_of(*attr, peer)) return refuse(EINVAL);
-  const auto id = engine_of(pd->context).create_ah(handle_of<PdHandle>(pd).id, peer);
-  if (!id) return refuse(errno_of(id.error()));
-  auto h = std::make_unique<AhHandle>();
-  h->base.context = pd->context;
-  h->base.pd = pd;
-  h->base.handle = id->v;
-  h->id = *id;
-  return &h.release()->base;
+  return at_edge([&]() -> ibv_ah* {
+    wire::Address peer;
+    const PdHandle* const domain = find<PdHandle>(pd);
+    if (domain == nullptr || !peer_of(*attr, peer)) return refuse(EINVAL);
+    NewHandle<AhHandle> h(pd->context);
+    const auto id = engine_of(pd->context).create_ah(domain->id, peer);
+    if (!id) return refuse(errno_of(id.error()));
+    h->base.context = pd->context;
+    h->base.pd = pd;
+    h->base.handle = id->v;
+    h->id = *id;
+    return &h.publish(id->v)->base;
+  });
 }
 
 WEFT_EXPORT int ibv_destroy_ah(ibv_ah* ah) {
-  AhHandle& h = handle_of<AhHandle>(ah);
-  const int failed = answer(engine_of(ah->context).destroy_ah(h.id));
-  if (failed == 0) delete &h;
-  return failed;
+  return at_edge([&] {
+    return destroy<AhHandle>(ah,
+                             [](AhHandle& h) { return answer(engine_of(h.base.context).destroy_ah(h.id)); });
+  });
 }
 
 WEFT_EXPORT int ibv_init_ah_from_wc(ibv_context* context, std::uint8_t port, ibv_wc* wc, ibv_grh* grh,

@@ -35,11 +35,21 @@ std::uint32_t read_slid(ibv_cq_ex*) { return 0; }
 std::uint8_t read_sl(ibv_cq_ex*) { return 0; }
 std::uint8_t read_dlid_path_bits(ibv_cq_ex*) { return 0; }
 
+// Programs read the count; the engine keeps its own.
+void count_use(ibv_comp_channel* channel, int more) {
+  if (channel == nullptr) return;
+  pthread_mutex_lock(&channel->context->mutex);
+  channel->refcnt += more;
+  pthread_mutex_unlock(&channel->context->mutex);
+}
+
 CqHandle* create(ibv_context* context, int entries, void* cookie, ibv_comp_channel* channel) {
   if (entries <= 0) return refuse(EINVAL);
-  auto h = std::make_unique<CqHandle>();
-  CompletionChannel* const engine = channel != nullptr ? handle_of<ChannelHandle>(channel).engine : nullptr;
-  const auto cq = engine_of(context).create_cq(static_cast<std::uint32_t>(entries), engine, h.get());
+  const ChannelHandle* const reports = channel != nullptr ? find<ChannelHandle>(channel, context) : nullptr;
+  if (channel != nullptr && reports == nullptr) return refuse(EINVAL);
+  NewHandle<CqHandle> h(context);
+  const auto cq = engine_of(context).create_cq(static_cast<std::uint32_t>(entries),
+                                               reports != nullptr ? reports->engine : nullptr, h.get());
   if (!cq) return refuse(errno_of(cq.error()));
   h->engine = *cq;
   h->base.context = context;
@@ -49,8 +59,8 @@ CqHandle* create(ibv_context* context, int entries, void* cookie, ibv_comp_chann
   h->base.cqe = static_cast<int>(h->engine->entries);
   pthread_mutex_init(&h->base.mutex, nullptr);
   pthread_cond_init(&h->base.cond, nullptr);
-  if (channel != nullptr) ++channel->refcnt;
-  return h.release();
+  count_use(channel, 1);
+  return h.publish(h->base.handle);
 }
 
 // --- events ---
@@ -81,7 +91,8 @@ ibv_event_type type_of(EventKind kind) {
 
 }  // namespace
 
-ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* init) {
+namespace {
+ibv_cq_ex* create_extended(ibv_context* context, ibv_cq_init_attr_ex* init) {
   constexpr std::uint64_t kReadable = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | IBV_WC_EX_WITH_QP_NUM |
                                       IBV_WC_EX_WITH_SRC_QP | IBV_WC_EX_WITH_SLID | IBV_WC_EX_WITH_SL |
                                       IBV_WC_EX_WITH_DLID_PATH_BITS;
@@ -110,6 +121,11 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* init) {
   c.read_dlid_path_bits = read_dlid_path_bits;
   return &c;
 }
+}  // namespace
+
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* init) {
+  return at_edge([&] { return create_extended(context, init); });
+}
 
 }  // namespace weft::live::abi
 
@@ -120,20 +136,23 @@ using namespace weft::live::abi;
 // --- channels ---
 
 WEFT_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
-  const auto channel = engine_of(context).create_channel();
-  if (!channel) return refuse(errno_of(channel.error()));
-  auto h = std::make_unique<ChannelHandle>();
-  h->engine = *channel;
-  h->base.context = context;
-  h->base.fd = engine_of(context).channel_fd(*channel);
-  return &h.release()->base;
+  return at_edge([&]() -> ibv_comp_channel* {
+    NewHandle<ChannelHandle> h(context);
+    const auto channel = engine_of(context).create_channel();
+    if (!channel) return refuse(errno_of(channel.error()));
+    h->engine = *channel;
+    h->base.context = context;
+    h->base.fd = engine_of(context).channel_fd(*channel);
+    return &h.publish(number_of(h->base))->base;
+  });
 }
 
 WEFT_EXPORT int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
-  ChannelHandle& h = handle_of<ChannelHandle>(channel);
-  const int failed = answer(engine_of(channel->context).destroy_channel(h.engine));
-  if (failed == 0) delete &h;
-  return failed;
+  return at_edge([&] {
+    return destroy<ChannelHandle>(channel, [](ChannelHandle& h) {
+      return answer(engine_of(h.base.context).destroy_channel(h.engine));
+    });
+  });
 }
 
 WEFT_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cookie) {
@@ -153,26 +172,32 @@ WEFT_EXPORT void ibv_ack_cq_events(ibv_cq* cq, unsigned count) {
 
 WEFT_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cookie, ibv_comp_channel* channel,
                                   int vector) {
-  if (vector < 0 || vector >= context->num_comp_vectors) return refuse(EINVAL);
-  CqHandle* const h = create(context, entries, cookie, channel);
-  return h != nullptr ? ibv_cq_ex_to_cq(&h->base) : nullptr;
+  return at_edge([&]() -> ibv_cq* {
+    if (vector < 0 || vector >= context->num_comp_vectors) return refuse(EINVAL);
+    CqHandle* const h = create(context, entries, cookie, channel);
+    return h != nullptr ? ibv_cq_ex_to_cq(&h->base) : nullptr;
+  });
 }
 
 WEFT_EXPORT int ibv_resize_cq(ibv_cq* cq, int entries) {
-  if (entries <= 0) return EINVAL;
-  CqHandle& h = handle_of<CqHandle>(cq);
-  const int failed = answer(engine_of(cq->context).resize_cq(h.engine, static_cast<std::uint32_t>(entries)));
-  if (failed == 0) cq->cqe = static_cast<int>(h.engine->entries);
-  return failed;
+  return at_edge([&] {
+    const CqHandle* const h = find<CqHandle>(cq);
+    if (h == nullptr || entries <= 0) return EINVAL;
+    const auto size = static_cast<std::uint32_t>(entries);
+    const int failed = answer(engine_of(cq->context).resize_cq(h->engine, size));
+    if (failed == 0) cq->cqe = static_cast<int>(h->engine->entries);
+    return failed;
+  });
 }
 
 WEFT_EXPORT int ibv_destroy_cq(ibv_cq* cq) {
-  CqHandle& h = handle_of<CqHandle>(cq);
-  const int failed = answer(engine_of(cq->context).destroy_cq(h.engine));
-  if (failed != 0) return failed;
-  if (cq->channel != nullptr) --cq->channel->refcnt;
-  delete &h;
-  return 0;
+  return at_edge([&] {
+    return destroy<CqHandle>(cq, [](CqHandle& h) {
+      const int failed = answer(engine_of(h.base.context).destroy_cq(h.engine));
+      if (failed == 0) count_use(h.base.channel, -1);
+      return failed;
+    });
+  });
 }
 
 // --- asynchronous events ---
@@ -195,7 +220,7 @@ WEFT_EXPORT int ibv_get_async_event(ibv_context* context, ibv_async_event* out) 
 WEFT_EXPORT void ibv_ack_async_event(ibv_async_event* event) {
   AsyncEvent e;
   ibv_context* context = nullptr;
-  switch (event->event_type) {
+  switch (raw(event->event_type)) {
     case IBV_EVENT_CQ_ERR:
       context = event->element.cq->context;
       e.kind = EventKind::kCqError;

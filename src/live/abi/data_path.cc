@@ -51,12 +51,13 @@ constexpr unsigned kSendFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SO
 
 // False: a request that does not exist here.
 bool translate(const ibv_send_wr& from, ibv_qp_type type, Pieces& pieces, SendWr& to) {
-  if (static_cast<unsigned>(from.opcode) > IBV_WR_SEND_WITH_INV || (from.send_flags & ~kSendFlags) != 0 ||
+  const unsigned opcode = raw(from.opcode);
+  if (opcode > IBV_WR_SEND_WITH_INV || (from.send_flags & ~kSendFlags) != 0 ||
       !copy_pieces(from.sg_list, from.num_sge, pieces))
     return false;
   to.wr_id = from.wr_id;
   to.sges = {pieces.data(), static_cast<std::size_t>(from.num_sge)};
-  to.opcode = static_cast<WrOpcode>(from.opcode);
+  to.opcode = static_cast<WrOpcode>(opcode);
   to.flags = static_cast<std::uint8_t>(from.send_flags);
   to.imm = from.imm_data;  // or invalidate_rkey, which shares its place
   if (type == IBV_QPT_UD) {
@@ -66,7 +67,7 @@ bool translate(const ibv_send_wr& from, ibv_qp_type type, Pieces& pieces, SendWr
     to.remote_qkey = from.wr.ud.remote_qkey;
     return true;
   }
-  switch (from.opcode) {
+  switch (opcode) {
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
       to.remote_address = from.wr.atomic.remote_addr;
@@ -106,7 +107,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
     if (translate(*wr, qp->qp_type, pieces, to)) failed = answer(posting.send(to));
     if (failed != 0) {
       *bad = wr;
-      return failed;
+      return errno = failed;
     }
   }
   return 0;
@@ -122,7 +123,7 @@ int post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
     }
     if (failed != 0) {
       *bad = wr;
-      return failed;
+      return errno = failed;
     }
   }
   return 0;
@@ -140,7 +141,7 @@ int post_shared_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
     }
     if (failed != 0) {
       *bad = wr;
-      return failed;
+      return errno = failed;
     }
   }
   return 0;
@@ -173,7 +174,9 @@ int poll(ibv_cq* cq, int count, ibv_wc* out) {
 }
 
 int request_notify(ibv_cq* cq, int solicited_only) {
-  return answer(engine_of(cq->context).request_notify(handle_of<CqHandle>(cq).engine, solicited_only != 0));
+  return at_edge([&] {
+    return answer(engine_of(cq->context).request_notify(handle_of<CqHandle>(cq).engine, solicited_only != 0));
+  });
 }
 
 }  // namespace weft::live::abi

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 
 #include "live/abi/handles.h"
 
@@ -24,6 +26,25 @@ void complain(const std::string& sentence) { std::fprintf(stderr, "weft: %s\n", 
 
 std::mutex process_lock;
 std::weak_ptr<Nic> process_nic;
+// Every device that a list ever named, one for each set of settings: a program may open one after it has
+// freed the list (perftest does). Never freed, for threads may still be here when the process ends.
+std::deque<Device>& devices = *new std::deque<Device>;
+
+Device& device_of(const Options& options) {
+  const std::lock_guard lock(process_lock);
+  for (Device& d : devices) {
+    if (d.options == options) return d;
+  }
+  Device& d = devices.emplace_back();
+  d.options = options;
+  d.base.node_type = IBV_NODE_CA;
+  d.base.transport_type = IBV_TRANSPORT_IB;
+  std::strcpy(d.base.name, "weft0");
+  std::strcpy(d.base.dev_name, "uverbs0");
+  std::strcpy(d.base.dev_path, "/sys/class/infiniband_verbs/uverbs0");
+  std::strcpy(d.base.ibdev_path, "/sys/class/infiniband/weft0");
+  return d;
+}
 
 std::shared_ptr<Nic> nic_of_process(const Options& options) {
   const std::lock_guard lock(process_lock);
@@ -63,6 +84,8 @@ void fill(verbs_context& v) {
   v.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 }
 
+void free_context(void* context) { delete &handle_of_context(static_cast<ibv_context*>(context)); }
+
 bool only_port(std::uint32_t port) { return port == 1; }
 
 ibv_gid gid_of(const Context& c) {
@@ -73,13 +96,45 @@ ibv_gid gid_of(const Context& c) {
 
 int clamp_int(std::uint64_t v) { return static_cast<int>(std::min<std::uint64_t>(v, INT32_MAX)); }
 
+ibv_context* open_device(ibv_device* device) {
+  errno = 0;
+  auto nic = nic_of_process(handle_of<Device>(device).options);
+  if (nic == nullptr) return refuse(errno != 0 ? errno : EADDRINUSE);
+  auto handle = std::make_unique<ContextHandle>();
+  auto engine = Context::open(std::move(nic));
+  if (!engine) {
+    complain(engine.error().message);
+    return refuse(EMFILE);
+  }
+  handle->engine = std::move(*engine);
+  // Nothing is ever sent to it, but programs look at it and set its flags.
+  handle->command_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  fill(handle->vctx);
+  ibv_context& c = handle->vctx.context;
+  c.device = device;
+  c.cmd_fd = handle->command_fd;
+  c.async_fd = handle->engine->async_fd();
+  c.num_comp_vectors = 1;
+  objects().add(&c, {free_context, nullptr, 0});
+  return &handle.release()->vctx.context;
+}
+
 }  // namespace
+
+ContextHandle::ContextHandle() { pthread_mutex_init(&vctx.context.mutex, nullptr); }
+ContextHandle::~ContextHandle() {
+  if (command_fd >= 0) close(command_fd);
+  pthread_mutex_destroy(&vctx.context.mutex);
+}
 
 int errno_of(Errc e) {
   switch (e) {
     case Errc::kInvalid:
-    case Errc::kNotFound:
       return EINVAL;
+    case Errc::kNotFound:
+      return ENOENT;
+    case Errc::kFault:
+      return EFAULT;
     case Errc::kNoMemory:
       return ENOMEM;
     case Errc::kBusy:
@@ -91,7 +146,7 @@ int errno_of(Errc e) {
 }
 
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
-  if (!only_port(port)) return EINVAL;
+  if (!only_port(port)) return errno = EINVAL;
   const Attributes& a = engine_of(context).attributes();
   ibv_port_attr p{};
   p.state = IBV_PORT_ACTIVE;
@@ -113,7 +168,7 @@ int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std:
 
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* out,
                     std::size_t size) {
-  if (size < sizeof out->orig_attr || (input != nullptr && input->comp_mask != 0)) return EINVAL;
+  if (size < sizeof out->orig_attr || (input != nullptr && input->comp_mask != 0)) return errno = EINVAL;
   ibv_device_attr_ex a{};
   if (const int failed = ibv_query_device(context, &a.orig_attr); failed != 0) return failed;
   a.phys_port_cnt_ex = a.orig_attr.phys_port_cnt;
@@ -132,34 +187,20 @@ using namespace weft::live::abi;
 
 WEFT_EXPORT ibv_device** ibv_get_device_list(int* count) {
   if (count != nullptr) *count = 0;
-  const auto options = options_from_environment(std::getenv);
-  if (!options) {
-    complain(options.error().message);
-    return refuse(EINVAL);
-  }
-  // The device lives in the allocation of its list, as libibverbs's does until it is opened; an open
-  // context keeps a copy of it.
-  struct List {
-    ibv_device* entries[2];
-    Device device;
-  };
-  auto list = std::make_unique<List>();
-  list->entries[0] = &list->device.base;
-  list->entries[1] = nullptr;
-  list->device.options = *options;
-  ibv_device& d = list->device.base;
-  d.node_type = IBV_NODE_CA;
-  d.transport_type = IBV_TRANSPORT_IB;
-  std::strcpy(d.name, "weft0");
-  std::strcpy(d.dev_name, "uverbs0");
-  std::strcpy(d.dev_path, "/sys/class/infiniband_verbs/uverbs0");
-  std::strcpy(d.ibdev_path, "/sys/class/infiniband/weft0");
-  if (count != nullptr) *count = 1;
-  return list.release()->entries;
+  return at_edge([&]() -> ibv_device** {
+    const auto options = options_from_environment(std::getenv);
+    if (!options) {
+      complain(options.error().message);
+      return refuse(EINVAL);
+    }
+    auto list = std::make_unique<ibv_device*[]>(2);
+    list[0] = &device_of(*options).base;
+    if (count != nullptr) *count = 1;
+    return list.release();
+  });
 }
 
-// Programs may open a device of a list that they have freed (perftest does), so a list stays.
-WEFT_EXPORT void ibv_free_device_list(ibv_device** list) { static_cast<void>(list); }
+WEFT_EXPORT void ibv_free_device_list(ibv_device** list) { delete[] list; }
 
 WEFT_EXPORT const char* ibv_get_device_name(ibv_device* device) { return device->name; }
 WEFT_EXPORT int ibv_get_device_index(ibv_device* device) {
@@ -173,32 +214,17 @@ WEFT_EXPORT __be64 ibv_get_device_guid(ibv_device* device) {
 // --- open and close ---
 
 WEFT_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
-  auto nic = nic_of_process(handle_of<Device>(device).options);
-  if (nic == nullptr) return refuse(EADDRINUSE);
-  auto engine = Context::open(std::move(nic));
-  if (!engine) {
-    complain(engine.error().message);
-    return refuse(EMFILE);
-  }
-  auto handle = std::make_unique<ContextHandle>();
-  handle->engine = std::move(*engine);
-  // Nothing is ever sent to it, but programs look at it and set its flags.
-  handle->command_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-  fill(handle->vctx);
-  ibv_context& c = handle->vctx.context;
-  c.device = device;
-  c.cmd_fd = handle->command_fd;
-  c.async_fd = handle->engine->async_fd();
-  c.num_comp_vectors = 1;
-  pthread_mutex_init(&c.mutex, nullptr);
-  return &handle.release()->vctx.context;
+  return at_edge([&] { return open_device(device); });
 }
 
 WEFT_EXPORT int ibv_close_device(ibv_context* context) {
-  const std::unique_ptr<ContextHandle> handle(&handle_of_context(context));
-  if (handle->command_fd >= 0) close(handle->command_fd);
-  pthread_mutex_destroy(&context->mutex);
-  return 0;
+  return at_edge([&] {
+    if (!objects().find(context, free_context, nullptr) || objects().take(context).empty()) return EINVAL;
+    handle_of_context(context).engine.reset();  // and everything it made
+    objects().free_all_of(context);
+    free_context(context);
+    return 0;
+  });
 }
 
 // --- what it is ---
@@ -252,8 +278,8 @@ WEFT_EXPORT int ibv_query_gid(ibv_context* context, std::uint8_t port, int index
 
 WEFT_EXPORT int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
                                   ibv_gid_entry* out, std::uint32_t flags, std::size_t size) {
-  if (!only_port(port) || flags != 0 || size < sizeof *out) return EINVAL;
-  if (index != 0) return ENODATA;
+  if (!only_port(port) || flags != 0 || size < sizeof *out) return errno = EINVAL;
+  if (index != 0) return errno = ENODATA;
   std::memset(out, 0, size);
   out->gid = gid_of(engine_of(context));
   out->port_num = 1;
@@ -302,7 +328,10 @@ WEFT_EXPORT int ibv_get_pkey_index(ibv_context* context, std::uint8_t port, __be
 WEFT_EXPORT const char* ibv_get_sysfs_path() { return "/sys"; }
 
 WEFT_EXPORT int ibv_read_sysfs_file(const char* directory, const char* file, char* out, std::size_t size) {
-  const int fd = open((std::string(directory) + "/" + file).c_str(), O_RDONLY | O_CLOEXEC);
+  char path[PATH_MAX];
+  const int length = std::snprintf(path, sizeof path, "%s/%s", directory, file);
+  if (length < 0 || static_cast<std::size_t>(length) >= sizeof path) return -1;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -1;
   const ssize_t n = read(fd, out, size);
   close(fd);

@@ -14,6 +14,8 @@
 #include <memory>
 #include <mutex>
 
+#include "live/abi/edge.h"
+#include "live/abi/objects.h"
 #include "live/engine/context.h"
 
 // The header's macros would rename what we define.
@@ -32,6 +34,8 @@ struct Device {
 };
 
 struct ContextHandle {
+  ContextHandle();
+  ~ContextHandle();
   verbs_context vctx{};  // its last member is the ibv_context that programs hold
   std::unique_ptr<Context> engine;
   int command_fd = -1;
@@ -44,10 +48,12 @@ struct PdHandle {
 
 struct MrHandle {
   ibv_mr base{};
+  Key lkey{};
 };
 
 struct MwHandle {
   ibv_mw base{};
+  Key key{};  // as allocated: its tag changes with every binding, its index stays
 };
 
 struct ChannelHandle {
@@ -77,6 +83,7 @@ struct QpHandle {
   ibv_qp_ex base{};
   Qp* engine = nullptr;
   ibv_qp_init_attr init{};  // as asked, capabilities as granted
+  std::mutex address_lock;
   ibv_ah_attr address{};
   struct Sends;                  // requests between wr_start and wr_complete (send_builder.cc)
   std::unique_ptr<Sends> sends;  // only with ibv_create_qp_ex and send operations

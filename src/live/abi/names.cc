@@ -6,6 +6,8 @@
 
 #include "live/abi/handles.h"
 
+using weft::live::abi::raw;
+
 namespace {
 
 struct Rate {
@@ -23,10 +25,9 @@ constexpr std::array kRates{
     Rate{IBV_RATE_800_GBPS, 850000}, Rate{IBV_RATE_1200_GBPS, 1275000}};
 
 template <std::size_t N>
-const char* word(const std::array<const char*, N>& words, int i) {
-  return i >= 0 && static_cast<std::size_t>(i) < N && words[static_cast<std::size_t>(i)] != nullptr
-             ? words[static_cast<std::size_t>(i)]
-             : "unknown";
+const char* word(const std::array<const char*, N>& words, std::int64_t i) {
+  const auto index = static_cast<std::size_t>(i);
+  return i >= 0 && index < N && words[index] != nullptr ? words[index] : "unknown";
 }
 
 constexpr std::array<const char*, 24> kWcStatus{"success",
@@ -86,14 +87,15 @@ constexpr std::array<const char*, 8> kNodeTypes{nullptr,
 
 }  // namespace
 
-WEFT_EXPORT const char* ibv_wc_status_str(ibv_wc_status status) { return word(kWcStatus, status); }
-WEFT_EXPORT const char* ibv_event_type_str(ibv_event_type event) { return word(kEvents, event); }
-WEFT_EXPORT const char* ibv_port_state_str(ibv_port_state state) { return word(kPortStates, state); }
-WEFT_EXPORT const char* ibv_node_type_str(ibv_node_type type) { return word(kNodeTypes, type); }
+WEFT_EXPORT const char* ibv_wc_status_str(ibv_wc_status status) { return word(kWcStatus, raw(status)); }
+WEFT_EXPORT const char* ibv_event_type_str(ibv_event_type event) { return word(kEvents, raw(event)); }
+WEFT_EXPORT const char* ibv_port_state_str(ibv_port_state state) { return word(kPortStates, raw(state)); }
+WEFT_EXPORT const char* ibv_node_type_str(ibv_node_type type) { return word(kNodeTypes, raw(type)); }
 
 WEFT_EXPORT int ibv_rate_to_mbps(ibv_rate rate) {
+  const auto code = raw(rate);
   for (const Rate& r : kRates) {
-    if (r.code == rate) return r.mbps;
+    if (raw(r.code) == code) return r.mbps;
   }
   return -1;
 }
@@ -108,4 +110,6 @@ WEFT_EXPORT int ibv_rate_to_mult(ibv_rate rate) {
   const int mbps = ibv_rate_to_mbps(rate);
   return mbps > 0 && mbps % 2500 == 0 ? mbps / 2500 : -1;
 }
-WEFT_EXPORT ibv_rate mult_to_ibv_rate(int mult) { return mbps_to_ibv_rate(mult * 2500); }
+WEFT_EXPORT ibv_rate mult_to_ibv_rate(int mult) {
+  return mult <= 1200 ? mbps_to_ibv_rate(mult * 2500) : IBV_RATE_MAX;
+}

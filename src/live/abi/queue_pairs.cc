@@ -2,6 +2,7 @@
 // core/verbs/types.h; which of them a transition takes is core's to say.
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "live/abi/handles.h"
 
@@ -21,18 +22,28 @@ QpCaps caps_of(const ibv_qp_cap& c) {
 }
 
 ibv_qp* create(ibv_context* context, ibv_pd* pd, ibv_qp_init_attr& init, std::uint64_t send_operations) {
-  if (init.qp_type != IBV_QPT_RC && init.qp_type != IBV_QPT_UC && init.qp_type != IBV_QPT_UD)
-    return refuse(EOPNOTSUPP);
-  if (init.send_cq == nullptr || init.recv_cq == nullptr) return refuse(EINVAL);
+  const unsigned type = raw(init.qp_type);
+  if (type != IBV_QPT_RC && type != IBV_QPT_UC && type != IBV_QPT_UD) return refuse(EOPNOTSUPP);
+  // What belongs to another context is not found here.
+  const PdHandle* const domain = find<PdHandle>(pd, context);
+  const CqHandle* const send_cq = find<CqHandle>(init.send_cq, context);
+  const CqHandle* const recv_cq = find<CqHandle>(init.recv_cq, context);
+  const SrqHandle* const srq = init.srq != nullptr ? find<SrqHandle>(init.srq, context) : nullptr;
+  if (domain == nullptr || send_cq == nullptr || recv_cq == nullptr ||
+      (init.srq != nullptr && srq == nullptr))
+    return refuse(EINVAL);
   QpInit q;
-  q.type = static_cast<QpType>(init.qp_type);
-  q.pd = handle_of<PdHandle>(pd).id;
-  q.send_cq = handle_of<CqHandle>(init.send_cq).engine->id;
-  q.recv_cq = handle_of<CqHandle>(init.recv_cq).engine->id;
+  q.type = static_cast<QpType>(type);
+  q.pd = domain->id;
+  q.send_cq = send_cq->engine->id;
+  q.recv_cq = recv_cq->engine->id;
   q.caps = caps_of(init.cap);
   q.signal_all = init.sq_sig_all != 0;
-  if (init.srq != nullptr) q.srq = handle_of<SrqHandle>(init.srq).engine->id;
-  auto h = std::make_unique<QpHandle>();
+  if (srq != nullptr) q.srq = srq->engine->id;
+  NewHandle<QpHandle> h(context);
+  ibv_qp& b = h->base.qp_base;
+  b.qp_type = static_cast<ibv_qp_type>(type);
+  if (send_operations != 0) add_send_operations(*h.get());
   const auto qp = engine_of(context).create_qp(q, h.get());
   if (!qp) return refuse(errno_of(qp.error()));
   h->engine = *qp;
@@ -41,7 +52,6 @@ ibv_qp* create(ibv_context* context, ibv_pd* pd, ibv_qp_init_attr& init, std::ui
               granted.max_inline};
   if (init.srq != nullptr) init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
   h->init = init;
-  ibv_qp& b = h->base.qp_base;
   b.context = context;
   b.qp_context = init.qp_context;
   b.pd = pd;
@@ -50,15 +60,13 @@ ibv_qp* create(ibv_context* context, ibv_pd* pd, ibv_qp_init_attr& init, std::ui
   b.srq = init.srq;
   b.handle = b.qp_num = h->engine->qpn.v;
   b.state = IBV_QPS_RESET;
-  b.qp_type = init.qp_type;
   pthread_mutex_init(&b.mutex, nullptr);
   pthread_cond_init(&b.cond, nullptr);
-  if (send_operations != 0) add_send_operations(*h);
-  return &h.release()->base.qp_base;
+  return &h.publish(b.handle)->base.qp_base;
 }
 
 // The operations of ibv_wr_* that each service has (ibv_create_qp_ex's send_ops_flags).
-std::uint64_t operations_of(ibv_qp_type type) {
+std::uint64_t operations_of(unsigned type) {
   constexpr std::uint64_t kDatagram = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
   constexpr std::uint64_t kUnanswered = kDatagram | IBV_QP_EX_WITH_RDMA_WRITE |
                                         IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |
@@ -69,20 +77,30 @@ std::uint64_t operations_of(ibv_qp_type type) {
          IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV;
 }
 
-}  // namespace
-
-ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
+ibv_qp* create_extended(ibv_context* context, ibv_qp_init_attr_ex* init) {
   constexpr std::uint32_t kMasks = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   if ((init->comp_mask & ~kMasks) != 0) return refuse(EOPNOTSUPP);
   if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0) return refuse(EINVAL);
   const std::uint64_t operations =
       (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 ? init->send_ops_flags : 0;
-  if ((operations & ~operations_of(init->qp_type)) != 0) return refuse(EOPNOTSUPP);
-  ibv_qp_init_attr plain{init->qp_context, init->send_cq, init->recv_cq,   init->srq,
-                         init->cap,        init->qp_type, init->sq_sig_all};
+  if ((operations & ~operations_of(raw(init->qp_type))) != 0) return refuse(EOPNOTSUPP);
+  ibv_qp_init_attr plain{};
+  plain.qp_context = init->qp_context;
+  plain.send_cq = init->send_cq;
+  plain.recv_cq = init->recv_cq;
+  plain.srq = init->srq;
+  plain.cap = init->cap;
+  std::memcpy(&plain.qp_type, &init->qp_type, sizeof plain.qp_type);  // whatever number it is
+  plain.sq_sig_all = init->sq_sig_all;
   ibv_qp* const qp = create(context, init->pd, plain, operations);
   if (qp != nullptr) init->cap = plain.cap;
   return qp;
+}
+
+}  // namespace
+
+ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
+  return at_edge([&] { return create_extended(context, init); });
 }
 
 }  // namespace weft::live::abi
@@ -92,7 +110,7 @@ using namespace weft::live;
 using namespace weft::live::abi;
 
 WEFT_EXPORT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
-  return create(pd->context, pd, *init, 0);
+  return at_edge([&] { return create(pd->context, pd, *init, 0); });
 }
 
 WEFT_EXPORT ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
@@ -100,15 +118,29 @@ WEFT_EXPORT ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
   return h.sends != nullptr ? &h.base : nullptr;
 }
 
-WEFT_EXPORT int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* from, int mask) {
-  QpHandle& h = handle_of<QpHandle>(qp);
+namespace {
+
+// False: not a state. Only what the mask names is looked at.
+bool read_state(const ibv_qp_state& from, bool asked, QpState& to) {
+  const unsigned state = raw(from);
+  if (!asked) return true;
+  if (state > IBV_QPS_ERR) return false;
+  to = static_cast<QpState>(state);
+  return true;
+}
+
+int modify(ibv_qp* qp, const ibv_qp_attr* from, int mask) {
+  QpHandle* const h = find<QpHandle>(qp);
+  if (h == nullptr) return EINVAL;
   Context& engine = engine_of(qp->context);
   QpAttr to;
-  to.state = static_cast<QpState>(from->qp_state);
-  to.current_state = static_cast<QpState>(from->cur_qp_state);
+  if (!read_state(from->qp_state, (mask & IBV_QP_STATE) != 0, to.state) ||
+      !read_state(from->cur_qp_state, (mask & IBV_QP_CUR_STATE) != 0, to.current_state))
+    return EINVAL;
   if ((mask & IBV_QP_PATH_MTU) != 0) {
-    if (from->path_mtu < IBV_MTU_256 || from->path_mtu > IBV_MTU_4096) return EINVAL;
-    to.mtu = 128U << static_cast<unsigned>(from->path_mtu);
+    const unsigned code = raw(from->path_mtu);
+    if (code < IBV_MTU_256 || code > IBV_MTU_4096) return EINVAL;
+    to.mtu = 128U << code;
     if (to.mtu > engine.attributes().active_mtu) return EINVAL;
   }
   if ((mask & IBV_QP_PKEY_INDEX) != 0 && from->pkey_index != 0) return EINVAL;
@@ -128,25 +160,25 @@ WEFT_EXPORT int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* from, int mask) {
   to.retry_count = from->retry_cnt;
   to.rnr_retry = from->rnr_retry;
   to.sqd_notify = from->en_sqd_async_notify != 0;
+  wire::Address peer;
   if ((mask & IBV_QP_AV) != 0) {
-    wire::Address peer;
     if (!peer_of(from->ah_attr, peer)) return EINVAL;
-    const auto path = engine.open_path(peer);
-    if (!path) return errno_of(path.error());
-    to.path = *path;
     to.service_level = from->ah_attr.sl;
   }
-  const int failed = answer(engine.modify_qp(h.engine, to, static_cast<std::uint32_t>(mask)));
+  const int failed = answer(engine.modify_qp(h->engine, to, static_cast<std::uint32_t>(mask), peer));
   if (failed != 0) return failed;
-  if ((mask & IBV_QP_AV) != 0) h.address = from->ah_attr;
+  if ((mask & IBV_QP_AV) != 0) {
+    const std::lock_guard lock(h->address_lock);
+    h->address = from->ah_attr;
+  }
   if ((mask & IBV_QP_STATE) != 0) qp->state = from->qp_state;
   return 0;
 }
 
-WEFT_EXPORT int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* out, int mask, ibv_qp_init_attr* init) {
-  static_cast<void>(mask);  // a hint at what the caller needs; everything is cheap
-  QpHandle& h = handle_of<QpHandle>(qp);
-  const auto a = engine_of(qp->context).query_qp(h.engine);
+int query(ibv_qp* qp, ibv_qp_attr* out, ibv_qp_init_attr* init) {
+  QpHandle* const h = find<QpHandle>(qp);
+  if (h == nullptr) return EINVAL;
+  const auto a = engine_of(qp->context).query_qp(h->engine);
   if (!a) return errno_of(a.error());
   *out = {};
   out->qp_state = out->cur_qp_state = static_cast<ibv_qp_state>(a->state);
@@ -159,8 +191,11 @@ WEFT_EXPORT int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* out, int mask, ibv_qp_init
   out->sq_psn = a->sq_psn.v;
   out->dest_qp_num = a->dest_qpn.v;
   out->qp_access_flags = a->access;
-  out->cap = h.init.cap;
-  out->ah_attr = h.address;
+  out->cap = h->init.cap;
+  {
+    const std::lock_guard lock(h->address_lock);
+    out->ah_attr = h->address;
+  }
   out->sq_draining = a->sq_draining ? 1 : 0;
   out->max_rd_atomic = a->max_rd_atomic;
   out->max_dest_rd_atomic = a->max_dest_rd_atomic;
@@ -169,16 +204,27 @@ WEFT_EXPORT int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* out, int mask, ibv_qp_init
   out->timeout = a->timeout;
   out->retry_cnt = a->retry_count;
   out->rnr_retry = a->rnr_retry;
-  *init = h.init;
+  *init = h->init;
   qp->state = out->qp_state;
   return 0;
 }
 
+}  // namespace
+
+WEFT_EXPORT int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
+  return at_edge([&] { return modify(qp, attr, mask); });
+}
+
+// The mask is a hint at what the caller needs; everything is cheap.
+WEFT_EXPORT int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* out, int, ibv_qp_init_attr* init) {
+  return at_edge([&] { return query(qp, out, init); });
+}
+
 WEFT_EXPORT int ibv_destroy_qp(ibv_qp* qp) {
-  QpHandle& h = handle_of<QpHandle>(qp);
-  const int failed = answer(engine_of(qp->context).destroy_qp(h.engine));
-  if (failed == 0) delete &h;
-  return failed;
+  return at_edge([&] {
+    return destroy<QpHandle>(
+        qp, [](QpHandle& h) { return answer(engine_of(h.base.qp_base.context).destroy_qp(h.engine)); });
+  });
 }
 
 // In roce a WRITE's bytes become visible in order, and the last eight at once (placement.h). In irn and srnic
@@ -196,4 +242,4 @@ WEFT_EXPORT int ibv_query_ece(ibv_qp*, ibv_ece* out) {
   *out = {};
   return 0;
 }
-WEFT_EXPORT int ibv_set_ece(ibv_qp*, ibv_ece* ece) { return ece->vendor_id == 0 ? 0 : EOPNOTSUPP; }
+WEFT_EXPORT int ibv_set_ece(ibv_qp*, ibv_ece* ece) { return ece->vendor_id == 0 ? 0 : errno = EOPNOTSUPP; }

@@ -23,11 +23,13 @@ ibv_mr* register_memory(ibv_pd* pd, void* memory, std::size_t length, std::uint6
   }
   access &= ~kIgnored;
   if ((access & ~kKnown) != 0) return refuse(EOPNOTSUPP);
+  const PdHandle* const domain = find<PdHandle>(pd);
+  if (domain == nullptr) return refuse(EINVAL);
+  NewHandle<MrHandle> h(pd->context);
   const auto mr =
-      engine_of(pd->context)
-          .register_mr(handle_of<PdHandle>(pd).id, memory, length, iova, static_cast<std::uint8_t>(access));
+      engine_of(pd->context).register_mr(domain->id, memory, length, iova, static_cast<std::uint8_t>(access));
   if (!mr) return refuse(errno_of(mr.error()));
-  auto h = std::make_unique<MrHandle>();
+  h->lkey = mr->lkey;
   h->base.context = pd->context;
   h->base.pd = pd;
   h->base.addr = memory;
@@ -35,14 +37,15 @@ ibv_mr* register_memory(ibv_pd* pd, void* memory, std::size_t length, std::uint6
   h->base.handle = mr->lkey.v >> 8U;
   h->base.lkey = mr->lkey.v;
   h->base.rkey = mr->rkey.v;
-  return &h.release()->base;
+  return &h.publish(h->base.handle)->base;
 }
 
 ibv_srq* create_srq(ibv_context* context, ibv_pd* pd, void* cookie, ibv_srq_attr& attr) {
-  auto h = std::make_unique<SrqHandle>();
+  const PdHandle* const domain = find<PdHandle>(pd, context);
+  if (domain == nullptr) return refuse(EINVAL);
+  NewHandle<SrqHandle> h(context);
   // The limit of creation is ignored, as libibverbs documents; modify sets it.
-  const auto srq =
-      engine_of(context).create_srq(handle_of<PdHandle>(pd).id, {attr.max_wr, attr.max_sge, 0}, h.get());
+  const auto srq = engine_of(context).create_srq(domain->id, {attr.max_wr, attr.max_sge, 0}, h.get());
   if (!srq) return refuse(errno_of(srq.error()));
   h->engine = *srq;
   attr.max_wr = h->engine->granted.max_wr;
@@ -53,24 +56,39 @@ ibv_srq* create_srq(ibv_context* context, ibv_pd* pd, void* cookie, ibv_srq_attr
   h->base.handle = h->engine->id.v;
   pthread_mutex_init(&h->base.mutex, nullptr);
   pthread_cond_init(&h->base.cond, nullptr);
-  return &h.release()->base;
+  return &h.publish(h->base.handle)->base;
 }
 
 }  // namespace
 
-ibv_mw* alloc_window(ibv_pd* pd, ibv_mw_type type) {
-  if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) return refuse(EINVAL);
-  const auto key =
-      engine_of(pd->context)
-          .alloc_window(handle_of<PdHandle>(pd).id, type == IBV_MW_TYPE_1 ? WindowType::k1 : WindowType::k2);
+namespace {
+ibv_mw* new_window(ibv_pd* pd, WindowType type) {
+  const PdHandle* const domain = find<PdHandle>(pd);
+  if (domain == nullptr) return refuse(EINVAL);
+  NewHandle<MwHandle> h(pd->context);
+  const auto key = engine_of(pd->context).alloc_window(domain->id, type);
   if (!key) return refuse(errno_of(key.error()));
-  auto h = std::make_unique<MwHandle>();
+  h->key = *key;
   h->base.context = pd->context;
   h->base.pd = pd;
   h->base.rkey = key->v;
   h->base.handle = key->v >> 8U;
-  h->base.type = type;
-  return &h.release()->base;
+  h->base.type = type == WindowType::k1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2;
+  return &h.publish(h->base.handle)->base;
+}
+}  // namespace
+
+ibv_mw* alloc_window(ibv_pd* pd, ibv_mw_type type) {
+  return at_edge([&]() -> ibv_mw* {
+    switch (raw(type)) {
+      case IBV_MW_TYPE_1:
+        return new_window(pd, WindowType::k1);
+      case IBV_MW_TYPE_2:
+        return new_window(pd, WindowType::k2);
+      default:
+        return refuse(EINVAL);
+    }
+  });
 }
 
 // Type 1: the new key is ours to choose, and known as soon as the request is posted.
@@ -89,16 +107,20 @@ int bind_window(ibv_qp* qp, ibv_mw* window, ibv_mw_bind* bind) {
 }
 
 int dealloc_window(ibv_mw* window) {
-  const int failed = answer(engine_of(window->context).dealloc_window({window->rkey}));
-  if (failed == 0) delete &handle_of<MwHandle>(window);
-  return failed;
+  return at_edge([&] {
+    return destroy<MwHandle>(
+        window, [](MwHandle& h) { return answer(engine_of(h.base.context).dealloc_window(h.key)); });
+  });
 }
 
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* init) {
-  const bool basic = (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || init->srq_type == IBV_SRQT_BASIC;
-  if (!basic) return refuse(EOPNOTSUPP);
-  if ((init->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0) return refuse(EINVAL);
-  return create_srq(context, init->pd, init->srq_context, init->attr);
+  return at_edge([&]() -> ibv_srq* {
+    const bool basic =
+        (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || raw(init->srq_type) == IBV_SRQT_BASIC;
+    if (!basic) return refuse(EOPNOTSUPP);
+    if ((init->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0) return refuse(EINVAL);
+    return create_srq(context, init->pd, init->srq_context, init->attr);
+  });
 }
 
 }  // namespace weft::live::abi
@@ -108,32 +130,35 @@ using namespace weft::live;
 using namespace weft::live::abi;
 
 WEFT_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
-  const auto id = engine_of(context).alloc_pd();
-  if (!id) return refuse(errno_of(id.error()));
-  auto h = std::make_unique<PdHandle>();
-  h->base.context = context;
-  h->base.handle = id->v;
-  h->id = *id;
-  return &h.release()->base;
+  return at_edge([&]() -> ibv_pd* {
+    NewHandle<PdHandle> h(context);
+    const auto id = engine_of(context).alloc_pd();
+    if (!id) return refuse(errno_of(id.error()));
+    h->base.context = context;
+    h->base.handle = id->v;
+    h->id = *id;
+    return &h.publish(id->v)->base;
+  });
 }
 
 WEFT_EXPORT int ibv_dealloc_pd(ibv_pd* pd) {
-  const int failed = answer(engine_of(pd->context).dealloc_pd(handle_of<PdHandle>(pd).id));
-  if (failed == 0) delete &handle_of<PdHandle>(pd);
-  return failed;
+  return at_edge([&] {
+    return destroy<PdHandle>(pd,
+                             [](PdHandle& h) { return answer(engine_of(h.base.context).dealloc_pd(h.id)); });
+  });
 }
 
 WEFT_EXPORT ibv_mr* ibv_reg_mr(ibv_pd* pd, void* memory, std::size_t length, int access) {
-  return register_memory(pd, memory, length, reinterpret_cast<std::uint64_t>(memory),
-                         static_cast<unsigned>(access));
+  return ibv_reg_mr_iova2(pd, memory, length, reinterpret_cast<std::uint64_t>(memory),
+                          static_cast<unsigned>(access));
 }
 WEFT_EXPORT ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* memory, std::size_t length, std::uint64_t iova,
                                     int access) {
-  return register_memory(pd, memory, length, iova, static_cast<unsigned>(access));
+  return ibv_reg_mr_iova2(pd, memory, length, iova, static_cast<unsigned>(access));
 }
 WEFT_EXPORT ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* memory, std::size_t length, std::uint64_t iova,
                                      unsigned access) {
-  return register_memory(pd, memory, length, iova, access);
+  return at_edge([&] { return register_memory(pd, memory, length, iova, access); });
 }
 WEFT_EXPORT ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, int) {
   return refuse(EOPNOTSUPP);
@@ -143,38 +168,47 @@ WEFT_EXPORT int ibv_rereg_mr(ibv_mr*, int, ibv_pd*, void*, std::size_t, int) {
   return IBV_REREG_MR_ERR_INPUT;
 }
 WEFT_EXPORT int ibv_dereg_mr(ibv_mr* mr) {
-  const int failed = answer(engine_of(mr->context).deregister_mr({mr->lkey}));
-  if (failed == 0) delete &handle_of<MrHandle>(mr);
-  return failed;
+  return at_edge([&] {
+    return destroy<MrHandle>(
+        mr, [](MrHandle& h) { return answer(engine_of(h.base.context).deregister_mr(h.lkey)); });
+  });
 }
 
 WEFT_EXPORT ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) {
-  return create_srq(pd->context, pd, init->srq_context, init->attr);
+  return at_edge([&] { return create_srq(pd->context, pd, init->srq_context, init->attr); });
 }
 
 WEFT_EXPORT int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
-  if ((mask & IBV_SRQ_MAX_WR) != 0) return EOPNOTSUPP;
-  if ((mask & IBV_SRQ_LIMIT) == 0) return 0;
-  return answer(engine_of(srq->context).set_srq_limit(handle_of<SrqHandle>(srq).engine, attr->srq_limit));
+  return at_edge([&] {
+    const SrqHandle* const h = find<SrqHandle>(srq);
+    if (h == nullptr || (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) return EINVAL;
+    if ((mask & IBV_SRQ_MAX_WR) != 0) return EOPNOTSUPP;
+    if ((mask & IBV_SRQ_LIMIT) == 0) return 0;
+    return answer(engine_of(srq->context).set_srq_limit(h->engine, attr->srq_limit));
+  });
 }
 
 WEFT_EXPORT int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* out) {
-  const auto caps = engine_of(srq->context).query_srq(handle_of<SrqHandle>(srq).engine);
-  if (caps) *out = {caps->max_wr, caps->max_sge, caps->limit};
-  return answer(caps);
+  return at_edge([&] {
+    const SrqHandle* const h = find<SrqHandle>(srq);
+    if (h == nullptr) return EINVAL;
+    const auto caps = engine_of(srq->context).query_srq(h->engine);
+    if (caps) *out = {caps->max_wr, caps->max_sge, caps->limit};
+    return answer(caps);
+  });
 }
 
 WEFT_EXPORT int ibv_destroy_srq(ibv_srq* srq) {
-  SrqHandle& h = handle_of<SrqHandle>(srq);
-  const int failed = answer(engine_of(srq->context).destroy_srq(h.engine));
-  if (failed == 0) delete &h;
-  return failed;
+  return at_edge([&] {
+    return destroy<SrqHandle>(
+        srq, [](SrqHandle& h) { return answer(engine_of(h.base.context).destroy_srq(h.engine)); });
+  });
 }
 
 // --- what we do not have ---
 
-WEFT_EXPORT int ibv_attach_mcast(ibv_qp*, const ibv_gid*, std::uint16_t) { return EOPNOTSUPP; }
-WEFT_EXPORT int ibv_detach_mcast(ibv_qp*, const ibv_gid*, std::uint16_t) { return EOPNOTSUPP; }
+WEFT_EXPORT int ibv_attach_mcast(ibv_qp*, const ibv_gid*, std::uint16_t) { return errno = EOPNOTSUPP; }
+WEFT_EXPORT int ibv_detach_mcast(ibv_qp*, const ibv_gid*, std::uint16_t) { return errno = EOPNOTSUPP; }
 WEFT_EXPORT ibv_context* ibv_import_device(int) { return refuse(EOPNOTSUPP); }
 WEFT_EXPORT ibv_pd* ibv_import_pd(ibv_context*, std::uint32_t) { return refuse(EOPNOTSUPP); }
 WEFT_EXPORT void ibv_unimport_pd(ibv_pd*) {}
@@ -183,5 +217,5 @@ WEFT_EXPORT void ibv_unimport_mr(ibv_mr*) {}
 WEFT_EXPORT ibv_dm* ibv_import_dm(ibv_context*, std::uint32_t) { return refuse(EOPNOTSUPP); }
 WEFT_EXPORT void ibv_unimport_dm(ibv_dm*) {}
 WEFT_EXPORT int ibv_resolve_eth_l2_from_gid(ibv_context*, ibv_ah_attr*, std::uint8_t*, std::uint16_t*) {
-  return EOPNOTSUPP;
+  return errno = EOPNOTSUPP;
 }

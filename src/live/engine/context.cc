@@ -6,7 +6,9 @@
 #include <cstring>
 #include <string>
 
+#include "core/base/allocate.h"
 #include "live/engine/nic_state.h"
+#include "live/wires/program_memory.h"
 
 namespace weft::live {
 namespace {
@@ -20,6 +22,25 @@ void copy_inline(const QpRecord& qp, std::uint32_t slot, const SendWr& wr) {
   }
 }
 
+// Out of the Device and out of the tables; the record is the caller's. Events come before: none may follow.
+Outcome<std::unique_ptr<QpRecord>> take_qp(Nic& nic, Qpn qpn) {
+  nic.farewell_owned(qpn);
+  nic.dispatch_events_owned();
+  if (const auto done = nic.device().destroy_qp(qpn); !done) return fail(done.error());
+  nic.shard().set_inline_area(qpn, nullptr);
+  return std::move(nic.qp_slot(qpn));
+}
+Outcome<std::unique_ptr<CqRecord>> take_cq(Nic& nic, CqId id) {
+  nic.dispatch_events_owned();
+  if (const auto done = nic.device().destroy_cq(id); !done) return fail(done.error());
+  return std::move(nic.cqs[id.v]);
+}
+Outcome<std::unique_ptr<SrqRecord>> take_srq(Nic& nic, SrqId id) {
+  nic.dispatch_events_owned();
+  if (const auto done = nic.device().destroy_srq(id); !done) return fail(done.error());
+  return std::move(nic.srqs[id.v]);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Context>> Context::open(std::shared_ptr<Nic> nic) {
@@ -31,44 +52,46 @@ Result<std::unique_ptr<Context>> Context::open(std::shared_ptr<Nic> nic) {
 Context::Context(std::shared_ptr<Nic> nic, std::unique_ptr<EventQueue> events)
     : nic_(std::move(nic)), events_(std::move(events)) {}
 
-// Queue pairs before their queues, queues before their channels, regions before their domain. Events
-// that were taken and never acknowledged do not hold up a closing context.
+// Queue pairs before their queues, queues before their channels, windows before their regions, regions before
+// their domain. Nobody waits for events that were taken and never acknowledged: their queues go with the
+// context.
 Context::~Context() {
-  for (auto& qp : nic_->qps) {
-    if (qp == nullptr || qp->owner != this) continue;
-    events_->acknowledge(qp->async_taken, UINT32_MAX);
-    destroy_qp(qp.get());
-  }
-  for (auto& srq : nic_->srqs) {
-    if (srq == nullptr || srq->owner != this) continue;
-    events_->acknowledge(srq->async_taken, UINT32_MAX);
-    destroy_srq(srq.get());
-  }
-  for (auto& cq : nic_->cqs) {
-    if (cq == nullptr || cq->owner != this) continue;
-    ack_cq_events(cq.get(), UINT32_MAX);
-    events_->acknowledge(cq->async_taken, UINT32_MAX);
-    destroy_cq(cq.get());
-  }
-  for (auto& [channel, owner] : nic_->channels) {
-    if (owner == this) destroy_channel(channel.get());
-  }
   const Owned owned(nic_->ownership());
-  for (auto& [key, owner] : nic_->windows) {
-    if (owner == this && nic_->device().dealloc_window(key)) owner = nullptr;
+  Nic& nic = *nic_;
+  nic.settle_owned();
+  const auto mine = [&](const auto& record) { return record != nullptr && record->owner == this; };
+  for (auto& qp : nic.qps) {
+    if (mine(qp)) static_cast<void>(take_qp(nic, qp->qpn));
   }
-  std::erase_if(nic_->windows, [](const auto& w) { return w.second == nullptr; });
-  for (auto& [key, owner] : nic_->mrs) {
-    if (owner == this && nic_->device().deregister_mr(key)) owner = nullptr;
+  for (auto& srq : nic.srqs) {
+    if (mine(srq)) static_cast<void>(take_srq(nic, srq->id));
   }
-  for (std::size_t i = 0; i < nic_->ahs.size(); ++i) {
-    if (nic_->ahs[i].owner != this) continue;
-    if (nic_->device().destroy_ah({static_cast<std::uint32_t>(i)})) nic_->ahs[i].owner = nullptr;
+  for (auto& cq : nic.cqs) {
+    if (mine(cq)) static_cast<void>(take_cq(nic, cq->id));
   }
-  for (std::size_t i = 0; i < nic_->pd_owners.size(); ++i) {
-    if (nic_->pd_owners[i] != this) continue;
-    if (nic_->device().dealloc_pd({static_cast<std::uint32_t>(i)})) nic_->pd_owners[i] = nullptr;
+  std::erase_if(nic.channels, [&](const auto& channel) { return channel->owner == this; });
+  std::erase_if(nic.windows, [&](const auto& w) {
+    return w.second == this && nic.device().dealloc_window(w.first).has_value();
+  });
+  for (auto& [key, owner] : nic.mrs) {
+    if (owner == this && nic.device().deregister_mr(key)) owner = nullptr;
   }
+  for (std::size_t i = 0; i < nic.ahs.size(); ++i) {
+    if (nic.ahs[i].owner != this) continue;
+    if (nic.device().destroy_ah({static_cast<std::uint32_t>(i)})) nic.ahs[i].owner = nullptr;
+  }
+  for (std::size_t i = 0; i < nic.pd_owners.size(); ++i) {
+    if (nic.pd_owners[i] != this) continue;
+    if (nic.device().dealloc_pd({static_cast<std::uint32_t>(i)})) nic.pd_owners[i] = nullptr;
+  }
+}
+
+bool Context::owns(PdId pd) const { return pd.v < nic_->pd_owners.size() && nic_->pd_owners[pd.v] == this; }
+bool Context::owns(CqId cq) const {
+  return cq.v < nic_->cqs.size() && nic_->cqs[cq.v] != nullptr && nic_->cqs[cq.v]->owner == this;
+}
+bool Context::owns(SrqId srq) const {
+  return srq.v < nic_->srqs.size() && nic_->srqs[srq.v] != nullptr && nic_->srqs[srq.v]->owner == this;
 }
 
 const Attributes& Context::attributes() const { return nic_->attributes(); }
@@ -84,6 +107,7 @@ Outcome<PdId> Context::alloc_pd() {
 
 Outcome<void> Context::dealloc_pd(PdId pd) {
   const Owned owned(nic_->ownership());
+  if (!owns(pd)) return fail(Errc::kNotFound);
   const auto done = nic_->device().dealloc_pd(pd);
   if (done) nic_->pd_owners[pd.v] = nullptr;
   return done;
@@ -91,7 +115,12 @@ Outcome<void> Context::dealloc_pd(PdId pd) {
 
 Outcome<Mr> Context::register_mr(PdId pd, void* memory, std::uint64_t length, std::uint64_t iova,
                                  std::uint8_t access) {
+  guard_program_memory();
+  // With the right to bind windows a region may be written through them.
+  const bool written = (access & (kLocalWrite | kRemoteWrite | kRemoteAtomic | kMwBind)) != 0;
+  if (!is_mapped(memory, length, written)) return fail(Errc::kFault);
   const Owned owned(nic_->ownership());
+  if (!owns(pd)) return fail(Errc::kInvalid);
   const auto info = nic_->device().register_mr(pd, iova, length, access);
   if (!info) return fail(info.error());
   nic_->shard().set_region(info->region, static_cast<std::uint8_t*>(memory));
@@ -101,17 +130,18 @@ Outcome<Mr> Context::register_mr(PdId pd, void* memory, std::uint64_t length, st
 
 Outcome<void> Context::deregister_mr(Key lkey) {
   const Owned owned(nic_->ownership());
+  const std::uint32_t region = KeyTable::region_of(lkey).v;
+  if (region >= nic_->mrs.size() || nic_->mrs[region] != std::pair<Key, const Context*>(lkey, this))
+    return fail(Errc::kNotFound);
   const auto done = nic_->device().deregister_mr(lkey);
-  if (done) {
-    for (auto& [key, owner] : nic_->mrs) {
-      if (key == lkey) owner = nullptr;
-    }
-  }
+  if (done) nic_->mrs[region].second = nullptr;
   return done;
 }
 
 Outcome<Key> Context::alloc_window(PdId pd, WindowType type) {
   const Owned owned(nic_->ownership());
+  if (!owns(pd)) return fail(Errc::kInvalid);
+  nic_->windows.reserve(nic_->windows.size() + 1);
   const auto key = nic_->device().alloc_window(pd, type);
   if (key) nic_->windows.emplace_back(*key, this);
   return key;
@@ -119,9 +149,12 @@ Outcome<Key> Context::alloc_window(PdId pd, WindowType type) {
 
 Outcome<void> Context::dealloc_window(Key key) {
   const Owned owned(nic_->ownership());
-  const auto done = nic_->device().dealloc_window(key);
   // A window's tag changes with every binding; its index stays.
-  if (done) std::erase_if(nic_->windows, [&](const auto& w) { return (w.first.v ^ key.v) < 256; });
+  const auto it = std::find_if(nic_->windows.begin(), nic_->windows.end(),
+                               [&](const auto& w) { return (w.first.v ^ key.v) < 256 && w.second == this; });
+  if (it == nic_->windows.end()) return fail(Errc::kNotFound);
+  const auto done = nic_->device().dealloc_window(key);
+  if (done) nic_->windows.erase(it);
   return done;
 }
 
@@ -131,14 +164,13 @@ Outcome<CompletionChannel*> Context::create_channel() {
   auto queue = EventQueue::open();
   if (queue == nullptr) return fail(Errc::kNoMemory);
   const Owned owned(nic_->ownership());
-  auto& slot = nic_->channels.emplace_back(std::make_unique<CompletionChannel>(std::move(queue)), this);
-  return slot.first.get();
+  return nic_->channels.emplace_back(std::make_unique<CompletionChannel>(std::move(queue), this)).get();
 }
 
 Outcome<void> Context::destroy_channel(CompletionChannel* channel) {
   const Owned owned(nic_->ownership());
   if (channel->users != 0) return fail(Errc::kBusy);
-  std::erase_if(nic_->channels, [&](const auto& c) { return c.first.get() == channel; });
+  std::erase_if(nic_->channels, [&](const auto& c) { return c.get() == channel; });
   return {};
 }
 
@@ -156,9 +188,10 @@ void Context::ack_cq_events(Cq* cq, std::uint32_t count) {
 
 Outcome<Cq*> Context::create_cq(std::uint32_t entries, CompletionChannel* channel, void* cookie) {
   const Owned owned(nic_->ownership());
+  if (channel != nullptr && channel->owner != this) return fail(Errc::kInvalid);
+  auto cq = std::make_unique<CqRecord>();  // what may fail comes before the Device's part
   const auto id = nic_->device().create_cq(entries);
   if (!id) return fail(id.error());
-  auto cq = std::make_unique<CqRecord>();
   cq->id = *id;
   cq->entries = entries;
   cq->channel = channel;
@@ -179,18 +212,18 @@ Outcome<void> Context::resize_cq(Cq* cq, std::uint32_t entries) {
 }
 
 Outcome<void> Context::destroy_cq(Cq* cq) {
-  CqRecord& r = record(cq);
   std::unique_ptr<CqRecord> gone;
   {
     const Owned owned(nic_->ownership());
-    nic_->dispatch_events_owned();  // none may come after this
-    const auto done = nic_->device().destroy_cq(cq->id);
-    if (!done) return done;
-    gone = std::move(nic_->cqs[cq->id.v]);
-    if (r.channel != nullptr) --r.channel->users;
+    auto taken = take_cq(*nic_, cq->id);
+    if (!taken) return fail(taken.error());
+    gone = std::move(*taken);
   }
-  if (r.channel != nullptr) r.channel->queue->retire(cq, r.taken);
-  r.async->retire(cq, r.async_taken);
+  gone->async->retire(cq, gone->async_taken);
+  if (gone->channel == nullptr) return {};
+  gone->channel->queue->retire(cq, gone->taken);
+  const Owned owned(nic_->ownership());
+  --gone->channel->users;  // until here it could not be destroyed
   return {};
 }
 
@@ -208,40 +241,41 @@ Outcome<Qp*> Context::create_qp(const QpInit& init, void* cookie) {
   const Attributes& limits = nic_->attributes();
   if (init.caps.max_inline > limits.max_inline) return fail(Errc::kInvalid);
   const Owned owned(nic_->ownership());
+  if (!owns(init.pd) || !owns(init.send_cq) || !owns(init.recv_cq)) return fail(Errc::kInvalid);
+  if (init.srq != kNoSrq && !owns(init.srq)) return fail(Errc::kInvalid);
+  auto qp = std::make_unique<QpRecord>();
   const auto qpn = nic_->device().create_qp(init);
   if (!qpn) return fail(qpn.error());
-  auto qp = std::make_unique<QpRecord>();
   qp->qpn = *qpn;
   qp->granted = *nic_->device().query_qp_init(*qpn);
   qp->cookie = cookie;
   qp->owner = this;
   qp->async = events_.get();
   const std::size_t inline_bytes = std::size_t{qp->granted.caps.max_send_wr} * qp->granted.caps.max_inline;
-  if (inline_bytes != 0) qp->inline_area = std::make_unique<std::uint8_t[]>(inline_bytes);
+  if (inline_bytes != 0) qp->inline_area = try_array<std::uint8_t>(inline_bytes);
+  if (inline_bytes != 0 && qp->inline_area == nullptr) {
+    static_cast<void>(nic_->device().destroy_qp(*qpn));
+    return fail(Errc::kNoMemory);
+  }
   nic_->shard().set_inline_area(*qpn, qp->inline_area.get());
   auto& slot = nic_->qp_slot(*qpn);
   slot = std::move(qp);
   return slot.get();
 }
 
-Outcome<PathId> Context::open_path(const wire::Address& peer) {
-  const Owned owned(nic_->ownership());
-  return nic_->device().open_path({.peer = peer});
-}
-
-wire::Address Context::path_peer(PathId path) const {
-  const Owned owned(nic_->ownership());
-  return nic_->device().path(path).peer;
-}
-
-Outcome<void> Context::modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask) {
+Outcome<void> Context::modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask, const wire::Address& peer) {
   const Owned owned(nic_->ownership());
   nic_->settle_owned();
-  QpAttr moded = attr;
-  moded.mode = nic_->mode();
-  const auto done = nic_->device().modify_qp(qp->qpn, moded, mask, nic_->clock().now());
+  QpAttr ours = attr;
+  ours.mode = nic_->mode();
+  if ((mask & kAttrPath) != 0) {
+    const auto path = nic_->device().open_path({.peer = peer});
+    if (!path) return fail(path.error());
+    ours.path = *path;
+  }
+  const auto done = nic_->device().modify_qp(qp->qpn, ours, mask, nic_->clock().now());
   if (done && (mask & kAttrPath) != 0) {
-    record(qp).path = attr.path;
+    record(qp).path = ours.path;
     record(qp).has_path = true;
   }
   nic_->dispatch_events_owned();
@@ -254,19 +288,15 @@ Outcome<QpAttr> Context::query_qp(const Qp* qp) {
 }
 
 Outcome<void> Context::destroy_qp(Qp* qp) {
-  QpRecord& r = record(qp);
   std::unique_ptr<QpRecord> gone;
   {
     const Owned owned(nic_->ownership());
     nic_->settle_owned();
-    nic_->farewell_owned(qp->qpn);
-    nic_->dispatch_events_owned();
-    const auto done = nic_->device().destroy_qp(qp->qpn);
-    if (!done) return done;
-    nic_->shard().set_inline_area(qp->qpn, nullptr);
-    gone = std::move(nic_->qp_slot(qp->qpn));
+    auto taken = take_qp(*nic_, qp->qpn);
+    if (!taken) return fail(taken.error());
+    gone = std::move(*taken);
   }
-  r.async->retire(qp, r.async_taken);
+  gone->async->retire(qp, gone->async_taken);
   return {};
 }
 
@@ -274,6 +304,7 @@ Outcome<void> Context::destroy_qp(Qp* qp) {
 
 Outcome<AhId> Context::create_ah(PdId pd, const wire::Address& peer) {
   const Owned owned(nic_->ownership());
+  if (!owns(pd)) return fail(Errc::kInvalid);
   const auto path = nic_->device().open_path({.peer = peer});
   if (!path) return fail(path.error());
   const auto ah = nic_->device().create_ah(pd, *path);
@@ -283,6 +314,7 @@ Outcome<AhId> Context::create_ah(PdId pd, const wire::Address& peer) {
 
 Outcome<void> Context::destroy_ah(AhId ah) {
   const Owned owned(nic_->ownership());
+  if (ah.v >= nic_->ahs.size() || nic_->ahs[ah.v].owner != this) return fail(Errc::kNotFound);
   const auto done = nic_->device().destroy_ah(ah);
   if (done) nic_->ahs[ah.v].owner = nullptr;
   return done;
@@ -292,9 +324,10 @@ Outcome<void> Context::destroy_ah(AhId ah) {
 
 Outcome<Srq*> Context::create_srq(PdId pd, const SrqCaps& caps, void* cookie) {
   const Owned owned(nic_->ownership());
+  if (!owns(pd)) return fail(Errc::kInvalid);
+  auto srq = std::make_unique<SrqRecord>();
   const auto id = nic_->device().create_srq(pd, caps);
   if (!id) return fail(id.error());
-  auto srq = std::make_unique<SrqRecord>();
   srq->id = *id;
   srq->granted = *nic_->device().query_srq(*id);
   srq->cookie = cookie;
@@ -316,16 +349,14 @@ Outcome<SrqCaps> Context::query_srq(const Srq* srq) {
 }
 
 Outcome<void> Context::destroy_srq(Srq* srq) {
-  SrqRecord& r = record(srq);
   std::unique_ptr<SrqRecord> gone;
   {
     const Owned owned(nic_->ownership());
-    nic_->dispatch_events_owned();
-    const auto done = nic_->device().destroy_srq(srq->id);
-    if (!done) return done;
-    gone = std::move(nic_->srqs[srq->id.v]);
+    auto taken = take_srq(*nic_, srq->id);
+    if (!taken) return fail(taken.error());
+    gone = std::move(*taken);
   }
-  r.async->retire(srq, r.async_taken);
+  gone->async->retire(srq, gone->async_taken);
   return {};
 }
 

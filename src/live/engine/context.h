@@ -12,8 +12,11 @@
 // background thread does, so one-sided operations progress while the program sleeps or watches
 // memory.
 //
-// File descriptors: completion channels and asynchronous events are eventfds in semaphore mode: one
-// readable unit per event, so that poll/epoll/O_NONBLOCK on them work as programs expect.
+// File descriptors: those of completion channels and asynchronous events are readable exactly while an event
+// waits, so that poll/epoll/O_NONBLOCK on them work as programs expect (event_queue.h).
+//
+// Objects: whatever a call names must belong to the Context it is called on, or it is kInvalid: a queue pair
+// that uses another context's queue would be left dangling when that context closes.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -137,11 +140,9 @@ class Context {
 
   // --- queue pairs ---
   Outcome<Qp*> create_qp(const QpInit& init, void* cookie);
-  // kAttrPath: put the result of open_path(peer) into attr.path first. `attr.mode` is ignored: the
-  // Nic's configuration decides.
-  Outcome<PathId> open_path(const wire::Address& peer);
-  wire::Address path_peer(PathId path) const;
-  Outcome<void> modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask);
+  // kAttrPath: `peer` is where the path leads; `attr.path` is ignored. So is `attr.mode`: the Nic's
+  // configuration decides.
+  Outcome<void> modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask, const wire::Address& peer = {});
   Outcome<QpAttr> query_qp(const Qp* qp);
   Outcome<void> destroy_qp(Qp* qp);  // waits until its events were acknowledged
 
@@ -164,6 +165,9 @@ class Context {
  private:
   friend class Posting;
   Context(std::shared_ptr<Nic> nic, std::unique_ptr<EventQueue> events);
+  bool owns(PdId pd) const;  // these need the ownership
+  bool owns(CqId cq) const;
+  bool owns(SrqId srq) const;
   void begin_posting();
   Outcome<void> post_send(Qp* qp, const SendWr& wr);
   Outcome<void> post_receive(Qp* qp, const RecvWr& wr);

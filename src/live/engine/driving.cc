@@ -161,9 +161,11 @@ Time Nic::background_turn(Time now, Time& moved_at) {
 }
 
 void Nic::background() {
-  // Signals are for the program's own threads; deadlines are finer than the default slack of 50 us.
+  // Signals are for the program's own threads, but for those of our own faults; deadlines are finer than the
+  // default slack of 50 us.
   sigset_t all;
   sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS}) sigdelset(&all, fault);  // program_memory.h
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
   prctl(PR_SET_TIMERSLACK, 1UL);
   Time moved_at{};

@@ -1,11 +1,14 @@
-// Events for a program that waits on a file descriptor: a queue beside an eventfd in semaphore mode,
-// one unit per event. Reading is the program's side (any thread, may block, obeys O_NONBLOCK); pushing
-// is the shard's (under its ownership).
+// Events for a program that waits on a file descriptor: a queue beside an eventfd that is readable exactly
+// while the queue holds something. Reading is the program's side (any thread, may block, obeys O_NONBLOCK);
+// pushing is the shard's (under its ownership).
 //
 // Verbs lets a resource go only after every event about it that was taken has been acknowledged
-// (ibv_get_cq_event(3)); events not yet taken vanish with the resource. The eventfd cannot take a unit
-// back without racing with a reader, so a vanished event stays in the queue as a blank that readers
-// skip.
+// (ibv_get_cq_event(3)); events not yet taken vanish with the resource, and the descriptor becomes quiet if
+// they were the last. Queue and descriptor change together under the lock. One reader at a time may stand
+// between the two: it has emptied the descriptor and is about to take the event; if more are left, it makes
+// the descriptor readable again.
+//
+// Every push adds to the eventfd, so that a program that waits for edges (EPOLLET) sees one per event.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -25,15 +28,18 @@ class EventQueue {
 
   int descriptor() const { return fd_; }
   void push(const AsyncEvent& event);
-  // False: the read failed (EAGAIN on a non-blocking descriptor, EINTR); errno tells.
+  // False: there is none and the descriptor is non-blocking (EAGAIN), or waiting failed (EINTR, EBADF); errno
+  // tells.
   bool take(AsyncEvent& out);
   // `taken` events about a resource were acknowledged: wakes retire().
   void acknowledge(std::uint32_t& taken, std::uint32_t count);
-  // Blanks the events about this resource, then waits until none that was taken is unacknowledged.
+  // Drops the events about this resource, then waits until none that was taken is unacknowledged.
   void retire(const void* resource, const std::uint32_t& taken);
 
  private:
   explicit EventQueue(int fd) : fd_(fd) {}
+  void raise();
+  void quiet_if_empty();
 
   int fd_;
   std::mutex mutex_;
@@ -43,8 +49,9 @@ class EventQueue {
 
 class CompletionChannel {
  public:
-  explicit CompletionChannel(std::unique_ptr<EventQueue> q) : queue(std::move(q)) {}
+  CompletionChannel(std::unique_ptr<EventQueue> q, const Context* o) : queue(std::move(q)), owner(o) {}
   std::unique_ptr<EventQueue> queue;
+  const Context* owner;
   std::uint32_t users = 0;  // completion queues that report here
 };
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <system_error>
 
 #include "live/engine/nic_state.h"
 #include "live/engine/sizing.h"
@@ -103,7 +104,12 @@ Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig&
 Result<void> Nic::start() {
   wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd_ < 0) return fail(std::string("cannot open an eventfd: ") + std::strerror(errno));
-  thread_ = std::thread([this] { background(); });
+  try {
+    thread_ = std::thread([this] { background(); });
+  } catch (const std::system_error& e) {
+    errno = e.code().value();
+    return fail(std::string("cannot start a thread: ") + std::strerror(errno));
+  }
   return {};
 }
 

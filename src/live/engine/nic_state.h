@@ -55,7 +55,7 @@ class Nic {
   std::vector<std::pair<Key, const Context*>> mrs;
   std::vector<std::pair<Key, const Context*>> windows;  // in no order
   std::vector<const Context*> pd_owners;
-  std::vector<std::pair<std::unique_ptr<CompletionChannel>, const Context*>> channels;
+  std::vector<std::unique_ptr<CompletionChannel>> channels;
   std::unique_ptr<QpRecord>& qp_slot(Qpn qpn) { return qps[qpn.v & qpn_mask_]; }
 
  private:

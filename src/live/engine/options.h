@@ -47,6 +47,8 @@ struct Options {
   bool icrc = true;
   bool stats = false;
   bool strict_write_order = false;
+
+  bool operator==(const Options&) const = default;
 };
 
 // One row of the table above.

@@ -149,6 +149,7 @@ TEST(ProgramMemory, LeavesOtherFaultsToTheProgram) {
 TEST(ProgramMemory, CallsNoHandlerInACircle) {
   EXPECT_EXIT(
       {
+        handled = 0;
         guard_program_memory();
         struct sigaction mine {};
         mine.sa_sigaction = chaining_handler;

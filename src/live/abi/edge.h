@@ -1,0 +1,48 @@
+// What stands between programs in C and our C++: no exception leaves, and a call that answers with an error
+// number leaves it in errno, too.
+//
+// Only what the standard library throws is caught: a thread that is cancelled inside one of our calls unwinds
+// through here, and must.
+#pragma once
+#include <cerrno>
+#include <exception>
+#include <new>
+#include <system_error>
+#include <type_traits>
+
+namespace weft::live::abi {
+
+inline int errno_of(const std::exception& e) {
+  const auto* const system = dynamic_cast<const std::system_error*>(&e);
+  return system != nullptr && system->code().value() > 0 ? system->code().value() : ENOMEM;
+}
+
+// Runs a call of the ABI: nullptr or the error number instead of an exception, and errno.
+template <class Call>
+auto at_edge(const Call& call) -> decltype(call()) {
+  using Answer = decltype(call());
+  try {
+    const Answer answer = call();
+    if constexpr (std::is_same_v<Answer, int>) {
+      if (answer > 0) errno = answer;
+    }
+    return answer;
+  } catch (const std::exception& e) {
+    errno = errno_of(e);
+    if constexpr (std::is_same_v<Answer, int>) {
+      return errno;
+    } else {
+      return nullptr;
+    }
+  }
+}
+
+// An enumeration as it came from C, where it may hold any number: reading it as one would be undefined.
+template <class Enum>
+std::underlying_type_t<Enum> raw(const Enum& from) {
+  std::underlying_type_t<Enum> number;
+  __builtin_memcpy(&number, &from, sizeof number);
+  return number;
+}
+
+}  // namespace weft::live::abi

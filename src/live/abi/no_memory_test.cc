@@ -1,0 +1,201 @@
+// What is allocated, and what if it cannot be. Memory runs out: each call that creates something fails with
+// NULL and ENOMEM, whichever of its allocations fails, leaves nothing behind, and succeeds when there is
+// memory again. No exception reaches a program.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <functional>
+#include <new>
+
+#include "live/abi/program.h"
+
+namespace {
+
+// Counts down the allocations of this thread that still succeed; negative: all do.
+thread_local int left = -1;
+thread_local bool failed = false;
+thread_local long alive = 0;  // allocated by this thread and not freed
+
+void* allocate(std::size_t bytes) {
+  if (left == 0) {
+    failed = true;
+    return nullptr;
+  }
+  if (left > 0) --left;
+  ++alive;
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+
+void release(void* p) {
+  if (p != nullptr) --alive;
+  std::free(p);
+}
+
+}  // namespace
+
+// The library's allocations come here, too: a program's operator new is everybody's.
+void* operator new(std::size_t bytes) {
+  void* const p = allocate(bytes);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+void* operator new[](std::size_t bytes) { return operator new(bytes); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes); }
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes); }
+void operator delete(void* p) noexcept { release(p); }
+void operator delete[](void* p) noexcept { release(p); }
+void operator delete(void* p, std::size_t) noexcept { release(p); }
+void operator delete[](void* p, std::size_t) noexcept { release(p); }
+
+// The sanitizers have a pthread_create of their own.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define WEFT_OWN_THREADS 0
+#elif defined(__has_feature)
+#define WEFT_OWN_THREADS !(__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define WEFT_OWN_THREADS 1
+#endif
+#if WEFT_OWN_THREADS
+static bool no_threads = false;
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                              void* argument) {
+  using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static const auto create = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
+  return no_threads ? EAGAIN : create(thread, attributes, start, argument);
+}
+#endif
+
+namespace weft::live::abi {
+namespace {
+
+#if WEFT_OWN_THREADS
+TEST(NoThread, MakesOpeningFail) {
+  choose_address();
+  ibv_device** const list = ibv_get_device_list(nullptr);
+  for (int i = 0; i < 2; ++i) {
+    no_threads = true;
+    errno = 0;
+    EXPECT_EQ(ibv_open_device(list[0]), nullptr);
+    EXPECT_EQ(errno, EAGAIN);
+    no_threads = false;
+    ibv_context* const context = ibv_open_device(list[0]);
+    ASSERT_NE(context, nullptr);
+    EXPECT_EQ(ibv_close_device(context), 0);
+  }
+  ibv_free_device_list(list);
+}
+#endif
+
+// Calls it with the first allocation failing, then the second, and so on until none fails any more.
+template <class Call>
+auto exhaust(const Call& call) {
+  for (int n = 0;; ++n) {
+    left = n;
+    failed = false;
+    errno = 0;
+    const auto answer = call();
+    left = -1;
+    if (!failed) return answer;
+    EXPECT_EQ(answer, nullptr) << "allocation " << n << " failed";
+    EXPECT_EQ(errno, ENOMEM) << "allocation " << n << " failed";
+  }
+}
+
+TEST(NoMemory, MakesEveryCreatingCallFailAndLeaveNothingBehind) {
+  Program p;
+  for (int round = 0; round < 3; ++round) {
+    ibv_context* const context = exhaust([&] { return ibv_open_device(p.context->device); });
+    ASSERT_NE(context, nullptr);
+    ibv_pd* const pd = exhaust([&] { return ibv_alloc_pd(context); });
+    ASSERT_NE(pd, nullptr);
+    ibv_comp_channel* const channel = exhaust([&] { return ibv_create_comp_channel(context); });
+    ASSERT_NE(channel, nullptr);
+    ibv_cq* const cq = exhaust([&] { return ibv_create_cq(context, 100, nullptr, channel, 0); });
+    ASSERT_NE(cq, nullptr);
+    ibv_cq_init_attr_ex extended{};
+    extended.cqe = 100;
+    ibv_cq_ex* const cq_ex = exhaust([&] { return ibv_create_cq_ex(context, &extended); });
+    ASSERT_NE(cq_ex, nullptr);
+    ibv_mr* const mr =
+        exhaust([&] { return ibv_reg_mr(pd, p.memory.data(), 4096, int{IBV_ACCESS_LOCAL_WRITE}); });
+    ASSERT_NE(mr, nullptr);
+    ibv_mw* const mw = exhaust([&] { return ibv_alloc_mw(pd, IBV_MW_TYPE_2); });
+    ASSERT_NE(mw, nullptr);
+    ibv_srq* const srq = exhaust([&] {
+      ibv_srq_init_attr shared{};
+      shared.attr = {100, 2, 0};
+      return ibv_create_srq(pd, &shared);
+    });
+    ASSERT_NE(srq, nullptr);
+    ibv_ah* const ah = exhaust([&] {
+      ibv_ah_attr to = p.address();
+      return ibv_create_ah(pd, &to);
+    });
+    ASSERT_NE(ah, nullptr);
+    ibv_qp* const qp = exhaust([&] {
+      ibv_qp_init_attr init{};
+      init.send_cq = init.recv_cq = cq;
+      init.cap = {100, 100, 2, 2, 64};
+      init.qp_type = IBV_QPT_RC;
+      return ibv_create_qp(pd, &init);
+    });
+    ASSERT_NE(qp, nullptr);
+    ibv_qp* const qp_ex = exhaust([&] {
+      ibv_qp_init_attr_ex init{};
+      init.send_cq = init.recv_cq = cq;
+      init.srq = srq;
+      init.cap = {100, 0, 2, 0, 64};
+      init.qp_type = IBV_QPT_RC;
+      init.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+      init.pd = pd;
+      init.send_ops_flags = IBV_QP_EX_WITH_SEND;
+      return ibv_create_qp_ex(context, &init);
+    });
+    ASSERT_NE(qp_ex, nullptr);
+    ibv_device** const list = exhaust([] { return ibv_get_device_list(nullptr); });
+    ASSERT_NE(list, nullptr);
+    ibv_free_device_list(list);
+
+    // Whatever failed left no user of these behind.
+    EXPECT_EQ(ibv_destroy_qp(qp_ex), 0);
+    EXPECT_EQ(ibv_destroy_qp(qp), 0);
+    EXPECT_EQ(ibv_destroy_ah(ah), 0);
+    EXPECT_EQ(ibv_destroy_srq(srq), 0);
+    EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+    EXPECT_EQ(ibv_dereg_mr(mr), 0);
+    EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq_ex)), 0);
+    EXPECT_EQ(ibv_destroy_cq(cq), 0);
+    EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
+    EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+    EXPECT_EQ(ibv_close_device(context), 0);
+  }
+}
+
+// 100 000 lists used to stay, 77 MB of them. A device may be opened after its list is freed.
+TEST(Lists, AreFreedAndTheirDevicesStay) {
+  choose_address();
+  ibv_device** const first = ibv_get_device_list(nullptr);
+  ASSERT_NE(first, nullptr);
+  ibv_device* const device = first[0];
+  ibv_free_device_list(first);
+  const long before = alive;
+  for (int i = 0; i < 1000; ++i) {
+    int count = 0;
+    ibv_device** const list = ibv_get_device_list(&count);
+    ASSERT_EQ(count, 1);
+    ASSERT_EQ(list[0], device);
+    ASSERT_EQ(list[1], nullptr);
+    ibv_free_device_list(list);
+  }
+  EXPECT_EQ(alive, before);
+  ibv_context* const context = ibv_open_device(device);
+  ASSERT_NE(context, nullptr);
+  EXPECT_STREQ(ibv_get_device_name(device), "weft0");
+  EXPECT_EQ(ibv_close_device(context), 0);
+}
+
+}  // namespace
+}  // namespace weft::live::abi

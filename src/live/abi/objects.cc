@@ -1,0 +1,53 @@
+#include "live/abi/objects.h"
+
+#include <iterator>
+
+namespace weft::live::abi {
+
+// Never freed: threads of the program may call us until the process has ended.
+Objects& objects() {
+  static Objects& all = *new Objects;
+  return all;
+}
+
+void Objects::add(const void* object, const Entry& entry) {
+  const std::lock_guard lock(mutex_);
+  table_.emplace(object, entry);
+}
+
+void Objects::number(const void* object, std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  table_.at(object).number = number;
+}
+
+std::optional<std::uint32_t> Objects::find(const void* object, Free type, ibv_context* context) {
+  const std::lock_guard lock(mutex_);
+  const auto it = table_.find(object);
+  if (it == table_.end() || it->second.free != type) return std::nullopt;
+  if (context != nullptr && it->second.context != context) return std::nullopt;
+  return it->second.number;
+}
+
+Objects::Table::node_type Objects::take(const void* object) {
+  const std::lock_guard lock(mutex_);
+  return table_.extract(object);
+}
+
+void Objects::put_back(Table::node_type taken) {
+  const std::lock_guard lock(mutex_);
+  table_.insert(std::move(taken));
+}
+
+void Objects::free_all_of(ibv_context* context) {
+  const std::lock_guard lock(mutex_);
+  for (auto it = table_.begin(); it != table_.end();) {
+    const auto next = std::next(it);
+    if (it->second.context == context) {
+      const auto node = table_.extract(it);
+      node.mapped().free(const_cast<void*>(node.key()));
+    }
+    it = next;
+  }
+}
+
+}  // namespace weft::live::abi

@@ -1,0 +1,135 @@
+// Contexts that close with everything still open, and resources that go while others come: in one thread and
+// in several. The sanitizer builds run the same tests and see what a lucky run does not.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "live/engine/two_ends.h"
+
+namespace weft::live {
+namespace {
+
+std::shared_ptr<Nic> nic() {
+  Options o;
+  o.address = host(1);
+  return *open_nic(o);
+}
+
+// Every kind of resource twice, none destroyed: closing takes them all, so the next context finds an empty
+// Nic.
+TEST(Closing, TakesEveryResourceWithIt) {
+  const auto shared = nic();
+  std::vector<std::uint8_t> memory(4096);
+  for (int round = 0; round < 3; ++round) {
+    const auto context = *Context::open(shared);
+    for (int i = 0; i < 2; ++i) {
+      const PdId pd = *context->alloc_pd();
+      const auto mr = context->register_mr(pd, memory.data(), memory.size(), 0, kLocalWrite);
+      ASSERT_TRUE(mr.has_value());
+      ASSERT_TRUE(context->alloc_window(pd, WindowType::k1).has_value());
+      CompletionChannel* const channel = *context->create_channel();
+      Cq* const cq = *context->create_cq(16, channel, nullptr);
+      Srq* const srq = *context->create_srq(pd, {}, nullptr);
+      ASSERT_TRUE(context->create_ah(pd, host(2)).has_value());
+      QpInit init;
+      init.pd = pd;
+      init.send_cq = init.recv_cq = cq->id;
+      init.srq = srq->id;
+      ASSERT_TRUE(context->create_qp(init, nullptr).has_value());
+    }
+  }
+}
+
+// Two threads use the context that stays, two open and close others meanwhile.
+TEST(Closing, DoesNotDisturbOtherContextsAtWork) {
+  const auto shared = nic();
+  const auto stays = *Context::open(shared);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  const auto use = [](Context& c) {
+    const PdId pd = *c.alloc_pd();
+    CompletionChannel* const channel = *c.create_channel();
+    Cq* const cq = *c.create_cq(16, channel, nullptr);
+    QpInit init;
+    init.pd = pd;
+    init.send_cq = init.recv_cq = cq->id;
+    Qp* const qp = *c.create_qp(init, nullptr);
+    const AhId ah = *c.create_ah(pd, host(2));
+    return std::tuple(pd, channel, cq, qp, ah);
+  };
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&] {
+      while (!done) {
+        const auto [pd, channel, cq, qp, ah] = use(*stays);
+        EXPECT_TRUE(stays->destroy_ah(ah).has_value());
+        EXPECT_TRUE(stays->destroy_qp(qp).has_value());
+        EXPECT_TRUE(stays->destroy_cq(cq).has_value());
+        EXPECT_TRUE(stays->destroy_channel(channel).has_value());
+        EXPECT_TRUE(stays->dealloc_pd(pd).has_value());
+      }
+    });
+    threads.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) {
+        const auto passing = *Context::open(shared);
+        use(*passing);
+        use(*passing);
+      }
+      done = true;
+    });
+  }
+  for (std::thread& t : threads) t.join();
+}
+
+// One thread destroys the last queue of a channel, another the channel as soon as it may.
+TEST(Closing, AChannelOutlivesTheEndOfItsQueues) {
+  const auto shared = nic();
+  const auto context = *Context::open(shared);
+  for (int i = 0; i < 300; ++i) {
+    CompletionChannel* const channel = *context->create_channel();
+    Cq* const cq = *context->create_cq(16, channel, nullptr);
+    std::thread other([&] {
+      while (!context->destroy_channel(channel)) std::this_thread::yield();
+    });
+    EXPECT_TRUE(context->destroy_cq(cq).has_value());
+    other.join();
+  }
+}
+
+// A queue pair that used another context's queues would dangle when that one closes.
+TEST(Closing, NoObjectUsesAnotherContexts) {
+  const auto shared = nic();
+  const auto ours = *Context::open(shared);
+  const auto theirs = *Context::open(shared);
+  const PdId pd = *ours->alloc_pd();
+  const PdId their_pd = *theirs->alloc_pd();
+  Cq* const cq = *ours->create_cq(16, nullptr, nullptr);
+  Cq* const their_cq = *theirs->create_cq(16, nullptr, nullptr);
+  QpInit good;
+  good.pd = pd;
+  good.send_cq = good.recv_cq = cq->id;
+  std::vector<QpInit> bad(4, good);
+  bad[0].pd = their_pd;
+  bad[1].send_cq = their_cq->id;
+  bad[2].recv_cq = their_cq->id;
+  bad[3].srq = (*theirs->create_srq(their_pd, {}, nullptr))->id;
+  for (const QpInit& init : bad) EXPECT_EQ(ours->create_qp(init, nullptr).error(), Errc::kInvalid);
+  EXPECT_TRUE(ours->create_qp(good, nullptr).has_value());
+
+  CompletionChannel* const their_channel = *theirs->create_channel();
+  EXPECT_EQ(ours->create_cq(16, their_channel, nullptr).error(), Errc::kInvalid);
+  std::vector<std::uint8_t> memory(4096);
+  EXPECT_EQ(ours->register_mr(their_pd, memory.data(), 4096, 0, 0).error(), Errc::kInvalid);
+  EXPECT_EQ(ours->alloc_window(their_pd, WindowType::k1).error(), Errc::kInvalid);
+  EXPECT_EQ(ours->create_srq(their_pd, {}, nullptr).error(), Errc::kInvalid);
+  EXPECT_EQ(ours->create_ah(their_pd, host(2)).error(), Errc::kInvalid);
+  EXPECT_EQ(ours->dealloc_pd(their_pd).error(), Errc::kNotFound);
+  EXPECT_EQ(ours->destroy_ah(*theirs->create_ah(their_pd, host(2))).error(), Errc::kNotFound);
+  const Mr their_mr = *theirs->register_mr(their_pd, memory.data(), 4096, 0, 0);
+  EXPECT_EQ(ours->deregister_mr(their_mr.lkey).error(), Errc::kNotFound);
+  EXPECT_EQ(ours->dealloc_window(*theirs->alloc_window(their_pd, WindowType::k1)).error(), Errc::kNotFound);
+}
+
+}  // namespace
+}  // namespace weft::live
