@@ -174,6 +174,54 @@ TEST(NoMemory, MakesEveryCreatingCallFailAndLeaveNothingBehind) {
   }
 }
 
+// What fails while a batch of requests is built is the answer of ibv_wr_complete, and nothing of it is
+// posted.
+TEST(NoMemory, FailsABatchAsAWhole) {
+  Program p;
+  ibv_qp_init_attr_ex init{};
+  init.send_cq = init.recv_cq = p.cq;
+  init.cap = {8, 8, 2, 2, 64};
+  init.qp_type = IBV_QPT_RC;
+  init.sq_sig_all = 1;
+  init.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  init.pd = p.pd;
+  init.send_ops_flags = IBV_QP_EX_WITH_SEND;
+  ibv_qp* const qp = ibv_create_qp_ex(p.context, &init);
+  ASSERT_NE(qp, nullptr);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  ASSERT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+            0);
+  attr.qp_state = IBV_QPS_ERR;  // what is posted is flushed at once
+  ASSERT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+  ibv_qp_ex* const batch = ibv_qp_to_qp_ex(qp);
+  ibv_wc done[8];
+  for (int n = 0;; ++n) {
+    left = n;
+    failed = false;
+    ibv_wr_start(batch);
+    for (int i = 0; i < 3; ++i) {
+      ibv_wr_send(batch);
+      ibv_wr_set_inline_data(batch, p.memory.data(), 32);
+    }
+    const int answer = ibv_wr_complete(batch);
+    left = -1;
+    if (!failed) {
+      EXPECT_EQ(answer, 0);
+      EXPECT_EQ(ibv_poll_cq(p.cq, 8, done), 3);
+      break;
+    }
+    EXPECT_EQ(answer, ENOMEM);
+    EXPECT_EQ(ibv_poll_cq(p.cq, 8, done), 0);
+  }
+  // Pieces of a request that was never begun.
+  ibv_wr_start(batch);
+  ibv_wr_set_sge(batch, 0, 0, 8);
+  EXPECT_EQ(ibv_wr_complete(batch), EINVAL);
+  EXPECT_EQ(ibv_poll_cq(p.cq, 8, done), 0);
+}
+
 // 100 000 lists used to stay, 77 MB of them. A device may be opened after its list is freed.
 TEST(Lists, AreFreedAndTheirDevicesStay) {
   choose_address();

@@ -1,5 +1,7 @@
 // The work request API of ibv_qp_ex (ibv_wr_start, ibv_wr_send, ibv_wr_set_sge, …, ibv_wr_complete):
-// requests are built up as ibv_send_wr and posted together at the end, so that both APIs are one path.
+// requests are built up as ibv_send_wr and posted together at the end, so that both APIs are one path. The
+// calls in between answer nothing, so what fails in one of them is the answer of ibv_wr_complete, which then
+// posts nothing.
 #include <cstring>
 #include <deque>
 #include <vector>
@@ -14,8 +16,22 @@ struct QpHandle::Sends {
   // One list per request; a deque, so that a list stays where its request points.
   std::deque<std::vector<ibv_sge>> pieces;
   std::vector<std::unique_ptr<std::uint8_t[]>> inline_bytes;
+  int failed = 0;     // errno of the first step that failed
+  ibv_send_wr spare;  // what steps after it write to
 
+  template <class Step>
+  void attempt(const Step& step) {
+    if (failed != 0) return;
+    const int now = at_edge([&] { return step(), 0; });
+    if (failed == 0) failed = now;  // a step inside of this one may have failed
+  }
+  // The request that is being built; there may be none.
+  ibv_send_wr& current() {
+    if (failed == 0 && requests.empty()) failed = EINVAL;
+    return failed == 0 ? requests.back() : spare;
+  }
   void clear() {
+    failed = 0;
     requests.clear();
     pieces.clear();
     inline_bytes.clear();
@@ -31,8 +47,11 @@ QpHandle& owner(ibv_qp_ex* qp) { return *reinterpret_cast<QpHandle*>(qp); }
 
 ibv_send_wr& begin(ibv_qp_ex* qp, ibv_wr_opcode opcode) {
   QpHandle::Sends& s = *owner(qp).sends;
-  s.pieces.emplace_back();
-  ibv_send_wr& wr = s.requests.emplace_back();
+  s.attempt([&] {
+    s.pieces.emplace_back();
+    s.requests.emplace_back();
+  });
+  ibv_send_wr& wr = s.current();
   wr = {};
   wr.wr_id = qp->wr_id;
   wr.opcode = opcode;
@@ -53,8 +72,18 @@ ibv_send_wr& begin_atomic(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t rke
 
 void start(ibv_qp_ex* qp) { owner(qp).sends->lock.lock(); }
 
+void abort(ibv_qp_ex* qp) {
+  owner(qp).sends->clear();
+  owner(qp).sends->lock.unlock();
+}
+
 int complete(ibv_qp_ex* qp) {
   QpHandle::Sends& s = *owner(qp).sends;
+  if (s.failed != 0) {
+    const int failed = errno = s.failed;
+    abort(qp);
+    return failed;
+  }
   for (std::size_t i = 0; i < s.requests.size(); ++i) {
     s.requests[i].sg_list = s.pieces[i].data();
     s.requests[i].num_sge = static_cast<int>(s.pieces[i].size());
@@ -66,13 +95,11 @@ int complete(ibv_qp_ex* qp) {
   s.lock.unlock();
   return failed;
 }
-void abort(ibv_qp_ex* qp) {
-  owner(qp).sends->clear();
-  owner(qp).sends->lock.unlock();
-}
 
 void set_sge_list(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
-  owner(qp).sends->pieces.back().assign(list, list + count);
+  QpHandle::Sends& s = *owner(qp).sends;
+  s.current();
+  s.attempt([&] { s.pieces.back().assign(list, list + count); });
 }
 void set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address, std::uint32_t length) {
   const ibv_sge one{address, length, lkey};
@@ -81,17 +108,18 @@ void set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address, std::uint
 // The bytes may change as soon as this returns, and posting is yet to come.
 void set_inline_data_list(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* list) {
   QpHandle::Sends& s = *owner(qp).sends;
-  std::size_t length = 0;
-  for (std::size_t i = 0; i < count; ++i) length += list[i].length;
-  auto bytes = std::make_unique<std::uint8_t[]>(length);
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    std::memcpy(bytes.get() + at, list[i].addr, list[i].length);
-    at += list[i].length;
-  }
-  s.requests.back().send_flags |= IBV_SEND_INLINE;
-  set_sge(qp, 0, reinterpret_cast<std::uint64_t>(bytes.get()), static_cast<std::uint32_t>(length));
-  s.inline_bytes.push_back(std::move(bytes));
+  s.current().send_flags |= IBV_SEND_INLINE;
+  s.attempt([&] {
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < count; ++i) length += list[i].length;
+    std::uint8_t* const bytes = s.inline_bytes.emplace_back(std::make_unique<std::uint8_t[]>(length)).get();
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      std::memcpy(bytes + at, list[i].addr, list[i].length);
+      at += list[i].length;
+    }
+    set_sge(qp, 0, reinterpret_cast<std::uint64_t>(bytes), static_cast<std::uint32_t>(length));
+  });
 }
 void set_inline_data(ibv_qp_ex* qp, void* address, std::size_t length) {
   const ibv_data_buf one{address, length};
@@ -138,7 +166,7 @@ void add_send_operations(QpHandle& h) {
   };
   if (q.qp_base.qp_type == IBV_QPT_UD) {
     q.wr_set_ud_addr = [](ibv_qp_ex* qp, ibv_ah* ah, std::uint32_t remote_qpn, std::uint32_t remote_qkey) {
-      owner(qp).sends->requests.back().wr.ud = {ah, remote_qpn, remote_qkey};
+      owner(qp).sends->current().wr.ud = {ah, remote_qpn, remote_qkey};
     };
   }
   q.wr_set_sge = set_sge;
