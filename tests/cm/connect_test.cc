@@ -49,7 +49,7 @@ struct Connecting {
           << static_cast<int>(state);
     }
   }
-  void post(const SendWr& w) { ASSERT_TRUE(devices.a.device.post_send(qa, w, devices.now).has_value()); }
+  void post(const SendWr& w) { ASSERT_TRUE(devices.a.device.post_send(qa, w).has_value()); }
 
   TwoDevices devices{wire::Mode::kRoce};
   Qpn qa = devices.a.create();
@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, Connect,
 TEST(Rtu, ThatIsLostIsReplacedByTheFirstPacket) {
   Connecting c(wire::Mode::kRoce);
   c.request();
-  c.prepare_passive({QpState::kInit, QpState::kRtr});  // COMM_EST is an event of that state
+  c.prepare_passive({QpState::kInit, QpState::kRtr});  // in the order that cm.h wants
   c.establish();
   cm::mads(c.managers.a);  // the RTU is lost
   c.post(c.devices.request(WrOpcode::kWrite, 0, 100, 0));
@@ -105,6 +105,11 @@ TEST(Rtu, ThatIsLostIsReplacedByTheFirstPacket) {
   ASSERT_EQ(e.qpn, c.qb);
   ASSERT_TRUE(c.managers.b.cm.notify(c.y, {}).has_value());
   EXPECT_EQ(cm::event(c.managers.b).kind, cm::CmEventKind::kEstablished);
+  c.prepare_passive({QpState::kRts});
+  ASSERT_TRUE(c.devices.b.device.post_recv(c.qb, c.devices.receive(c.devices.b, 0, 64, 1)).has_value());
+  c.post(c.devices.request(WrOpcode::kSend, 0, 8, 0));
+  c.devices.run();
+  EXPECT_EQ(c.devices.b.completions().size(), 1U);
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 //
 //        active                                    passive
 //   connect      --- REQ -------------------->     kConnectRequest
-//                <-------------------- REP ---     accept            (queue pair in RTS before)
+//                <-------------------- REP ---     accept            (queue pair in RTR before)
 //   kConnectResponse
-//   establish    --- RTU -------------------->     kEstablished      (queue pair in RTS before)
+//   establish    --- RTU -------------------->     kEstablished      (queue pairs: RTS before it, RTS now)
 //   disconnect   --- DREQ ------------------->     kDisconnected
 //   kDisconnected <------------------- DREP ---
 //        …time wait, then kTimewaitExit on both sides
@@ -54,8 +54,9 @@ class Cm {
   Outcome<void> close(ListenerId listener, Time now);  // undelivered requests are rejected
   Outcome<ConnId> connect(const ConnectAttr& attr, Time now);
   Outcome<void> establish(ConnId conn, Time now);
-  // The REP leaves with a later poll_mad: the queue pair must be in RTS by then (or the connection
-  // abandoned).
+  // The REP leaves with a later poll_mad: the queue pair must be in RTR by then (or the connection
+  // abandoned), and goes to RTS with kEstablished. One that is in RTS earlier gets no kCommEstablished for
+  // notify.
   Outcome<void> accept(ConnId conn, const AcceptAttr& attr, Time now);
   // Either side, before it is established: `conn` is gone afterwards.
   Outcome<void> reject(ConnId conn, std::span<const std::uint8_t> private_data, Time now);
