@@ -200,7 +200,8 @@ void Completions::receive_completed(Endpoint& e, std::uint64_t index, const Comp
           fair ||
           ((c.status == WcStatus::kLocalLength || c.status == WcStatus::kRemoteInvalidRequest) && too_long) ||
           ((c.status == WcStatus::kLocalProtection || c.status == WcStatus::kLocalQpOperation) &&
-           (!r.local_ok || r.faulty));
+           (!r.local_ok || r.faulty)) ||
+          (c.status == WcStatus::kLocalAccess && m.is_write() && m.remote != Ruling::kAllowed);
     }
     if (!fair) {
       report_.add(now, "blame", "receive %llu of qp 0x%x does not deserve status %u", ull(c.wr_id), qp,

@@ -81,8 +81,8 @@ bool Ledger::resolve(HostId host, PdId pd, Qpn qpn, Key key, std::uint64_t addre
 void Ledger::window(HostId host, Key key, PdId pd) { window_pds_[{host, any_tag(key)}] = pd; }
 
 // docs/protocol/verbs.md#memory-windows, type 2: the window is shut and in the queue pair's domain. So is the
-// region, which allows binding and covers the whole window. The window grants remote rights only, and writing
-// only if the region has local write.
+// region, which allows binding and covers the whole window. The window grants remote rights only (local write
+// means nothing), and writing only if the region has local write.
 bool Ledger::may_bind(const Endpoint& owner, const WindowBind& bind) const {
   const HostId host = owner.facts.self.host;
   const auto known = window_pds_.find({host, any_tag(bind.window)});
@@ -92,7 +92,7 @@ bool Ledger::may_bind(const Endpoint& owner, const WindowBind& bind) const {
       any_tag(open->first.second) == any_tag(bind.window))
     return false;
   constexpr std::uint8_t kWriting = kRemoteWrite | kRemoteAtomic;
-  if (bind.length == 0 || (bind.access & ~(kWriting | kRemoteRead)) != 0) return false;
+  if (bind.length == 0 || (bind.access & ~(kWriting | kRemoteRead | kLocalWrite)) != 0) return false;
   for (auto it = regions_.lower_bound({host, RegionId{0}}); it != regions_.end() && it->first.first == host;
        ++it) {
     const Region& r = it->second;

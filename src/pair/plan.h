@@ -31,7 +31,7 @@ enum class BindFault : std::uint8_t {
   kEmpty,          // no byte at all
   kNoBindRight,    // of a region that is not for windows
   kNoLocalWrite,   // asks for remote writing of a region without local write
-  kLocalRight,     // asks for a right that windows do not give
+  kBindRight,      // asks for a right that windows do not give
   kWrongKey,       // of no region
   kForeignRegion,  // of a region in another protection domain
   kForeignWindow,  // a window of another protection domain

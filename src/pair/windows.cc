@@ -16,7 +16,7 @@ Covered covered_by(BindFault f) {
       return Covered::binds_beyond;
     case BindFault::kNoBindRight:
     case BindFault::kNoLocalWrite:
-    case BindFault::kLocalRight:
+    case BindFault::kBindRight:
       return Covered::binds_without_right;
     case BindFault::kForeignRegion:
     case BindFault::kForeignWindow:
@@ -78,8 +78,8 @@ void Workload::spoil_bind(const End& e, BindFault fault, WindowBind& bind) {
     case BindFault::kNoLocalWrite:
       over(e.source);
       break;
-    case BindFault::kLocalRight:
-      bind.access |= kLocalWrite;
+    case BindFault::kBindRight:
+      bind.access |= kMwBind;
       break;
     case BindFault::kWrongKey:
       bind.region = {bind.region.v ^ 0x5A};

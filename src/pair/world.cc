@@ -79,7 +79,7 @@ World::World(const WorldConfig& config, Recorder* recorder)
 Outcome<void> World::post_send(std::uint32_t h, Qpn qpn, const SendWr& wr,
                                std::span<const std::uint8_t> inline_bytes) {
   Host& from = host(h);
-  const auto slot = from.device.post_send(qpn, wr, now_);
+  const auto slot = from.device.post_send(qpn, wr);
   if (!slot) return fail(slot.error());
   if ((wr.flags & kSendInline) != 0) {
     from.keep_inline(qpn, *slot, from.device.query_qp_init(qpn)->caps.max_inline, inline_bytes);

@@ -180,7 +180,7 @@ class Bench {
     std::array<Qpn, kBatch> chosen;
     for (Qpn& q : chosen) q = qa_[random_.below(qa_.size())];
     post.start();
-    for (const Qpn q : chosen) (void)a_.device.post_send(q, w, now_);
+    for (const Qpn q : chosen) (void)a_.device.post_send(q, w);
     post.stop();
     transmit_all();
     if (lossy && count_ == kBatch) {

@@ -154,7 +154,7 @@ class Script {
                          slot;
       w.rkey = ends_[1 - h].mr.rkey;
       w.compare_or_add = 1;
-      if (!devices_[h]->post_send(e.qpn, w, now)) break;  // it has failed
+      if (!devices_[h]->post_send(e.qpn, w)) break;  // it has failed
       posted = true;
     }
     return posted;

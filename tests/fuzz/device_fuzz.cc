@@ -281,7 +281,7 @@ void post_send(World& w, Host& h, Input& in) {
     wr.remote_qpn = any_queue(peer, in).qpn;
     wr.remote_qkey = in.below(8) == 0 ? in.u32() : 0;
   }
-  static_cast<void>(h.device.post_send(q.qpn, wr, w.now));
+  static_cast<void>(h.device.post_send(q.qpn, wr));
 }
 
 void post_receive(Host& h, Input& in) {

@@ -249,7 +249,7 @@ class World {
     wr.ah = h.handles[ends_[m.to].host];
     wr.remote_qpn = ends_[m.to].qpn;
     wr.remote_qkey = kQkey;
-    if (!h.device.post_send(e.qpn, wr, now_)) return false;  // its queue is full; another draw next time
+    if (!h.device.post_send(e.qpn, wr)) return false;  // its queue is full; another draw next time
     if (m.signaled) e.completing.push_back(id);
     for (std::uint32_t k = 0; k < m.arrivals.size(); ++k) {
       packets_[{m.from, e.next_psn}] = {id, k};

@@ -1,5 +1,7 @@
 // Completion queues: a ring of entries in the order they happened, and the arming rule of
 // docs/protocol/verbs.md#completion-queues (one event per arming; entries already there do not trigger).
+//
+// A queue that overran takes no entry any more; those that are in it can be polled.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +15,7 @@ namespace weft {
 
 class CompletionQueue {
  public:
-  enum class Push : std::uint8_t { kQuiet, kEvent, kOverflow, kOverflowAgain };
+  enum class Push : std::uint8_t { kQuiet, kEvent, kOverrun };
 
   explicit CompletionQueue(std::uint32_t entries) : ring_(entries) {}
 
@@ -21,8 +23,7 @@ class CompletionQueue {
   std::uint32_t size() const { return count_; }
 
   Push push(const Completion& c, bool solicited) {
-    if (count_ == ring_.size())
-      return std::exchange(overflowed_, true) ? Push::kOverflowAgain : Push::kOverflow;
+    if (count_ == ring_.size() || overrun_) return Push::kOverrun;
     ring_[tail_] = c;
     tail_ = tail_ + 1 == ring_.size() ? 0 : tail_ + 1;
     ++count_;
@@ -39,6 +40,11 @@ class CompletionQueue {
     count_ -= n;
     return n;
   }
+  // From now on it takes nothing. True the first time.
+  bool overrun() { return !std::exchange(overrun_, true); }
+  bool overran() const { return overrun_; }
+  // Whoever waits for an event is told, for there will be no other.
+  bool disarm() { return std::exchange(armed_, std::uint8_t{0}) != 0; }
   void arm(bool solicited_only) {
     if (armed_ != 1) armed_ = solicited_only ? 2 : 1;
   }
@@ -57,7 +63,7 @@ class CompletionQueue {
   std::uint32_t head_ = 0;
   std::uint32_t tail_ = 0;
   std::uint32_t count_ = 0;
-  bool overflowed_ = false;
+  bool overrun_ = false;
   std::uint8_t armed_ = 0;  // 0 no, 1 any entry, 2 solicited or failed entries
 };
 

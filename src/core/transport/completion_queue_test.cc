@@ -32,5 +32,88 @@ TEST(CompletionQueue, AnOverflowIsToldOnceAndHidesNoOtherEvent) {
   EXPECT_EQ(w.b.device.counters().get(Counter::cq_overflow), kMany - 1U);
 }
 
+class OverrunTest : public ::testing::TestWithParam<wire::Mode> {
+ protected:
+  // A pair whose end at b reports to these.
+  static Qpn pair(Hand& w, CqId send, CqId receive, Qpn& at_a) {
+    QpInit init;
+    init.pd = w.b.pd;
+    init.send_cq = send;
+    init.recv_cq = receive;
+    const Qpn at_b = *w.b.device.create_qp(init);
+    at_a = w.a.create();
+    w.connect(at_a, at_b);
+    return at_b;
+  }
+  static std::vector<EventKind> kinds(const std::vector<Event>& events) {
+    std::vector<EventKind> out;
+    for (const Event& e : events) out.push_back(e.kind);
+    return out;
+  }
+};
+
+// Every queue pair that reports to it fails, whether or not it had an entry for it; its user hears of the
+// queue and of each queue pair, and who waited for an event gets one. What could not be reported is not
+// acknowledged.
+TEST_P(OverrunTest, FailsTheQueuePairsThatReportToIt) {
+  using K = EventKind;
+  Hand w(GetParam());
+  const CqId small = *w.b.device.create_cq(2);
+  Qpn busy_a;
+  Qpn idle_a;
+  const Qpn busy = pair(w, w.b.cq, small, busy_a);
+  const Qpn idle = pair(w, small, w.b.cq, idle_a);
+  ASSERT_TRUE(w.b.device.post_recv(busy, w.receive(w.b, 4096, 64, 1)));
+  ASSERT_TRUE(w.b.device.post_recv(busy, w.receive(w.b, 4096, 64, 2)));
+  ASSERT_TRUE(w.b.device.post_recv(busy, w.receive(w.b, 4096, 64, 3)));
+  ASSERT_TRUE(w.b.device.post_recv(idle, w.receive(w.b, 4096, 64, 9)));
+  w.qa = busy_a;
+  w.post(w.request(WrOpcode::kSend, 0, 8, 0));
+  w.post(w.request(WrOpcode::kSend, 0, 8, 0));
+  w.play();
+  ASSERT_TRUE(w.b.device.request_notify(small, false));
+  w.post(w.request(WrOpcode::kSend, 0, 8, 0));
+  w.play();
+  EXPECT_EQ(statuses(w.a), (Statuses{WcStatus::kSuccess, WcStatus::kSuccess, WcStatus::kRetryExceeded}));
+  const std::vector<Event> events = w.b.events();
+  ASSERT_EQ(kinds(events), (std::vector{K::kCqError, K::kCompletion, K::kQpFatal, K::kQpFatal}));
+  EXPECT_EQ(events[0].cq, small);
+  EXPECT_EQ(w.b.device.query_qp(busy)->state, QpState::kErr);
+  EXPECT_EQ(w.b.device.query_qp(idle)->state, QpState::kErr);
+  EXPECT_EQ(w.b.device.query_qp(w.qb)->state, QpState::kRts) << "it reports elsewhere";
+  EXPECT_EQ(statuses(w.b), Statuses{WcStatus::kFlushed}) << "the other queue of the idle one is whole";
+
+  Completion got[4];
+  EXPECT_EQ(w.b.device.poll_cq(small, got), 2U);
+  EXPECT_EQ(w.b.device.poll_cq(small, got), 0U);
+  EXPECT_FALSE(w.b.device.request_notify(small, false));
+  EXPECT_FALSE(w.b.device.resize_cq(small, 16));
+}
+
+// The requester's side, in the middle of completing several requests at once.
+TEST_P(OverrunTest, OfRequestsEndsTheirQueuePair) {
+  Hand w(GetParam());
+  const CqId small = *w.b.device.create_cq(2);
+  Qpn at_a;
+  const Qpn at_b = pair(w, small, w.b.cq, at_a);
+  ASSERT_TRUE(w.b.device.post_recv(at_b, w.receive(w.b, 4096, 64, 9)));
+  for (int i = 0; i < 4; ++i) {
+    SendWr write = w.request(WrOpcode::kWrite, 0, 8, 0);
+    const Sge from{Side::kBase, 8, w.b.mr.lkey};
+    write.sges = {&from, 1};
+    write.rkey = w.a.mr.rkey;
+    ASSERT_TRUE(w.b.device.post_send(at_b, write));
+  }
+  w.play();
+  EXPECT_EQ(w.b.device.query_qp(at_b)->state, QpState::kErr);
+  EXPECT_EQ(kinds(w.b.events()), (std::vector{EventKind::kCqError, EventKind::kQpFatal}));
+  EXPECT_EQ(statuses(w.b), Statuses{WcStatus::kFlushed});
+  w.b.device.check_invariants();
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, OverrunTest,
+                         ::testing::Values(wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic),
+                         [](const auto& m) { return std::string(wire::mode_name(m.param)); });
+
 }  // namespace
 }  // namespace weft

@@ -52,6 +52,13 @@ Outcome<MrInfo> Device::register_mr(PdId pd, std::uint64_t address, std::uint64_
   return MrInfo{*key, *key, KeyTable::region_of(*key)};
 }
 
+Outcome<void> Device::reregister_mr(Key key, std::uint8_t changes, PdId pd, std::uint64_t address,
+                                    std::uint64_t length, std::uint8_t access) {
+  Engine& e = *engine_;
+  if ((changes & kChangePd) != 0 && (pd.v >= e.pds.size() || !e.pds[pd.v])) return fail(Errc::kInvalid);
+  return e.keys.change(key, changes, pd, address, length, access);
+}
+
 Outcome<void> Device::deregister_mr(Key key) { return engine_->keys.remove(key); }
 
 Outcome<Key> Device::alloc_window(PdId pd, WindowType type) {
@@ -77,7 +84,7 @@ Outcome<CqId> Device::create_cq(std::uint32_t entries) {
 Outcome<void> Device::resize_cq(CqId cq, std::uint32_t entries) {
   Engine& e = *engine_;
   if (cq.v >= e.cqs.size() || e.cqs[cq.v] == nullptr) return fail(Errc::kNotFound);
-  if (entries == 0 || entries > e.config.max_cqe || entries < e.cqs[cq.v]->size())
+  if (entries == 0 || entries > e.config.max_cqe || entries < e.cqs[cq.v]->size() || e.cqs[cq.v]->overran())
     return fail(Errc::kInvalid);
   e.cqs[cq.v]->resize(entries);
   return {};
@@ -102,7 +109,7 @@ Outcome<Qpn> Device::create_qp(const QpInit& init) {
   const SharedReceiveQueue* srq = nullptr;
   if (init.srq != kNoSrq) {
     srq = e.find_srq(init.srq);
-    if (srq == nullptr || srq->pd != init.pd) return fail(Errc::kInvalid);
+    if (srq == nullptr) return fail(Errc::kInvalid);
   }
   QpCaps asked = init.caps;
   if (srq != nullptr) {
@@ -133,6 +140,7 @@ Outcome<Qpn> Device::create_qp(const QpInit& init) {
   if (!cold->sq || !cold->sq_operands || !cold->rq || !cold->sq_sges || !cold->rq_sges)
     return fail(Errc::kNoMemory);
   e.free_qps.pop_back();
+  cold->receive_pd = srq != nullptr ? srq->pd : init.pd;
   cold->sq_mask = static_cast<std::uint16_t>(caps.max_send_wr - 1);
   cold->rq_mask = static_cast<std::uint16_t>(caps.max_recv_wr - 1);
   e.colds[index] = std::move(cold);
@@ -191,15 +199,23 @@ Outcome<void> Device::destroy_qp(Qpn qpn) {
   return {};
 }
 
-Outcome<std::uint32_t> Device::post_send(Qpn qpn, const SendWr& wr, Time now) {
+Outcome<void> Device::check_send(Qpn qpn, const SendWr& wr, std::uint32_t ahead) {
+  engine_->settle();
+  const QueuePair* q = engine_->find(qpn);
+  if (q == nullptr) return fail(Errc::kNotFound);
+  return check_request(*engine_, *q, wr, ahead);
+}
+
+Outcome<std::uint32_t> Device::post_send(Qpn qpn, const SendWr& wr) {
   QueuePair* q = engine_->find(qpn);
   if (q == nullptr) return fail(Errc::kNotFound);
   engine_->settle();
-  return post_request(*engine_, *q, wr, now);
+  return post_request(*engine_, *q, wr);
 }
 
 Outcome<void> Device::post_recv(Qpn qpn, const RecvWr& wr) {
   Engine& e = *engine_;
+  e.settle();
   QueuePair* q = e.find(qpn);
   if (q == nullptr) return fail(Errc::kNotFound);
   ColdQueuePair& c = e.cold(*q);
@@ -235,6 +251,7 @@ std::uint32_t Device::poll_cq(CqId cq, std::span<Completion> out) {
 Outcome<void> Device::request_notify(CqId cq, bool solicited_only) {
   Engine& e = *engine_;
   if (cq.v >= e.cqs.size() || e.cqs[cq.v] == nullptr) return fail(Errc::kNotFound);
+  if (e.cqs[cq.v]->overran()) return fail(Errc::kInvalid);  // it would wait for ever
   e.cqs[cq.v]->arm(solicited_only);
   return {};
 }
@@ -362,7 +379,10 @@ Qpn Device::peek_control() const {
   return const_cast<Engine&>(e).qp(index).qpn;
 }
 
-wire::Burst Device::poll_control(Time now) { return rc_poll_control(*engine_, now); }
+wire::Burst Device::poll_control(Time now) {
+  if (engine_->overrun) fail_overrun(*engine_);
+  return rc_poll_control(*engine_, now);
+}
 
 void Device::gather_failed(const wire::Burst& burst, std::size_t index, Time now) {
   Engine& e = *engine_;

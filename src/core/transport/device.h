@@ -49,6 +49,9 @@ class Device {
   Outcome<void> dealloc_pd(PdId pd);
   // `address` is what work requests and remote keys will name; the world keeps region -> memory.
   Outcome<MrInfo> register_mr(PdId pd, std::uint64_t address, std::uint64_t length, std::uint8_t access);
+  // What kChange… names takes its new value; the keys stay. kBusy while windows are bound to it.
+  Outcome<void> reregister_mr(Key key, std::uint8_t changes, PdId pd, std::uint64_t address,
+                              std::uint64_t length, std::uint8_t access);
   Outcome<void> deregister_mr(Key key);
   Outcome<Key> alloc_window(PdId pd, WindowType type);
   Outcome<void> dealloc_window(Key key);  // any tag the window ever had
@@ -56,7 +59,7 @@ class Device {
   Outcome<void> resize_cq(CqId cq, std::uint32_t entries);
   Outcome<void> destroy_cq(CqId cq);
   Outcome<SrqId> create_srq(PdId pd, const SrqCaps& caps);
-  Outcome<void> set_srq_limit(SrqId srq, std::uint32_t limit);
+  Outcome<void> set_srq_limit(SrqId srq, std::uint32_t limit);  // fewer there already: raised at once
   Outcome<SrqCaps> query_srq(SrqId srq) const;
   Outcome<void> destroy_srq(SrqId srq);  // kBusy while a queue pair draws from it
   // The same attributes give the same path. It stays while a queue pair is connected over it, or an address
@@ -75,7 +78,9 @@ class Device {
 
   // --- data path of the user ---
   // Returns the send queue slot: the world stores inline bytes at slot * max_inline of its inline area.
-  Outcome<std::uint32_t> post_send(Qpn qpn, const SendWr& wr, Time now);
+  Outcome<std::uint32_t> post_send(Qpn qpn, const SendWr& wr);
+  // Whether post_send would take it behind `ahead` others: for posting all of several or none.
+  Outcome<void> check_send(Qpn qpn, const SendWr& wr, std::uint32_t ahead);
   Outcome<void> post_recv(Qpn qpn, const RecvWr& wr);
   Outcome<void> post_srq_recv(SrqId srq, const RecvWr& wr);
   std::uint32_t poll_cq(CqId cq, std::span<Completion> out);

@@ -74,7 +74,12 @@ void Engine::raise(const Event& event) {
 void Engine::tell_of(CompletionQueue::Push pushed, CqId cq, Qpn qpn) {
   if (pushed == CompletionQueue::Push::kEvent) return raise({EventKind::kCompletion, cq, qpn});
   counters.add(Counter::cq_overflow);
-  if (pushed == CompletionQueue::Push::kOverflow) raise({EventKind::kCqError, cq, qpn});
+  if (cqs[cq.v]->overrun()) {
+    raise({EventKind::kCqError, cq, qpn});
+    if (cqs[cq.v]->disarm()) raise({EventKind::kCompletion, cq, qpn});
+  }
+  const QueuePair* q = find(qpn);
+  if (q != nullptr && q->state != QpState::kErr) overrun = true;
 }
 
 bool Engine::can_send_now(QueuePair& q) {

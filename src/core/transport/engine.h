@@ -111,6 +111,8 @@ struct Engine {
   // The UC or UD queue pair whose last burst has not been settled yet (uc/requester.cc).
   static constexpr std::uint32_t kSettled = UINT32_MAX;
   std::uint32_t unsettled = kSettled;
+  // A completion queue overran in mid-walk over a ring; the queue pairs that report to it fail afterwards.
+  bool overrun = false;
 
   // --- scratch of the current burst ---
   std::vector<wire::TxPacket> burst_packets;
@@ -164,7 +166,7 @@ struct Engine {
   }
   void tell_of(CompletionQueue::Push pushed, CqId cq, Qpn qpn);
   void raise(const Event& event);
-  void settle();  // UC, UD: what the last transmit sent has left by now
+  void settle();  // what earlier calls left to the next one
   // Its first packet came before its user knew that the peer is there.
   void established(QueuePair& q) {
     if (q.state != QpState::kRtr || (q.rx_flags & kEstablished) != 0) return;
@@ -268,7 +270,8 @@ void rc_ack_duplicate_response(Engine& e, QueuePair& q, const wire::Header& trig
 void rc_nak(Engine& e, QueuePair& q,
             std::uint8_t syndrome);  // RNR, sequence and error NAKs at the expected number
 void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome,
-                 Seq request);  // a READ being answered failed
+                 Seq request);                                         // a READ being answered failed
+void rc_raise_fault(Engine& e, const QueuePair& q, std::uint8_t nak);  // no receive tells of it
 void rc_push_cnp(Engine& e, QueuePair& q);
 void rc_repeat_ack(Engine& e, QueuePair& q);
 void rc_withdraw_acks(Engine& e, QueuePair& q,
@@ -292,7 +295,9 @@ void rc_reads_progress(Engine& e, QueuePair& q, Seq reached,
 void rc_implied_nak(Engine& e, QueuePair& q, Time now);
 
 // --- post_request.cc ---
-Outcome<std::uint32_t> post_request(Engine& e, QueuePair& q, const SendWr& wr, Time now);
+// Whether it would be taken behind `ahead` others that are posted before it.
+Outcome<void> check_request(const Engine& e, const QueuePair& q, const SendWr& wr, std::uint32_t ahead);
+Outcome<std::uint32_t> post_request(Engine& e, QueuePair& q, const SendWr& wr);
 
 // --- rc/requester.cc ---
 bool rc_requests_sendable(Engine& e, QueuePair& q);
@@ -332,6 +337,7 @@ void rc_forgive(Engine& e, QueuePair& q, Time now);
 void rc_fail(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now);
 void rc_fail_in_order(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now);
 void rc_enter_error(Engine& e, QueuePair& q);  // flush both queues
+void fail_overrun(Engine& e);                  // queue pairs whose completion queue overran
 void rc_stop_sending(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now);
 void rc_release(Engine& e, QueuePair& q);  // give back blocks, path credit, timers
 void rc_leave_path_line(Engine& e, QueuePair& q);
@@ -345,7 +351,8 @@ void rc_check_drained(Engine& e, QueuePair& q);
 Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32_t mask, Time now);
 
 // --- ud/requester.cc ---
-Outcome<void> ud_address(const Engine& e, const QueuePair& q, const SendWr& wr, SendWqe& w);
+Outcome<void> ud_check_address(const Engine& e, const QueuePair& q, const SendWr& wr);
+void ud_address(const Engine& e, const SendWr& wr, SendWqe& w);
 PathId ud_path(const SendWqe& w);
 void ud_header(const Engine& e, const QueuePair& q, const SendWqe& w, wire::Header& h);
 
@@ -359,7 +366,8 @@ void uc_on_timer(Engine& e, QueuePair& q, Time now);
 void uc_release(Engine& e, QueuePair& q);
 
 inline void Engine::settle() {
-  if (unsettled != kSettled) uc_settle(*this);
+  if (unsettled != kSettled) uc_settle(*this);  // UC, UD: what the last transmit sent has left by now
+  if (overrun) fail_overrun(*this);
 }
 
 // `to` was acknowledged, but only by something that implies it: what follows may have been SACKed before.

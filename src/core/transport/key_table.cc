@@ -10,10 +10,21 @@ Outcome<std::uint32_t> KeyTable::take_row() {
   return index;
 }
 
+namespace {
+
+bool rights_make_sense(std::uint8_t access) {
+  return (access & (kRemoteWrite | kRemoteAtomic)) == 0 || (access & kLocalWrite) != 0;
+}
+
+bool wraps(std::uint64_t address, std::uint64_t length) {
+  return length > 0 && address + (length - 1) < address;
+}
+
+}  // namespace
+
 Outcome<Key> KeyTable::add(PdId pd, std::uint64_t address, std::uint64_t length, std::uint8_t access) {
-  if ((access & (kRemoteWrite | kRemoteAtomic)) != 0 && (access & kLocalWrite) == 0)
-    return fail(Errc::kInvalid);
-  if (length > 0 && address + (length - 1) < address) return fail(Errc::kInvalid);
+  if ((access & kZeroBased) != 0) address = 0;
+  if (!rights_make_sense(access) || wraps(address, length)) return fail(Errc::kInvalid);
   const auto index = take_row();
   if (!index) return fail(index.error());
   Row& r = rows_[*index];
@@ -25,6 +36,27 @@ Outcome<Key> KeyTable::add(PdId pd, std::uint64_t address, std::uint64_t length,
   r.tag = static_cast<std::uint8_t>(random_.next());
   r.live = true;
   return Key{(*index << 8U) | r.tag};
+}
+
+Outcome<void> KeyTable::change(Key key, std::uint8_t changes, PdId pd, std::uint64_t address,
+                               std::uint64_t length, std::uint8_t access) {
+  const Row* found = find(key);
+  if (found == nullptr || found->kind != Kind::kRegion) return fail(Errc::kNotFound);
+  if (found->links != 0) return fail(Errc::kBusy);
+  if (changes == 0) return fail(Errc::kInvalid);
+  Row r = *found;
+  if ((changes & kChangePd) != 0) r.pd = pd;
+  if ((changes & kChangeAccess) != 0) r.access = access;
+  if ((changes & kChangeRange) != 0) {
+    r.address = address;
+    r.length = length;
+  }
+  if ((r.access & kZeroBased) != 0) r.address = 0;
+  // Its addresses count from elsewhere only where it says so.
+  const bool based = ((r.access ^ found->access) & kZeroBased) == 0 || (changes & kChangeRange) != 0;
+  if (!based || !rights_make_sense(r.access) || wraps(r.address, r.length)) return fail(Errc::kInvalid);
+  rows_[key.v >> 8U] = r;
+  return {};
 }
 
 Outcome<void> KeyTable::remove(Key key) {
@@ -86,16 +118,20 @@ bool KeyTable::bind(const WindowBind& b, PdId pd, Qpn qpn) {
   const Row* found = find(b.region);
   if (found == nullptr || found->kind != Kind::kRegion) return false;
   Row& region = rows_[b.region.v >> 8U];
-  constexpr std::uint8_t kRemote = kRemoteRead | kRemoteWrite | kRemoteAtomic;
-  if ((region.access & kMwBind) == 0 || (b.access & ~kRemote) != 0) return false;
+  // Local writing is the region's own right; a window may name it, as programs do.
+  constexpr std::uint8_t kKnown = kRemoteRead | kRemoteWrite | kRemoteAtomic | kLocalWrite | kZeroBased;
+  const bool zero_based = (b.access & kZeroBased) != 0;
+  if ((region.access & kMwBind) == 0 || (b.access & ~kKnown) != 0) return false;
+  if ((region.access & kZeroBased) != 0 || (zero_based && w.kind == Kind::kWindow1)) return false;
   if ((b.access & (kRemoteWrite | kRemoteAtomic)) != 0 && (region.access & kLocalWrite) == 0) return false;
   RegionId unused;
   std::uint64_t offset = 0;
   if (check(region, b.region.v >> 8U, pd, 0, b.address, b.length, unused, offset) != Denied::kNo)
     return false;
   unbind(w);
-  w.address = b.address;
+  w.address = zero_based ? 0 : b.address;
   w.length = b.length;
+  w.base = offset;
   w.access = b.access;
   w.tag = tag;
   w.bound = true;
@@ -118,11 +154,9 @@ KeyTable::Denied KeyTable::check_window(const Row& r, PdId pd, Qpn qpn, std::uin
                                         std::uint64_t& offset) const {
   if (!r.bound) return Denied::kKey;
   if (r.kind == Kind::kWindow2 && r.qpn != qpn.v) return Denied::kDomain;
-  RegionId unused;
-  const Denied denied = check(r, 0, pd, rights, address, length, unused, offset);
+  const Denied denied = check(r, r.links, pd, rights, address, length, region, offset);
   if (denied != Denied::kNo) return denied;
-  region = {r.links};
-  offset = address - rows_[r.links].address;
+  offset += r.base;
   return Denied::kNo;
 }
 

@@ -5,7 +5,8 @@
 // Two kinds of row:
 //   region   registered memory; its index is the world's RegionId
 //   window   rights to a part of a region, for remote use only. Type 1 is good for every queue pair of
-//            its protection domain; type 2 for the one that bound it, until somebody invalidates it
+//            its protection domain; type 2 for the one that bound it, until somebody invalidates it. Its
+//            addresses are those of the region, or count from 0 (type 2 only: kZeroBased)
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -33,6 +34,8 @@ class KeyTable {
   // --- regions ---
   Outcome<Key> add(PdId pd, std::uint64_t address, std::uint64_t length, std::uint8_t access);
   // kBusy while windows are bound to it.
+  Outcome<void> change(Key key, std::uint8_t changes, PdId pd, std::uint64_t address, std::uint64_t length,
+                       std::uint8_t access);
   Outcome<void> remove(Key key);
 
   // --- windows ---
@@ -73,6 +76,7 @@ class KeyTable {
   struct Row {
     std::uint64_t address = 0;
     std::uint64_t length = 0;
+    std::uint64_t base = 0;  // windows: where in the region they begin
     PdId pd{};
     std::uint8_t access = 0;
     std::uint8_t tag = 0;

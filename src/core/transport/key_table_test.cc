@@ -54,7 +54,9 @@ TEST_P(WindowTest, ABindIsRefused) {
   const Key of_others = *keys.add(PdId{1}, kBase, 4096, kAll);
   EXPECT_FALSE(keys.bind(bind_to(of_others, window), kPd, kMine));
   EXPECT_FALSE(keys.bind(bind_to(region, window), PdId{1}, kMine));
-  EXPECT_FALSE(keys.bind(bind_to(region, window, kLocalWrite), kPd, kMine));
+  EXPECT_FALSE(keys.bind(bind_to(region, window, kRemoteRead | kMwBind), kPd, kMine));
+  const Key zero_based = *keys.add(kPd, kBase, 4096, kAll | kZeroBased);
+  EXPECT_FALSE(keys.bind({window, zero_based, 100, 50, kRemoteRead}, kPd, kMine));
   WindowBind outside = bind_to(region, window);
   outside.length = 4096;
   EXPECT_FALSE(keys.bind(outside, kPd, kMine));
@@ -66,8 +68,29 @@ TEST_P(WindowTest, ABindIsRefused) {
   EXPECT_EQ(use(window), Denied::kKey);
 }
 
+// Programs name it, and it means nothing: what a window opens is for others.
+TEST_P(WindowTest, LocalWritingIsNoRightOfAWindow) {
+  ASSERT_TRUE(keys.bind(bind_to(region, window, kLocalWrite), kPd, kMine));
+  EXPECT_EQ(use(window), Denied::kRights);
+  EXPECT_EQ(use(window, kBase + 100, 50, kMine, kRemoteWrite), Denied::kRights);
+}
+
+// Its addresses count from its own first byte; what they reach is the same.
+TEST_P(WindowTest, OfTypeTwoMayCountFromZero) {
+  ASSERT_EQ(keys.bind(bind_to(region, window, kRemoteRead | kZeroBased), kPd, kMine), second());
+  if (!second()) return;
+  RegionId r;
+  std::uint64_t offset = 0;
+  ASSERT_EQ(keys.check_remote(window, kPd, kMine, kRemoteRead, 10, 40, r, offset), Denied::kNo);
+  EXPECT_EQ(r, KeyTable::region_of(region));
+  EXPECT_EQ(offset, 110U);
+  EXPECT_EQ(use(window, 10, 41), Denied::kBounds);
+  EXPECT_EQ(use(window), Denied::kBounds);
+}
+
 TEST_P(WindowTest, KeepsItsRegion) {
   ASSERT_TRUE(keys.bind(bind_to(region, window), kPd, kMine));
+  EXPECT_EQ(keys.change(region, kChangeAccess, kPd, 0, 0, kAll).error(), Errc::kBusy);
   EXPECT_EQ(keys.remove(region).error(), Errc::kBusy);
   ASSERT_TRUE(keys.remove_window(window));
   EXPECT_EQ(use(window), Denied::kKey);
@@ -103,6 +126,45 @@ TEST_P(WindowTest, OfAQueuePairThatIsGoneIsFreeIfItWasItsOwn) {
   EXPECT_EQ(use(window), Denied::kNo);
   keys.unbind_all(kMine);
   EXPECT_EQ(use(window), second() ? Denied::kKey : Denied::kNo);
+}
+
+class RegionTest : public ::testing::Test {
+ protected:
+  Denied use(std::uint64_t at, PdId pd = kPd, std::uint8_t rights = kRemoteRead) {
+    return keys.check_remote(region, pd, kMine, rights, at, 8, where, offset);
+  }
+  KeyTable keys{64, Prng(1)};
+  Key region = *keys.add(kPd, kBase, 4096, kAll);
+  RegionId where;
+  std::uint64_t offset = 0;
+};
+
+TEST_F(RegionTest, MayCountFromZero) {
+  region = *keys.add(kPd, kBase, 4096, kAll | kZeroBased);
+  ASSERT_EQ(use(4088), Denied::kNo);
+  EXPECT_EQ(offset, 4088U);
+  EXPECT_EQ(use(kBase), Denied::kBounds);
+}
+
+TEST_F(RegionTest, ChangesWhatItIsAskedToAndKeepsItsKey) {
+  ASSERT_TRUE(keys.change(region, kChangeAccess, PdId{7}, 0, 0, kLocalWrite));
+  EXPECT_EQ(use(kBase), Denied::kRights);
+  ASSERT_TRUE(keys.change(region, kChangePd, PdId{1}, 0, 0, 0));
+  EXPECT_EQ(use(kBase, kPd, 0), Denied::kDomain);
+  EXPECT_EQ(use(kBase, PdId{1}, 0), Denied::kNo);
+  ASSERT_TRUE(keys.change(region, kChangeRange, kPd, 0x9000, 16, 0));
+  EXPECT_EQ(use(kBase, PdId{1}, 0), Denied::kBounds);
+  ASSERT_EQ(use(0x9008, PdId{1}, 0), Denied::kNo);
+  EXPECT_EQ(offset, 8U);
+}
+
+TEST_F(RegionTest, KeepsItsOldStateWhenAChangeIsRefused) {
+  EXPECT_EQ(keys.change(region, 0, kPd, 0, 0, 0).error(), Errc::kInvalid);
+  EXPECT_EQ(keys.change(region, kChangeAccess, kPd, 0, 0, kRemoteWrite).error(), Errc::kInvalid);
+  EXPECT_EQ(keys.change(region, kChangeAccess, kPd, 0, 0, kZeroBased).error(), Errc::kInvalid);
+  EXPECT_EQ(keys.change(region, kChangeRange, kPd, ~0ULL, 16, 0).error(), Errc::kInvalid);
+  EXPECT_EQ(keys.change({region.v ^ 1U}, kChangePd, PdId{1}, 0, 0, 0).error(), Errc::kNotFound);
+  EXPECT_EQ(use(kBase), Denied::kNo);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, WindowTest, ::testing::Values(WindowType::k1, WindowType::k2),

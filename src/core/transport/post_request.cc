@@ -6,13 +6,22 @@
 #include "core/transport/rc/opcodes.h"
 
 namespace weft {
+namespace {
 
-Outcome<std::uint32_t> post_request(Engine& e, QueuePair& q, const SendWr& wr, Time now) {
-  ColdQueuePair& c = e.cold(q);
+std::uint64_t length_of(const SendWr& wr) {
+  std::uint64_t length = 0;
+  for (const Sge& s : wr.sges) length += s.length;
+  return length;
+}
+
+}  // namespace
+
+Outcome<void> check_request(const Engine& e, const QueuePair& q, const SendWr& wr, std::uint32_t ahead) {
+  const ColdQueuePair& c = e.cold(q);
   const bool flushing = q.state == QpState::kErr || q.state == QpState::kSqe;
   if (!q.sends() && !flushing) return fail(Errc::kInvalid);
-  if (static_cast<std::uint16_t>(q.sq_tail - q.sq_head) > c.sq_mask) return fail(Errc::kNoMemory);
-  const bool read = has_response(wr.opcode);
+  if (static_cast<std::uint16_t>(q.sq_tail - q.sq_head) + (flushing ? 0 : ahead) > c.sq_mask)
+    return fail(Errc::kNoMemory);
   switch (wr.opcode) {
     case WrOpcode::kWrite:
     case WrOpcode::kWriteImm:
@@ -30,24 +39,30 @@ Outcome<std::uint32_t> post_request(Engine& e, QueuePair& q, const SendWr& wr, T
   }
   if (!service_offers(q.type, wr.opcode)) return fail(Errc::kInvalid);
   if (wr.sges.size() > c.init.caps.max_send_sge) return fail(Errc::kInvalid);
-  std::uint64_t length = 0;
-  for (const Sge& s : wr.sges) length += s.length;
+  const std::uint64_t length = length_of(wr);
   const bool in_line = (wr.flags & kSendInline) != 0;
-  if (length > (1ULL << 31U) || (in_line && (length > c.init.caps.max_inline || read)))
+  if (length > (1ULL << 31U) || (in_line && (length > c.init.caps.max_inline || has_response(wr.opcode))))
     return fail(Errc::kInvalid);
+  if (is_local(wr.opcode) && !wr.sges.empty()) return fail(Errc::kInvalid);
+  if (is_atomic(wr.opcode) && length != 8) return fail(Errc::kInvalid);
+  if (q.type == QpType::kUd) return ud_check_address(e, q, wr);
+  return {};
+}
 
+Outcome<std::uint32_t> post_request(Engine& e, QueuePair& q, const SendWr& wr) {
+  if (auto taken = check_request(e, q, wr, 0); !taken) return fail(taken.error());
+  ColdQueuePair& c = e.cold(q);
+  const bool flushing = !q.sends();
+  const bool read = has_response(wr.opcode);
   const bool local = is_local(wr.opcode);
-  if (local && !wr.sges.empty()) return fail(Errc::kInvalid);
-  if (is_atomic(wr.opcode)) {
-    if (length != 8) return fail(Errc::kInvalid);
-    c.sq_operands[q.sq_tail & c.sq_mask] = {wr.compare_or_add, wr.swap};
-  }
+  const bool in_line = (wr.flags & kSendInline) != 0;
+  if (is_atomic(wr.opcode)) c.sq_operands[q.sq_tail & c.sq_mask] = {wr.compare_or_add, wr.swap};
 
   SendWqe& w = e.send_wqe(c, q.sq_tail);
   w = {};
   w.wr_id = wr.wr_id;
   w.remote_address = wr.remote_address;
-  w.length = static_cast<std::uint32_t>(length);
+  w.length = static_cast<std::uint32_t>(length_of(wr));
   w.rkey = wr.rkey;
   w.imm = wr.imm;
   w.opcode = wr.opcode;
@@ -59,9 +74,7 @@ Outcome<std::uint32_t> post_request(Engine& e, QueuePair& q, const SendWr& wr, T
     w.remote_address = wr.bind.address;
     c.sq_operands[q.sq_tail & c.sq_mask] = {wr.bind.length, wr.bind.access};
   }
-  if (q.type == QpType::kUd) {
-    if (auto known = ud_address(e, q, wr, w); !known) return fail(known.error());
-  }
+  if (q.type == QpType::kUd) ud_address(e, wr, w);
   if (!in_line) {
     std::copy(wr.sges.begin(), wr.sges.end(),
               &c.sq_sges[static_cast<std::size_t>(q.sq_tail & c.sq_mask) * c.init.caps.max_send_sge]);
@@ -90,7 +103,7 @@ Outcome<std::uint32_t> post_request(Engine& e, QueuePair& q, const SendWr& wr, T
   if (c.sq_msn != nullptr && !local) c.sq_msn[q.sq_tail & c.sq_mask] = ++c.post_msn;
   const std::uint32_t slot = q.sq_tail & c.sq_mask;
   ++q.sq_tail;
-  if (local) rc_complete_requests(e, q, now);
+  if (local) rc_complete_requests(e, q, {});
   e.make_ready(q);
   return slot;
 }

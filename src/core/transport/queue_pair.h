@@ -171,6 +171,7 @@ struct alignas(64) ColdQueuePair {
   std::unique_ptr<ReadServed[]> served;
   Seq post_response{};
   std::uint32_t post_read_sn = 0;
+  PdId receive_pd{};     // judges the keys of receives: the shared receive queue's, or the queue pair's own
   RecvStream responses;  // irn: READ responses coming in
   Echo last_response;    // srnic: the last one that came in order
   Time rnr_until = kNever;

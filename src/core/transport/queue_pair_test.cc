@@ -129,7 +129,7 @@ struct Dialogue {
     return moved;
   }
   void exchange(const SendWr& request) {
-    ASSERT_TRUE(w.a.device.post_send(w.qa, request, w.now).has_value());
+    ASSERT_TRUE(w.a.device.post_send(w.qa, request).has_value());
     std::array<Completion, 4> done;
     for (int turn = 0; turn < 2000; ++turn) {
       w.now = w.now.after(microseconds(1));

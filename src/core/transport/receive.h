@@ -88,6 +88,7 @@ void Device::on_packets(Time now, std::span<const wire::RxPacket> packets, S& si
     }
     if (i >= ahead) receive_packet(e, now, static_cast<std::uint32_t>(i - ahead), packets[i - ahead], sink);
   }
+  if (e.overrun) fail_overrun(e);  // before the packets are acknowledged
 }
 
 }  // namespace weft

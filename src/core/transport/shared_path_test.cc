@@ -63,7 +63,7 @@ struct Shared : Hand {
     wr.ah = s.handle;
     wr.remote_qpn = &s == &a ? e.at_b : e.at_a;
     wr.remote_qkey = kQkey;
-    return s.post(from, wr, now).has_value();
+    return s.post(from, wr).has_value();
   }
   void carry(Side& from, Side& to) {
     for (const Side::Frame& f : this->from(from)) {
@@ -123,6 +123,26 @@ TEST(SharedPath, NobodyStarvesAndNobodyKeepsCredit) {
   }
   EXPECT_GT(waits, 500U * 5);
   EXPECT_GT(repairs, 500U * 5);
+}
+
+// What other queue pairs have on its path is on its way all the same.
+TEST(SharedPath, ADestroyedQueuePairGivesBackItsOwnCreditAlone) {
+  DeviceConfig c;
+  c.path_credit = {8192};
+  TwoDevices d(wire::Mode::kRoce, c, QpType::kUc);
+  const Qpn x = d.a.create(kNoSrq, QpType::kUc);
+  const Qpn y = d.b.create(kNoSrq, QpType::kUc);
+  d.connect(x, y);
+  ASSERT_TRUE(d.a.post(x, d.request(WrOpcode::kWrite, 0, 1024, 0)));
+  d.post(d.request(WrOpcode::kWrite, 0, 2048, 0));
+  while (d.turn()) {
+  }
+  const PathId path = *d.a.device.open_path({d.b.address});
+  const std::uint64_t both = d.a.device.path_in_flight(path).n;
+  ASSERT_TRUE(d.a.device.destroy_qp(x));
+  EXPECT_EQ(d.a.device.path_in_flight(path).n, both * 2 / 3);
+  d.run();
+  EXPECT_EQ(d.a.device.path_in_flight(path).n, 0U);
 }
 
 }  // namespace

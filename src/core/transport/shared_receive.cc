@@ -8,6 +8,17 @@
 #include "core/transport/engine.h"
 
 namespace weft {
+namespace {
+
+// Once, then it is disarmed. Also when it is armed late: what it waits for may have happened already, and no
+// other receive may ever be taken.
+void tell_of_limit(Engine& e, SrqId id, SharedReceiveQueue& s, Qpn taker) {
+  if (s.size() >= s.caps.limit) return;
+  s.caps.limit = 0;
+  e.raise({EventKind::kSrqLimit, {}, taker, id});
+}
+
+}  // namespace
 
 Outcome<SrqId> Device::create_srq(PdId pd, const SrqCaps& asked) {
   Engine& e = *engine_;
@@ -37,6 +48,7 @@ Outcome<void> Device::set_srq_limit(SrqId id, std::uint32_t limit) {
   if (s == nullptr) return fail(Errc::kNotFound);
   if (limit > s->caps.max_wr) return fail(Errc::kInvalid);
   s->caps.limit = limit;
+  tell_of_limit(*engine_, id, *s, kNoQpn);
   return {};
 }
 
@@ -79,10 +91,7 @@ bool rc_take_shared(Engine& e, QueuePair& q) {
               &c.rq_sges[static_cast<std::size_t>(q.rq_tail & c.rq_mask) * c.init.caps.max_recv_sge]);
   ++s.head;
   ++q.rq_tail;
-  if (s.caps.limit != 0 && s.size() < s.caps.limit) {
-    s.caps.limit = 0;
-    e.raise({EventKind::kSrqLimit, {}, q.qpn, c.init.srq});
-  }
+  tell_of_limit(e, c.init.srq, s, q.qpn);
   return true;
 }
 

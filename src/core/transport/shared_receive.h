@@ -1,4 +1,4 @@
-// Shared receive queues: a ring of receives that queue pairs of one protection domain draw from
+// Shared receive queues: a ring of receives that queue pairs draw from
 // (docs/protocol/verbs.md#shared-receive-queues). A queue pair copies what it takes into a small ring of its
 // own, where it is bound to a message for good; the rest of the transport knows only receives of queue pairs.
 //

@@ -23,7 +23,7 @@ struct Shared : TwoDevices {
   }
   void send(int queue, std::uint32_t length, std::uint8_t fill) {
     std::fill_n(a.bytes().begin() + fill * 512, length, fill);
-    ASSERT_TRUE(a.device.post_send(mine[queue], request(WrOpcode::kSend, fill * 512U, length, 0), now));
+    ASSERT_TRUE(a.device.post_send(mine[queue], request(WrOpcode::kSend, fill * 512U, length, 0)));
   }
   SrqId srq{};
   Qpn mine[2];
@@ -81,6 +81,22 @@ TEST_P(SharedReceiveTest, TheLimitIsToldOnce) {
   EXPECT_EQ(events[0].kind, EventKind::kSrqLimit);
   EXPECT_EQ(events[0].srq, w.srq);
   EXPECT_EQ(w.b.device.query_srq(w.srq)->limit, 0U);
+}
+
+// A program sets the limit while others take receives: if they were faster, it hears of it all the same.
+TEST_P(SharedReceiveTest, ALimitThatComesTooLateIsToldAtOnce) {
+  Shared w(GetParam());
+  for (std::uint64_t i = 0; i < 6; ++i)
+    ASSERT_TRUE(w.b.device.post_srq_recv(w.srq, w.receive(w.b, 8192 + i * 512, 512, i)));
+  for (int i = 0; i < 6; ++i) w.send(0, 8, static_cast<std::uint8_t>(1 + i));
+  w.run();
+  ASSERT_TRUE(w.b.device.set_srq_limit(w.srq, 4));
+  const std::vector<Event> events = w.b.events();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].kind, EventKind::kSrqLimit);
+  EXPECT_EQ(w.b.device.query_srq(w.srq)->limit, 0U);
+  ASSERT_TRUE(w.b.device.set_srq_limit(w.srq, 0));
+  EXPECT_TRUE(w.b.events().empty()) << "0 is no limit";
 }
 
 TEST_P(SharedReceiveTest, AFailedQueuePairLeavesTheSharedQueueAlone) {

@@ -19,7 +19,7 @@ struct Several : TwoDevices {
     }
   }
   void post(Qpn qpn, std::uint32_t length) {
-    ASSERT_TRUE(a.device.post_send(qpn, request(WrOpcode::kWrite, 0, length, 0), now).has_value());
+    ASSERT_TRUE(a.device.post_send(qpn, request(WrOpcode::kWrite, 0, length, 0)).has_value());
   }
   // Whose turn it was and how many packets it sent; kNoQpn when nobody has work.
   std::pair<Qpn, std::size_t> turn_of_a() {

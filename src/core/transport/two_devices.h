@@ -110,8 +110,8 @@ struct Side {
     CHECK(device.post_recv(q, {id, {&wrong, 1}}));
   }
   // Posts, and keeps the bytes of an inline request as a world must.
-  Outcome<std::uint32_t> post(Qpn q, const SendWr& w, Time now) {
-    const auto slot = device.post_send(q, w, now);
+  Outcome<std::uint32_t> post(Qpn q, const SendWr& w) {
+    const auto slot = device.post_send(q, w);
     if (!slot || (w.flags & kSendInline) == 0) return slot;
     auto to = inlined.at(q.v).begin() + static_cast<std::ptrdiff_t>(std::size_t{*slot} * kInline);
     for (const Sge& s : w.sges)
@@ -184,7 +184,7 @@ class TwoDevices {
     w.remote_qkey = kQkey;
     return w;
   }
-  void post(const SendWr& w) { CHECK(a.post(qa, w, now)); }
+  void post(const SendWr& w) { CHECK(a.post(qa, w)); }
   RecvWr receive(Side& s, std::uint64_t offset, std::uint32_t length, std::uint64_t id) {
     sges_.push_back({Side::kBase + offset, length, s.mr.lkey});
     return {id, {&sges_.back(), 1}};

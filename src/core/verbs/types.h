@@ -37,7 +37,14 @@ enum : std::uint8_t {  // access rights of a region or a queue pair
   kRemoteWrite = 2,
   kRemoteRead = 4,
   kRemoteAtomic = 8,
-  kMwBind = 16,  // memory windows may be bound to the region
+  kMwBind = 16,     // memory windows may be bound to the region
+  kZeroBased = 32,  // addresses in it count from its first byte
+};
+
+enum : std::uint8_t {  // what changes when a region is registered anew
+  kChangeRange = 1,
+  kChangePd = 2,
+  kChangeAccess = 4,
 };
 
 enum class WcStatus : std::uint8_t {

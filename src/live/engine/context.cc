@@ -7,11 +7,17 @@
 #include <string>
 
 #include "core/base/allocate.h"
+#include "core/transport/key_table.h"
 #include "live/engine/nic_state.h"
 #include "live/wires/program_memory.h"
 
 namespace weft::live {
 namespace {
+
+// With the right to bind windows a region may be written through them.
+bool writable(std::uint8_t access) {
+  return (access & (kLocalWrite | kRemoteWrite | kRemoteAtomic | kMwBind)) != 0;
+}
 
 // Copies what a kSendInline work request points to into its slot of the inline area.
 void copy_inline(const QpRecord& qp, std::uint32_t slot, const SendWr& wr) {
@@ -94,6 +100,11 @@ bool Context::owns(SrqId srq) const {
   return srq.v < nic_->srqs.size() && nic_->srqs[srq.v] != nullptr && nic_->srqs[srq.v]->owner == this;
 }
 
+bool Context::owns(Key lkey) const {
+  const std::uint32_t region = KeyTable::region_of(lkey).v;
+  return region < nic_->mrs.size() && nic_->mrs[region] == std::pair<Key, const Context*>(lkey, this);
+}
+
 const Attributes& Context::attributes() const { return nic_->attributes(); }
 
 // --- memory ---
@@ -116,9 +127,7 @@ Outcome<void> Context::dealloc_pd(PdId pd) {
 Outcome<Mr> Context::register_mr(PdId pd, void* memory, std::uint64_t length, std::uint64_t iova,
                                  std::uint8_t access) {
   guard_program_memory();
-  // With the right to bind windows a region may be written through them.
-  const bool written = (access & (kLocalWrite | kRemoteWrite | kRemoteAtomic | kMwBind)) != 0;
-  if (!is_mapped(memory, length, written)) return fail(Errc::kFault);
+  if (!is_mapped(memory, length, writable(access))) return fail(Errc::kFault);
   const Owned owned(nic_->ownership());
   if (!owns(pd)) return fail(Errc::kInvalid);
   const auto info = nic_->device().register_mr(pd, iova, length, access);
@@ -128,13 +137,26 @@ Outcome<Mr> Context::register_mr(PdId pd, void* memory, std::uint64_t length, st
   return Mr{info->lkey, info->rkey};
 }
 
+Outcome<void> Context::reregister_mr(Key lkey, std::uint8_t changes, PdId pd, void* memory,
+                                     std::uint64_t length, std::uint8_t access) {
+  const bool moves = (changes & kChangeRange) != 0;
+  const bool written = (changes & kChangeAccess) != 0 && writable(access);
+  if (moves && !is_mapped(memory, length, written)) return fail(Errc::kFault);
+  const Owned owned(nic_->ownership());
+  if (!owns(lkey)) return fail(Errc::kNotFound);
+  if ((changes & kChangePd) != 0 && !owns(pd)) return fail(Errc::kInvalid);
+  const auto done = nic_->device().reregister_mr(lkey, changes, pd, reinterpret_cast<std::uint64_t>(memory),
+                                                 length, access);
+  if (done && moves)
+    nic_->shard().set_region(KeyTable::region_of(lkey), static_cast<std::uint8_t*>(memory));
+  return done;
+}
+
 Outcome<void> Context::deregister_mr(Key lkey) {
   const Owned owned(nic_->ownership());
-  const std::uint32_t region = KeyTable::region_of(lkey).v;
-  if (region >= nic_->mrs.size() || nic_->mrs[region] != std::pair<Key, const Context*>(lkey, this))
-    return fail(Errc::kNotFound);
+  if (!owns(lkey)) return fail(Errc::kNotFound);
   const auto done = nic_->device().deregister_mr(lkey);
-  if (done) nic_->mrs[region].second = nullptr;
+  if (done) nic_->mrs[KeyTable::region_of(lkey).v].second = nullptr;
   return done;
 }
 
@@ -340,7 +362,9 @@ Outcome<Srq*> Context::create_srq(PdId pd, const SrqCaps& caps, void* cookie) {
 
 Outcome<void> Context::set_srq_limit(Srq* srq, std::uint32_t limit) {
   const Owned owned(nic_->ownership());
-  return nic_->device().set_srq_limit(srq->id, limit);
+  const auto done = nic_->device().set_srq_limit(srq->id, limit);
+  nic_->dispatch_events_owned();  // it may have been reached already
+  return done;
 }
 
 Outcome<SrqCaps> Context::query_srq(const Srq* srq) {
@@ -377,8 +401,12 @@ void Context::ack_async_event(const AsyncEvent& event) { events_->acknowledge(ta
 
 void Context::begin_posting() { nic_->begin_posting(); }
 
+Outcome<void> Context::check_send(const Qp* qp, const SendWr& wr, std::uint32_t ahead) {
+  return nic_->device().check_send(qp->qpn, wr, ahead);
+}
+
 Outcome<void> Context::post_send(Qp* qp, const SendWr& wr) {
-  const auto slot = nic_->device().post_send(qp->qpn, wr, {});
+  const auto slot = nic_->device().post_send(qp->qpn, wr);
   if (!slot) return fail(slot.error());
   nic_->count_post_owned();
   if (QpRecord& r = record(qp); r.granted.type == QpType::kUd) {

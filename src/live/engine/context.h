@@ -18,6 +18,7 @@
 // Objects: whatever a call names must belong to the Context it is called on, or it is kInvalid: a queue pair
 // that uses another context's queue would be left dangling when that context closes.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -62,7 +63,8 @@ struct Cq {
   CqId id{};
   std::uint32_t entries = 0;  // as granted
   CompletionChannel* channel = nullptr;
-  void* cookie = nullptr;  // the caller's; comes back with events
+  void* cookie = nullptr;            // the caller's; comes back with events
+  std::atomic<bool> overran{false};  // it takes no more entries; its queue pairs have failed
 
  protected:
   Cq() = default;
@@ -117,6 +119,10 @@ class Context {
   // `memory` is where the bytes lie, `iova` what work requests and remote keys call its first byte.
   Outcome<Mr> register_mr(PdId pd, void* memory, std::uint64_t length, std::uint64_t iova,
                           std::uint8_t access);
+  // What kChange… names takes its new value; addresses in it are `memory` again, or count from 0. The keys
+  // stay.
+  Outcome<void> reregister_mr(Key lkey, std::uint8_t changes, PdId pd, void* memory, std::uint64_t length,
+                              std::uint8_t access);
   // When it returns, nothing touches the memory any more.
   Outcome<void> deregister_mr(Key lkey);
 
@@ -168,7 +174,9 @@ class Context {
   bool owns(PdId pd) const;  // these need the ownership
   bool owns(CqId cq) const;
   bool owns(SrqId srq) const;
+  bool owns(Key lkey) const;  // of a region
   void begin_posting();
+  Outcome<void> check_send(const Qp* qp, const SendWr& wr, std::uint32_t ahead);
   Outcome<void> post_send(Qp* qp, const SendWr& wr);
   Outcome<void> post_receive(Qp* qp, const RecvWr& wr);
   void end_posting(Qp* qp);
@@ -188,6 +196,8 @@ class Posting {
   ~Posting() { context_.end_posting(qp_); }
   Posting(const Posting&) = delete;
   Posting& operator=(const Posting&) = delete;
+  // Whether send would take it behind `ahead` others.
+  Outcome<void> check(const SendWr& wr, std::uint32_t ahead) { return context_.check_send(qp_, wr, ahead); }
   // kSendInline: the bytes are copied before it returns; keys of the pieces do not matter.
   Outcome<void> send(const SendWr& wr) { return context_.post_send(qp_, wr); }
   Outcome<void> receive(const RecvWr& wr) { return context_.post_receive(qp_, wr); }

@@ -152,7 +152,10 @@ void Nic::dispatch_events_owned() {
         }
         break;
       case EventKind::kCqError:
-        if (CqRecord* cq = cqs[e.cq.v].get(); cq != nullptr) cq->async->push({e.kind, cq});
+        if (CqRecord* cq = cqs[e.cq.v].get(); cq != nullptr) {
+          cq->overran.store(true, std::memory_order_relaxed);
+          cq->async->push({e.kind, cq});
+        }
         break;
       case EventKind::kSrqLimit:
         if (SrqRecord* srq = srqs[e.srq.v].get(); srq != nullptr) srq->async->push({e.kind, nullptr, srq});

@@ -170,7 +170,7 @@ void post_all(Nic& nic0, Nic& nic1, Writer& writer, wire::Mode mode) {
     w.flags = kSendSignaled;
     w.remote_address = 0x1000;
     w.rkey = mr[1].rkey;
-    ASSERT_TRUE(devices[0]->post_send(qpn[0], w, Time{}));
+    ASSERT_TRUE(devices[0]->post_send(qpn[0], w));
   }
   nic0.doorbell();
 }

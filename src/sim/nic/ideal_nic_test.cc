@@ -123,7 +123,7 @@ Observed run(const Settings& w) {
     wr.flags = kSendSignaled;
     wr.remote_address = 0x1000;
     wr.rkey = mr[1].rkey;
-    EXPECT_TRUE(a.device().post_send(qpn[0], wr, Time{}).has_value());
+    EXPECT_TRUE(a.device().post_send(qpn[0], wr).has_value());
   }
   a.doorbell();
   Completion got[4];

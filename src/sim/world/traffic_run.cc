@@ -131,7 +131,7 @@ void TrafficRun::post(Connection& c, Time now) {
   wr.remote_address = there;
   wr.rkey = hosts_[other].memory.rkey;
   if (referee_ != nullptr) referee_->posted_send({{poster}, c.qpn[side]}, wr, {}, now);
-  CHECK(nics_[poster]->device().post_send(c.qpn[side], wr, now).has_value());
+  CHECK(nics_[poster]->device().post_send(c.qpn[side], wr).has_value());
   nics_[poster]->doorbell();
 }
 

@@ -139,7 +139,7 @@ void Workload::post(Sender& s, Time now) {
     wr.rkey = s.remote;
     wr.compare_or_add = 1;
     if (referee_ != nullptr) referee_->posted_send({{s.host}, s.qpn}, wr, {}, now);
-    const auto posted = nics_[s.host]->device().post_send(s.qpn, wr, now);
+    const auto posted = nics_[s.host]->device().post_send(s.qpn, wr);
     CHECK(posted.has_value());
     s.posted_at[s.posted % f.depth] = now;
     ++s.posted;

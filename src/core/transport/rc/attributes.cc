@@ -130,6 +130,7 @@ void reset(Engine& e, QueuePair& q) {
   fresh.sq_operands = std::move(c.sq_operands);
   fresh.rq = std::move(c.rq);
   fresh.rq_sges = std::move(c.rq_sges);
+  fresh.receive_pd = c.receive_pd;
   fresh.sq_mask = c.sq_mask;
   fresh.rq_mask = c.rq_mask;
   c = std::move(fresh);

@@ -221,7 +221,15 @@ void rc_nak(Engine& e, QueuePair& q, std::uint8_t syndrome) {
 }
 
 void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome, Seq request) {
+  rc_raise_fault(e, q, syndrome);
   push_nak(e, q, syndrome, request);
+}
+
+void rc_raise_fault(Engine& e, const QueuePair& q, std::uint8_t nak) {
+  EventKind kind = EventKind::kQpFatal;
+  if (nak == wire::kSyndromeNakInvalid) kind = EventKind::kQpRequestError;
+  if (nak == wire::kSyndromeNakAccess) kind = EventKind::kQpAccessError;
+  e.raise({kind, {}, q.qpn});
 }
 
 void rc_reads_drained(Engine& e, QueuePair& q) {

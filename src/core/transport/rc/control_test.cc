@@ -24,7 +24,7 @@ TEST(Control, AnAckLongerThanTheOneBeforeItLeavesNext) {
   send.opcode = WrOpcode::kSend;
   send.flags = kSendSignaled;
   send.sges = {&message, 1};
-  ASSERT_TRUE(w.b.post(w.qb, send, w.now));
+  ASSERT_TRUE(w.b.post(w.qb, send));
   const Frames answers = w.from(w.b);
   ASSERT_EQ(only(answers, wire::kReadResponseOnly).size(), 1U);
   ASSERT_EQ(only(answers, wire::kSendOnly).size(), 1U);

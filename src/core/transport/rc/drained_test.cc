@@ -33,7 +33,7 @@ TEST_P(DrainedTest, ANewPathGivesUpThePlaceInTheOldOnesLine) {
   const Qpn stays = w.a.create();
   w.connect(moves, w.b.create());
   w.connect(stays, w.b.create());
-  ASSERT_TRUE(w.a.device.post_send(moves, w.request(WrOpcode::kWrite, 0, 40'000, 0), w.now));
+  ASSERT_TRUE(w.a.device.post_send(moves, w.request(WrOpcode::kWrite, 0, 40'000, 0)));
   EXPECT_TRUE(w.from(w.a).empty());  // it stands in the line now
   ASSERT_TRUE(w.a.step(moves, {}, QpState::kSqd, 0));
   QpAttr t;
@@ -41,7 +41,7 @@ TEST_P(DrainedTest, ANewPathGivesUpThePlaceInTheOldOnesLine) {
   ASSERT_TRUE(w.a.step(moves, t, QpState::kSqd, kAttrPath));
   ASSERT_TRUE(w.a.step(moves, {}, QpState::kRts, 0));
   EXPECT_FALSE(w.from(w.a).empty());  // the new path has credit
-  ASSERT_TRUE(w.a.device.post_send(stays, w.request(WrOpcode::kWrite, 0, 40'000, 0), w.now));
+  ASSERT_TRUE(w.a.device.post_send(stays, w.request(WrOpcode::kWrite, 0, 40'000, 0)));
   w.from(w.a);
   w.to(w.b, sent);
   w.play();

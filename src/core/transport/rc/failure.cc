@@ -1,5 +1,7 @@
 // Error states (docs/protocol/verbs.md#errors-and-flushing): the failing request completes with its status,
 // everything else is flushed in posting order, and nothing the queue pair held of shared pools stays behind.
+#include <utility>
+
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 
@@ -124,6 +126,22 @@ void rc_fail_in_order(Engine& e, QueuePair& q, WcStatus status, std::uint16_t sl
 void rc_enter_error(Engine& e, QueuePair& q) {
   if (q.state == QpState::kErr) return;
   enter(e, q, WcStatus::kFlushed, q.sq_tail);
+}
+
+// Nothing is acknowledged any more: its user may never hear of it.
+void fail_overrun(Engine& e) {
+  const auto overran = [&](CqId cq) { return e.cqs[cq.v]->overran(); };
+  while (std::exchange(e.overrun, false)) {  // flushing may fill another one
+    for (std::size_t i = 0; i < e.colds.size(); ++i) {
+      if (e.colds[i] == nullptr) continue;
+      QueuePair& q = e.qp(static_cast<std::uint32_t>(i));
+      if (!q.has(kInUse) || q.state == QpState::kReset || q.state == QpState::kErr) continue;
+      if (!overran(e.colds[i]->init.send_cq) && !overran(e.colds[i]->init.recv_cq)) continue;
+      rc_forget_control(e, q);
+      e.raise({EventKind::kQpFatal, {}, q.qpn});
+      rc_enter_error(e, q);
+    }
+  }
 }
 
 void rc_fail_send_queue(Engine& e, QueuePair& q, WcStatus status) {

@@ -32,8 +32,7 @@ void rc_run_local(Engine& e, QueuePair& q, Time now) {
     if (!w.executed) {
       if ((w.flags & kSendFence) != 0 && q.reads_outstanding > 0) break;
       if (!execute(e, q, c, w, q.sq_send)) {
-        const bool bind = w.opcode == WrOpcode::kBindWindow;
-        rc_stop_sending(e, q, bind ? WcStatus::kBindError : WcStatus::kLocalQpOperation, q.sq_send, now);
+        rc_stop_sending(e, q, WcStatus::kBindError, q.sq_send, now);  // of any operation on windows
         return;
       }
       w.executed = true;

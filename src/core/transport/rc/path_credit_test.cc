@@ -23,7 +23,7 @@ TEST(PathCredit, RequestsDoNotUseUpTheCreditOfAnswers) {
       write.sges = {&all, 1};
       write.remote_address = Side::kBase;
       write.rkey = w.a.mr.rkey;
-      ASSERT_TRUE(w.b.device.post_send(w.qb, write, w.now));
+      ASSERT_TRUE(w.b.device.post_send(w.qb, write));
       Frames sent = w.from(w.b);
       for (int i = 0; i < vain; ++i) EXPECT_TRUE(w.b.device.transmit(w.qb, w.now, {}).empty());
       w.post(w.request(WrOpcode::kRead, 0, 256 * 4, 0));
@@ -50,7 +50,7 @@ TEST(PathCredit, SmallRequestsDoNotUseUpTheCreditOfALargeAnswer) {
   write.remote_address = Side::kBase;
   write.rkey = w.a.mr.rkey;
   const auto refill = [&] {
-    while (w.b.device.post_send(w.qb, write, w.now)) {
+    while (w.b.device.post_send(w.qb, write)) {
     }
   };
   refill();
@@ -97,7 +97,7 @@ TEST(PathCredit, WhoWaitsForCreditToAnswerKeepsItsPlace) {
     wr.sges = {&all, 1};
     wr.remote_address = Side::kBase;
     wr.rkey = w.a.mr.rkey;
-    ASSERT_TRUE(w.b.device.post_send(from, wr, w.now));
+    ASSERT_TRUE(w.b.device.post_send(from, wr));
   };
   post(other, WrOpcode::kWrite, 8);
   post(other, WrOpcode::kWrite, 512);
@@ -127,7 +127,7 @@ TEST(PathCredit, NobodyOvertakesThePathsLine) {
   const Qpn late = w.a.create();
   const Qpn target = w.b.create();
   w.connect(late, target);
-  ASSERT_TRUE(w.a.device.post_send(late, w.request(WrOpcode::kWrite, 0, 256, 0), w.now));
+  ASSERT_TRUE(w.a.device.post_send(late, w.request(WrOpcode::kWrite, 0, 256, 0)));
   EXPECT_TRUE(w.from(w.a).empty());
   // Every ACK makes room for one packet, and the first queue pair would have one.
   bool had_its_turn = false;
@@ -193,7 +193,7 @@ TEST(PathCredit, WhatIsReadAgainNeedsNoCredit) {
   w.connect(second, target);
   w.post(w.request(WrOpcode::kRead, 0, 512, 0));
   ASSERT_EQ(w.from(w.a).size(), 1U);  // lost
-  ASSERT_TRUE(w.a.device.post_send(second, w.request(WrOpcode::kRead, 512, 512, 0), w.now));
+  ASSERT_TRUE(w.a.device.post_send(second, w.request(WrOpcode::kRead, 512, 512, 0)));
   const Frames sent = w.from_in_time(w.a);
   const auto again = [&](const Frames& frames) {
     return std::any_of(frames.begin(), frames.end(),
@@ -213,7 +213,7 @@ TEST(PathCredit, WhoFoundNoReceiveDoesNotHoldUpTheLine) {
   w.post(w.request(WrOpcode::kSend, 0, 256 * 4, 0));
   const Frames begun = w.from(w.a);
   ASSERT_EQ(begun.size(), 2U);
-  ASSERT_TRUE(w.a.device.post_send(second, w.request(WrOpcode::kWrite, 0, 8, 0), w.now));
+  ASSERT_TRUE(w.a.device.post_send(second, w.request(WrOpcode::kWrite, 0, 8, 0)));
   EXPECT_TRUE(w.from(w.a).empty());
   w.to(w.b, begun);
   w.to(w.a, w.from(w.b));

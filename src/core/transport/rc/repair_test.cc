@@ -339,7 +339,7 @@ TEST(RepairTest, AReadGoesOutAgainThoughWhatIsBehindItHoldsTheCredit) {
   // Another queue pair has asked for more than the credit.
   const Qpn other = w.a.create();
   w.connect(other, w.b.create());
-  ASSERT_TRUE(w.a.device.post_send(other, w.request(WrOpcode::kRead, 0, 2400, 0), w.now));
+  ASSERT_TRUE(w.a.device.post_send(other, w.request(WrOpcode::kRead, 0, 2400, 0)));
   w.to(w.b, sent);
   w.to(w.a, w.from(w.b));  // not ready: back to the SEND
   ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 0, 64, 7)));
@@ -359,7 +359,7 @@ TEST(RepairTest, AReadGoesOutAgainThoughOthersStandInThePathsLine) {
   const Frames sent = w.from(w.a);
   const Qpn other = w.a.create();
   w.connect(other, w.b.create());
-  ASSERT_TRUE(w.a.device.post_send(other, w.request(WrOpcode::kWrite, 0, 2000, 0), w.now));
+  ASSERT_TRUE(w.a.device.post_send(other, w.request(WrOpcode::kWrite, 0, 2000, 0)));
   EXPECT_TRUE(w.from(w.a).empty());
   w.to(w.b, sent);
   w.to(w.a, w.from(w.b));  // not ready: back to the SEND

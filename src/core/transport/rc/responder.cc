@@ -61,6 +61,37 @@ void activate(QueuePair& q, ColdQueuePair& c, Engine& e, ReadServed& r) {
   ++c.served_tail;
 }
 
+// What a request that fails tells its requester, and its receive if it has taken one
+// (docs/protocol/verbs.md#faults).
+struct Refusal {
+  std::uint8_t nak;
+  WcStatus receive;
+};
+
+constexpr Refusal refusal_of(Verdict v) {
+  switch (v) {
+    case Verdict::kAccess:
+      return {wire::kSyndromeNakAccess, WcStatus::kLocalAccess};
+    case Verdict::kOperation:
+      return {wire::kSyndromeNakOperation, WcStatus::kLocalAccess};
+    case Verdict::kLocalFault:
+      return {wire::kSyndromeNakOperation, WcStatus::kLocalProtection};
+    case Verdict::kWrongLength:
+    case Verdict::kLocalLength:
+      return {wire::kSyndromeNakInvalid, WcStatus::kLocalLength};
+    default:
+      return {wire::kSyndromeNakInvalid, WcStatus::kRemoteInvalidRequest};
+  }
+}
+
+// Only what fails behind the check for a receive has taken one
+// (docs/protocol/reliable.md#checks-of-the-responder), or what breaks into a SEND that has begun.
+bool took_receive(const QueuePair& q, Verdict v, const wire::Header& h, const RcOpcode& op) {
+  if (q.rq_head == q.rq_tail) return false;
+  if (v != Verdict::kInvalid) return op.kind == RcKind::kSend || op.imm;
+  return q.inbound == Inbound::kSend || (op.kind == RcKind::kSend && h.psn_offset != 0);
+}
+
 }  // namespace
 
 Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) {
@@ -175,6 +206,8 @@ void rc_complete_receives(Engine& e, QueuePair& q, Seq upto) {
     ++q.rq_head;
     ++q.recv_sn;
     if (done.status != WcStatus::kSuccess) {
+      // The SEND was received, so it is acknowledged; what came behind it was not.
+      q.requests.expected = r.end + 1;
       rc_enter_error(e, q);
       return;
     }
@@ -230,37 +263,19 @@ void rc_fail_receive(Engine& e, QueuePair& q, WcStatus status) {
   e.complete(c.init.recv_cq, failed, true);
 }
 
-void rc_refuse(Engine& e, QueuePair& q, Verdict v) {
-  ColdQueuePair& c = e.cold(q);
-  switch (v) {
-    case Verdict::kNoReceive:
-      q.rx_flags |= kNakSent;  // what follows is ahead of a packet that was refused, not lost
-      rc_nak(e, q, static_cast<std::uint8_t>(wire::kSyndromeRnr | c.attr.min_rnr_timer));
-      return;
-    case Verdict::kInvalid:
-      rc_nak(e, q, wire::kSyndromeNakInvalid);
-      e.raise({EventKind::kQpRequestError, {}, q.qpn});
-      return;
-    case Verdict::kAccess:
-      rc_nak(e, q, wire::kSyndromeNakAccess);
-      e.raise({EventKind::kQpAccessError, {}, q.qpn});
-      return;
-    case Verdict::kOperation:
-      rc_nak(e, q, wire::kSyndromeNakOperation);
-      return;
-    case Verdict::kWrongLength:
-    case Verdict::kLocalLength:
-    case Verdict::kLocalFault: {
-      // The receive it had taken reports the error; the rest is flushed.
-      const bool length = v != Verdict::kLocalFault;
-      rc_fail_receive(e, q, length ? WcStatus::kLocalLength : WcStatus::kLocalProtection);
-      rc_nak(e, q, length ? wire::kSyndromeNakInvalid : wire::kSyndromeNakOperation);
-      return;
-    }
-    case Verdict::kDone:
-    case Verdict::kSilent:
-      return;
+void rc_refuse(Engine& e, QueuePair& q, Verdict v, const wire::Header& h, const RcOpcode& op) {
+  if (v == Verdict::kNoReceive) {
+    q.rx_flags |= kNakSent;  // what follows is ahead of a packet that was refused, not lost
+    rc_nak(e, q, static_cast<std::uint8_t>(wire::kSyndromeRnr | e.cold(q).attr.min_rnr_timer));
+    return;
   }
+  const Refusal r = refusal_of(v);
+  if (took_receive(q, v, h, op)) {
+    rc_fail_receive(e, q, r.receive);
+  } else {
+    rc_raise_fault(e, q, r.nak);
+  }
+  rc_nak(e, q, r.nak);
 }
 
 }  // namespace weft

@@ -29,7 +29,7 @@ enum class Verdict : std::uint8_t {
   kInvalid,
   kAccess,
   kOperation,
-  kWrongLength,  // of the packet; it took a receive
+  kWrongLength,  // of the packet
   kLocalLength,
   kLocalFault,
   kSilent
@@ -42,15 +42,17 @@ void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, S
 // READs and atomics that `expected` has passed take their turn. True: atomics among them.
 bool rc_activate_reads(Engine& e, QueuePair& q);
 void rc_complete_receives(Engine& e, QueuePair& q, Seq upto);  // of messages that end before this
-void rc_refuse(Engine& e, QueuePair& q, Verdict v);            // answer a failure at the expected number
+// Answers a failure at the expected number.
+void rc_refuse(Engine& e, QueuePair& q, Verdict v, const wire::Header& h, const RcOpcode& op);
 RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn,
                         std::uint16_t& slot);  // irn: by receive number
 
 void rc_fail_receive(Engine& e, QueuePair& q, WcStatus status);  // the oldest one reports it
 
 // Walks `length` bytes at `at` bytes into a list of local pieces: put(region, offset, bytes done, bytes).
+// Their keys are judged in `pd`: the queue pair's for what it reads, its receives' for what arrives.
 template <class Put>
-Verdict rc_scatter(Engine& e, const QueuePair& q, const Sge* sges, std::uint32_t count, std::uint64_t at,
+Verdict rc_scatter(Engine& e, PdId pd, const Sge* sges, std::uint32_t count, std::uint64_t at,
                    std::uint32_t length, Put put) {
   std::uint32_t from = 0;
   for (std::uint32_t i = 0; i < count && length > 0; ++i) {
@@ -61,7 +63,7 @@ Verdict rc_scatter(Engine& e, const QueuePair& q, const Sge* sges, std::uint32_t
     const auto take = static_cast<std::uint32_t>(std::min<std::uint64_t>(length, sges[i].length - at));
     RegionId region;
     std::uint64_t offset = 0;
-    if (e.keys.check_local(sges[i].lkey, q.pd, kLocalWrite, sges[i].address + at, take, region, offset) !=
+    if (e.keys.check_local(sges[i].lkey, pd, kLocalWrite, sges[i].address + at, take, region, offset) !=
         KeyTable::Denied::kNo) {
       return Verdict::kLocalFault;
     }
@@ -75,9 +77,9 @@ Verdict rc_scatter(Engine& e, const QueuePair& q, const Sge* sges, std::uint32_t
 
 // Payload bytes of packet `index` into local pieces.
 template <Sink S>
-Verdict rc_scatter_payload(Engine& e, const QueuePair& q, const Sge* sges, std::uint32_t count,
+Verdict rc_scatter_payload(Engine& e, const QueuePair& q, PdId pd, const Sge* sges, std::uint32_t count,
                            std::uint64_t at, std::uint32_t length, std::uint32_t index, S& sink) {
-  return rc_scatter(e, q, sges, count, at, length,
+  return rc_scatter(e, pd, sges, count, at, length,
                     [&](RegionId region, std::uint64_t offset, std::uint32_t from, std::uint32_t take) {
                       return sink.place({q.qpn, index, from, take, region, offset});
                     });
@@ -121,7 +123,7 @@ Verdict rc_place_write(Engine& e, QueuePair& q, std::uint64_t va, Key key, std::
   if (claimed != 0 && e.keys.check_remote(key, q.pd, q.qpn, kRemoteWrite, va, claimed, p.region, p.offset) !=
                           KeyTable::Denied::kNo)
     return Verdict::kAccess;
-  if (!fits) return Verdict::kInvalid;
+  if (!fits) return Verdict::kWrongLength;
   return payload == 0 || sink.place(p) ? Verdict::kDone : Verdict::kOperation;
 }
 
@@ -130,8 +132,7 @@ inline bool rc_fits(const QueuePair& q, RcOpcode op, std::uint32_t payload) {
   return op.last ? payload <= q.mtu && (op.first || payload > 0) : payload == q.mtu;
 }
 
-// The next two judge in the order of docs/protocol/reliable.md#checks-of-the-responder, checks 2 to 9. A
-// length that does not fit is told to the receive that the packet took, if it took one.
+// The next two judge in the order of docs/protocol/reliable.md#checks-of-the-responder, checks 2 to 9.
 
 // roce: a SEND or WRITE packet at the expected number.
 template <Sink S>
@@ -149,8 +150,8 @@ Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, const Rc
     if (!fits) return Verdict::kWrongLength;
     const std::uint32_t at = op.first ? 0 : q.inbound_left;
     const RecvWqe& r = e.recv_wqe(c, q.rq_head);
-    const Verdict v =
-        rc_scatter_payload(e, q, e.recv_sges(c, q.rq_head), r.sge_count, at, p.payload, index, sink);
+    const Verdict v = rc_scatter_payload(e, q, c.receive_pd, e.recv_sges(c, q.rq_head), r.sge_count, at,
+                                         p.payload, index, sink);
     if (v != Verdict::kDone) return v;
     q.inbound_left = at + p.payload;
     if (op.last) e.recv_wqe(c, q.rq_head).byte_len = q.inbound_left;
@@ -165,7 +166,7 @@ Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, const Rc
     const std::uint32_t claimed = op.first ? h.dma_len : std::min(p.payload, q.inbound_left);
     const Verdict v =
         rc_place_write(e, q, q.inbound_va, q.inbound_key, claimed, adds_up, p.payload, index, sink);
-    if (v != Verdict::kDone) return v == Verdict::kInvalid && op.imm ? Verdict::kWrongLength : v;
+    if (v != Verdict::kDone) return v;
     q.inbound_va += p.payload;
     q.inbound_left -= p.payload;
     if (op.last && op.imm) e.recv_wqe(c, q.rq_head).byte_len = q.inbound_message;
@@ -206,13 +207,13 @@ Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcO
     // srnic's packets do not know it; each is checked alone.
     const std::uint32_t claimed = named ? p.payload : h.dma_len;
     const Verdict v = rc_place_write(e, q, h.va, h.rkey, claimed, adds_up, p.payload, index, sink);
-    if (v != Verdict::kDone) return v == Verdict::kInvalid && op.imm ? Verdict::kWrongLength : v;
+    if (v != Verdict::kDone) return v;
   } else {
     if (!fits) return Verdict::kWrongLength;
     const ColdQueuePair& c = e.cold(q);
     const std::uint64_t at = std::uint64_t{h.psn_offset} * q.mtu;
-    const Verdict v =
-        rc_scatter_payload(e, q, e.recv_sges(c, slot), r->sge_count, at, p.payload, index, sink);
+    const Verdict v = rc_scatter_payload(e, q, c.receive_pd, e.recv_sges(c, slot), r->sge_count, at,
+                                         p.payload, index, sink);
     if (v != Verdict::kDone) return v;
   }
   if (op.last && consumes) {
@@ -243,7 +244,7 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
   const Dialect& form = q.rx_dialect();
   if (seq == q.requests.expected) {
     const Verdict v = rc_accept(e, q, p, op, seq, index, sink);
-    if (v != Verdict::kDone) return rc_refuse(e, q, v);
+    if (v != Verdict::kDone) return rc_refuse(e, q, v, h, op);
     e.counters.add(Counter::rx_in_order);
     // A refusal that waits behind READ responses is void: what it refused has been taken now.
     if (q.responses_owed > 0) e.cold(q).held_syndrome = 0;
@@ -264,7 +265,6 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
     if (moved.messages > 0 &&
         (!q.has(kReadsWaiting) || !rc_activate_reads(e, q) || rc_execute_atomics(e, q, sink)))
       rc_complete_receives(e, q, q.requests.expected);
-    if (q.state == QpState::kErr) return;  // an invalidation was refused
     if (form.acks_every_packet || (h.bits & wire::kAckReq) != 0) {
       rc_schedule_ack(e, q, congestion);
     } else if (congestion) {

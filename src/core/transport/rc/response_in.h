@@ -35,14 +35,15 @@ bool rc_place_response(Engine& e, QueuePair& q, const ReadIssued& r, Seq seq, co
     const auto put = [&](RegionId region, std::uint64_t offset, std::uint32_t from, std::uint32_t take) {
       return sink.place_value({q.qpn, index, from, take, region, offset, p.header.va});
     };
-    if (rc_scatter(e, q, e.send_sges(c, r.slot), w.sge_count, 0, 8, put) == Verdict::kDone) return true;
+    if (rc_scatter(e, q.pd, e.send_sges(c, r.slot), w.sge_count, 0, 8, put) == Verdict::kDone) return true;
     rc_fail_in_order(e, q, WcStatus::kLocalProtection, r.slot, now);
     return false;
   }
   const std::uint64_t at = (std::uint64_t{r.packet} + (seq - r.first)) * q.mtu;
   fits = p.payload == std::min<std::uint64_t>(q.mtu, w.length - std::min<std::uint64_t>(at, w.length));
   if (!fits) return false;
-  const Verdict v = rc_scatter_payload(e, q, e.send_sges(c, r.slot), w.sge_count, at, p.payload, index, sink);
+  const Verdict v =
+      rc_scatter_payload(e, q, q.pd, e.send_sges(c, r.slot), w.sge_count, at, p.payload, index, sink);
   if (v == Verdict::kDone) return true;
   rc_fail_in_order(e, q, WcStatus::kLocalProtection, r.slot, now);
   return false;

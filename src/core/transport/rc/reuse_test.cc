@@ -32,7 +32,7 @@ TEST_P(ReuseTest, WhatWasNotSentBeforeAResetIsNotSentAfterIt) {
   const Qpn other = w.a.create();
   w.connect(other, w.qb);
   EXPECT_TRUE(w.from(w.b).empty());
-  ASSERT_TRUE(w.a.device.post_send(other, w.request(WrOpcode::kWrite, 0, 8, 0), w.now));
+  ASSERT_TRUE(w.a.device.post_send(other, w.request(WrOpcode::kWrite, 0, 8, 0)));
   w.to(w.b, w.from(w.a));
   EXPECT_EQ(w.from(w.b).size(), 1U);
 }

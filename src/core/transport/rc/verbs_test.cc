@@ -155,7 +155,7 @@ SendWr bind(TwoDevices& w, Key window, std::uint64_t offset, std::uint64_t lengt
   r.bind = {window, w.b.mr.lkey, Side::kBase + offset, length, access};
   return r;
 }
-void post_at_b(TwoDevices& w, const SendWr& r) { ASSERT_TRUE(w.b.device.post_send(w.qb, r, w.now)); }
+void post_at_b(TwoDevices& w, const SendWr& r) { ASSERT_TRUE(w.b.device.post_send(w.qb, r)); }
 
 // A WRITE of eight bytes with this key.
 void write_through(TwoDevices& w, Key key, std::uint64_t at) {
@@ -198,7 +198,7 @@ TEST_P(VerbsTest, AWindowOfAnotherQueuePairIsClosed) {
   const Qpn xa = w.a.create();
   const Qpn xb = w.b.create();
   w.connect(xa, xb);
-  ASSERT_TRUE(w.b.device.post_send(xb, bind(w, key, 0, 64, kRemoteWrite), w.now));
+  ASSERT_TRUE(w.b.device.post_send(xb, bind(w, key, 0, 64, kRemoteWrite)));
   write_through(w, key, 0);
   expect_failure(w.a, WcStatus::kRemoteAccess);
 }

@@ -13,6 +13,7 @@ namespace weft {
 class PresumedFlights {
  public:
   struct Flight {
+    std::uint32_t qp = 0;  // whose; its timer ends it
     PathId path{};
     std::uint64_t bytes = 0;
     Time until{};
@@ -21,6 +22,16 @@ class PresumedFlights {
   bool full() const { return tail_ - head_ == ring_.size(); }
   const Flight& oldest() const { return ring_[head_ % ring_.size()]; }
   Flight pop() { return ring_[head_++ % ring_.size()]; }
+  // Those of a queue pair whose timer will not come any more.
+  template <class GiveBack>
+  void end(std::uint32_t qp, GiveBack give_back) {
+    for (std::uint32_t i = head_; i != tail_; ++i) {
+      Flight& f = ring_[i % ring_.size()];
+      if (f.qp != qp || f.bytes == 0) continue;
+      give_back(f);
+      f.bytes = 0;
+    }
+  }
   void push(const Flight& f) { ring_[tail_++ % ring_.size()] = f; }
 
  private:

@@ -82,7 +82,7 @@ void give_back(Engine& e, const PresumedFlights::Flight& f) {
 void presume(Engine& e, QueuePair& q, std::uint64_t bytes, Time now) {
   if (e.presumed.full()) give_back(e, e.presumed.pop());
   const Time until = now.after(e.config.presumed_flight);
-  e.presumed.push({q.path, bytes, until});
+  e.presumed.push({e.index_of(q), q.path, bytes, until});
   e.arm(q, until);
 }
 
@@ -191,9 +191,8 @@ void uc_release(Engine& e, QueuePair& q) {
   if (e.unsettled == e.index_of(q)) e.unsettled = Engine::kSettled;
   q.requests_out.una = q.requests_out.nxt;
   if (q.has(kWaitingPath)) rc_leave_path_line(e, q);
-  // Its timer may be the only one that would have given the credit back.
   e.deadlines.remove(e.index_of(q));
-  while (!e.presumed.empty()) give_back(e, e.presumed.pop());
+  e.presumed.end(e.index_of(q), [&](const PresumedFlights::Flight& f) { give_back(e, f); });
   if (q.path.v < e.paths.size()) e.end_turn(q);  // a datagram queue pair may never have had one
 }
 

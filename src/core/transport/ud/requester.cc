@@ -14,13 +14,16 @@ constexpr Qpn kMulticastQp{0xFF'FFFF};
 
 }  // namespace
 
-Outcome<void> ud_address(const Engine& e, const QueuePair& q, const SendWr& wr, SendWqe& w) {
+Outcome<void> ud_check_address(const Engine& e, const QueuePair& q, const SendWr& wr) {
   const AddressHandle* to = e.address_handles.find(wr.ah);
   if (to == nullptr || to->pd != q.pd || wr.remote_qpn >= kMulticastQp) return fail(Errc::kInvalid);
-  w.remote_address = to->path.v;
+  return {};
+}
+
+void ud_address(const Engine& e, const SendWr& wr, SendWqe& w) {
+  w.remote_address = e.address_handles.find(wr.ah)->path.v;
   w.rkey = {wr.remote_qkey};
   w.sn = wr.remote_qpn.v;
-  return {};
 }
 
 PathId ud_path(const SendWqe& w) { return {static_cast<std::uint32_t>(w.remote_address)}; }

@@ -30,7 +30,7 @@ Verdict ud_place(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPac
   const std::uint32_t count = c.rq[q.rq_head & c.rq_mask].sge_count;
   const Grh grh = ud_grh(p, e.config.address);
   const Verdict v =
-      rc_scatter(e, q, sges, count, 0, wire::kGrhBytes,
+      rc_scatter(e, c.receive_pd, sges, count, 0, wire::kGrhBytes,
                  [&](RegionId region, std::uint64_t offset, std::uint32_t from, std::uint32_t take) {
                    ValuePlacement piece{q.qpn, index, 0, 0, region, offset, 0};
                    for (; take > 0; take -= piece.length) {
@@ -43,7 +43,7 @@ Verdict ud_place(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPac
                    return true;
                  });
   if (v != Verdict::kDone) return v;
-  return rc_scatter_payload(e, q, sges, count, wire::kGrhBytes, p.payload, index, sink);
+  return rc_scatter_payload(e, q, c.receive_pd, sges, count, wire::kGrhBytes, p.payload, index, sink);
 }
 
 template <Sink S>

@@ -213,7 +213,7 @@ TEST_F(UdTest, AReceiveThatCannotBeWrittenFails) {
 TEST_F(UdTest, AddressHandlesAreCheckedWhenARequestIsPosted) {
   Device& d = w.a.device;
   const auto refused = [&](const SendWr& r) {
-    const auto posted = d.post_send(w.qa, r, w.now);
+    const auto posted = d.post_send(w.qa, r);
     return !posted && posted.error() == Errc::kInvalid;
   };
   SendWr r = datagram(0);
@@ -288,7 +288,7 @@ TEST_F(UdTest, ADestinationWithoutCreditHoldsTheQueueAndAnotherPathIsNotCharged)
   d.connect(second, d.b.create(kNoSrq, QpType::kUd));
   SendWr r = d.request(WrOpcode::kSend, 0, 700, 0);
   r.ah = *d.a.device.create_ah(d.a.pd, other);
-  ASSERT_TRUE(d.a.post(second, r, d.now));
+  ASSERT_TRUE(d.a.post(second, r));
   while (d.turn()) {
   }
   EXPECT_EQ(d.sent, 3);
