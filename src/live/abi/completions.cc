@@ -14,7 +14,8 @@ CqHandle& extended(ibv_cq_ex* cq) { return *reinterpret_cast<CqHandle*>(cq); }
 
 int next_poll(ibv_cq_ex* cq) {
   CqHandle& h = extended(cq);
-  if (engine_of(cq->context).poll_cq(h.engine, {&h.current, 1}) == 0) return ENOENT;
+  if (engine_of(cq->context).poll_cq(h.engine, {&h.current, 1}) == 0)
+    return h.engine->overran.load(std::memory_order_relaxed) ? EIO : ENOENT;
   cq->status = static_cast<ibv_wc_status>(h.current.status);
   cq->wr_id = h.current.wr_id;
   return 0;
@@ -97,7 +98,7 @@ ibv_cq_ex* create_extended(ibv_context* context, ibv_cq_init_attr_ex* init) {
                                       IBV_WC_EX_WITH_SRC_QP | IBV_WC_EX_WITH_SLID | IBV_WC_EX_WITH_SL |
                                       IBV_WC_EX_WITH_DLID_PATH_BITS;
   constexpr std::uint32_t kMasks = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
-  // "Single threaded" and "ignore overrun" promise less work, not more; both may be ignored.
+  // "Single threaded" promises us less work, and may be ignored.
   constexpr std::uint32_t kFlags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
   if ((init->wc_flags & ~kReadable) != 0 || (init->comp_mask & ~kMasks) != 0 ||
       ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 && (init->flags & ~kFlags) != 0))

@@ -47,10 +47,32 @@ bool copy_pieces(const ibv_sge* from, int count, Pieces& to) {
   return true;
 }
 
+// The window is the one that the program names; its key brings the tag that it is to have from now on.
+Key bound_key(const ibv_send_wr& wr) {
+  return {(handle_of<MwHandle>(wr.bind_mw.mw).key.v & ~0xFFU) | (wr.bind_mw.rkey & 0xFFU)};
+}
+
+// False: nothing that could be bound.
+bool translate_bind(const ibv_send_wr& from, const ibv_context* context, WindowBind& to) {
+  constexpr unsigned kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                               IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED;
+  const ibv_mw* const window = from.bind_mw.mw;
+  const ibv_mw_bind_info& b = from.bind_mw.bind_info;
+  if (window == nullptr || window->context != context) return false;
+  if ((b.mw_access_flags & ~kAccess) != 0) return false;
+  if ((b.mw_access_flags & IBV_ACCESS_ZERO_BASED) != 0 && window->type == IBV_MW_TYPE_1) return false;
+  to.window = bound_key(from);
+  to.region = {b.mr != nullptr ? b.mr->lkey : UINT32_MAX};
+  to.address = b.addr;
+  to.length = b.length;
+  to.access = static_cast<std::uint8_t>(b.mw_access_flags);
+  return true;
+}
+
 constexpr unsigned kSendFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 
 // False: a request that does not exist here.
-bool translate(const ibv_send_wr& from, ibv_qp_type type, Pieces& pieces, SendWr& to) {
+bool translate(const ibv_send_wr& from, const ibv_qp& qp, Pieces& pieces, SendWr& to) {
   const unsigned opcode = raw(from.opcode);
   if (opcode > IBV_WR_SEND_WITH_INV || (from.send_flags & ~kSendFlags) != 0 ||
       !copy_pieces(from.sg_list, from.num_sge, pieces))
@@ -60,7 +82,7 @@ bool translate(const ibv_send_wr& from, ibv_qp_type type, Pieces& pieces, SendWr
   to.opcode = static_cast<WrOpcode>(opcode);
   to.flags = static_cast<std::uint8_t>(from.send_flags);
   to.imm = from.imm_data;  // or invalidate_rkey, which shares its place
-  if (type == IBV_QPT_UD) {
+  if (qp.qp_type == IBV_QPT_UD) {
     if (from.wr.ud.ah == nullptr) return false;
     to.ah = handle_of<AhHandle>(from.wr.ud.ah).id;
     to.remote_qpn = {from.wr.ud.remote_qpn};
@@ -75,17 +97,9 @@ bool translate(const ibv_send_wr& from, ibv_qp_type type, Pieces& pieces, SendWr
       to.compare_or_add = from.wr.atomic.compare_add;
       to.swap = from.wr.atomic.swap;
       break;
-    case IBV_WR_BIND_MW: {
-      const ibv_mw_bind_info& b = from.bind_mw.bind_info;
+    case IBV_WR_BIND_MW:
       to.sges = {};
-      to.bind.window = {from.bind_mw.rkey};
-      to.bind.region = {b.mr != nullptr ? b.mr->lkey : 0};
-      to.bind.address = b.addr;
-      to.bind.length = b.length;
-      to.bind.access = static_cast<std::uint8_t>(b.mw_access_flags);
-      if (b.mw_access_flags > 0xFF) return false;
-      break;
-    }
+      return translate_bind(from, qp.context, to.bind);
     case IBV_WR_LOCAL_INV:
       to.sges = {};
       break;
@@ -96,16 +110,37 @@ bool translate(const ibv_send_wr& from, ibv_qp_type type, Pieces& pieces, SendWr
   return true;
 }
 
+int post_one(Posting& posting, const ibv_qp& qp, const ibv_send_wr& wr) {
+  Pieces pieces;
+  SendWr to;
+  if (!translate(wr, qp, pieces, to)) return EINVAL;
+  const int failed = answer(posting.send(to));
+  if (failed == 0 && wr.opcode == IBV_WR_BIND_MW) wr.bind_mw.mw->rkey = bound_key(wr).v;
+  return failed;
+}
+
 }  // namespace
+
+// Requests of one posting of ibv_wr_*: if one is refused, none is executed (ibv_wr_post(3)).
+int post_all_or_none(ibv_qp* qp, ibv_send_wr* list) {
+  Posting posting(engine_of(qp->context), handle_of<QpHandle>(qp).engine);
+  std::uint32_t ahead = 0;
+  for (const ibv_send_wr* wr = list; wr != nullptr; wr = wr->next) {
+    Pieces pieces;
+    SendWr to;
+    if (!translate(*wr, *qp, pieces, to)) return EINVAL;
+    if (const int failed = answer(posting.check(to, ahead++)); failed != 0) return failed;
+  }
+  for (const ibv_send_wr* wr = list; wr != nullptr; wr = wr->next) {
+    if (const int failed = post_one(posting, *qp, *wr); failed != 0) return failed;
+  }
+  return 0;
+}
 
 int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
   Posting posting(engine_of(qp->context), handle_of<QpHandle>(qp).engine);
   for (; wr != nullptr; wr = wr->next) {
-    Pieces pieces;
-    SendWr to;
-    int failed = EINVAL;
-    if (translate(*wr, qp->qp_type, pieces, to)) failed = answer(posting.send(to));
-    if (failed != 0) {
+    if (const int failed = post_one(posting, *qp, *wr); failed != 0) {
       *bad = wr;
       return errno = failed;
     }
@@ -170,6 +205,8 @@ int poll(ibv_cq* cq, int count, ibv_wc* out) {
     }
     if (n < want) break;
   }
+  // It will never have another entry, and who polls for one would not stop.
+  if (done == 0 && count > 0 && queue->overran.load(std::memory_order_relaxed)) return -1;
   return done;
 }
 

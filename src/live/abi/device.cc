@@ -290,7 +290,7 @@ WEFT_EXPORT int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std:
 WEFT_EXPORT ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t count,
                                          std::uint32_t flags, std::size_t size) {
   if (flags != 0 || size < sizeof *entries) return -EINVAL;
-  if (count == 0) return 0;
+  if (count == 0) return -EINVAL;  // there is one
   const int failed = _ibv_query_gid_ex(context, 1, 0, entries, 0, size);
   return failed != 0 ? -failed : 1;
 }

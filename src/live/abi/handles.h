@@ -113,6 +113,7 @@ inline std::nullptr_t refuse(int error) {
 
 // --- data_path.cc ---
 int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad);
+int post_all_or_none(ibv_qp* qp, ibv_send_wr* wr);
 int post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad);
 int post_shared_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad);
 int poll(ibv_cq* cq, int count, ibv_wc* out);

@@ -78,8 +78,11 @@ std::uint64_t operations_of(unsigned type) {
 }
 
 ibv_qp* create_extended(ibv_context* context, ibv_qp_init_attr_ex* init) {
-  constexpr std::uint32_t kMasks = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  constexpr std::uint32_t kMasks =
+      IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
   if ((init->comp_mask & ~kMasks) != 0) return refuse(EOPNOTSUPP);
+  if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && init->create_flags != 0)
+    return refuse(EOPNOTSUPP);
   if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0) return refuse(EINVAL);
   const std::uint64_t operations =
       (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 ? init->send_ops_flags : 0;

@@ -10,17 +10,15 @@ namespace {
 // Bits a program may set without our doing anything: hints.
 constexpr unsigned kIgnored = unsigned{IBV_ACCESS_HUGETLB} | unsigned{IBV_ACCESS_OPTIONAL_RANGE};
 constexpr unsigned kKnown = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                            IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+                            IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED;
 
 static_assert(IBV_ACCESS_LOCAL_WRITE == int{kLocalWrite} && IBV_ACCESS_REMOTE_WRITE == int{kRemoteWrite} &&
               IBV_ACCESS_REMOTE_READ == int{kRemoteRead} && IBV_ACCESS_REMOTE_ATOMIC == int{kRemoteAtomic} &&
-              IBV_ACCESS_MW_BIND == int{kMwBind});
+              IBV_ACCESS_MW_BIND == int{kMwBind} && IBV_ACCESS_ZERO_BASED == int{kZeroBased});
+static_assert(IBV_REREG_MR_CHANGE_TRANSLATION == int{kChangeRange} &&
+              IBV_REREG_MR_CHANGE_PD == int{kChangePd} && IBV_REREG_MR_CHANGE_ACCESS == int{kChangeAccess});
 
 ibv_mr* register_memory(ibv_pd* pd, void* memory, std::size_t length, std::uint64_t iova, unsigned access) {
-  if ((access & IBV_ACCESS_ZERO_BASED) != 0) {
-    iova = 0;
-    access &= ~unsigned{IBV_ACCESS_ZERO_BASED};
-  }
   access &= ~kIgnored;
   if ((access & ~kKnown) != 0) return refuse(EOPNOTSUPP);
   const PdHandle* const domain = find<PdHandle>(pd);
@@ -68,10 +66,10 @@ ibv_mw* new_window(ibv_pd* pd, WindowType type) {
   NewHandle<MwHandle> h(pd->context);
   const auto key = engine_of(pd->context).alloc_window(domain->id, type);
   if (!key) return refuse(errno_of(key.error()));
-  h->key = *key;
   h->base.context = pd->context;
   h->base.pd = pd;
   h->base.rkey = key->v;
+  h->key = *key;
   h->base.handle = key->v >> 8U;
   h->base.type = type == WindowType::k1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2;
   return &h.publish(h->base.handle)->base;
@@ -101,9 +99,7 @@ int bind_window(ibv_qp* qp, ibv_mw* window, ibv_mw_bind* bind) {
   wr.bind_mw.rkey = ibv_inc_rkey(window->rkey);
   wr.bind_mw.bind_info = bind->bind_info;
   ibv_send_wr* bad = nullptr;
-  const int failed = post_send(qp, &wr, &bad);
-  if (failed == 0) window->rkey = wr.bind_mw.rkey;
-  return failed;
+  return post_send(qp, &wr, &bad);
 }
 
 int dealloc_window(ibv_mw* window) {
@@ -163,9 +159,38 @@ WEFT_EXPORT ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* memory, std::size_t lengt
 WEFT_EXPORT ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, int) {
   return refuse(EOPNOTSUPP);
 }
-WEFT_EXPORT int ibv_rereg_mr(ibv_mr*, int, ibv_pd*, void*, std::size_t, int) {
-  errno = EOPNOTSUPP;
-  return IBV_REREG_MR_ERR_INPUT;
+// The keys stay, so that whoever holds them reaches what the region is now.
+WEFT_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* memory, std::size_t length,
+                             int access) {
+  return at_edge([&]() -> int {
+    const auto refused = [](ibv_rereg_mr_err_code how, int why) {
+      errno = why;
+      return how;
+    };
+    constexpr int kChanges =
+        IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+    const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+    const bool changes_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
+    const MrHandle* const h = find<MrHandle>(mr);
+    const PdHandle* const domain = changes_pd && pd != nullptr ? find<PdHandle>(pd) : nullptr;
+    if (h == nullptr || (flags & ~kChanges) != 0 || (moves && (memory == nullptr || length == 0)) ||
+        (access != 0 && (flags & IBV_REREG_MR_CHANGE_ACCESS) == 0) ||
+        (changes_pd && (domain == nullptr || pd->context != mr->context)))
+      return refused(IBV_REREG_MR_ERR_INPUT, EINVAL);
+    const unsigned rights = static_cast<unsigned>(access) & ~kIgnored;
+    if ((rights & ~kKnown) != 0) return refused(IBV_REREG_MR_ERR_CMD, EOPNOTSUPP);
+    const auto done = engine_of(mr->context)
+                          .reregister_mr(h->lkey, static_cast<std::uint8_t>(flags),
+                                         changes_pd ? domain->id : PdId{}, memory, length,
+                                         static_cast<std::uint8_t>(rights));
+    if (!done) return refused(IBV_REREG_MR_ERR_CMD, errno_of(done.error()));
+    if (changes_pd) mr->pd = pd;
+    if (moves) {
+      mr->addr = memory;
+      mr->length = length;
+    }
+    return 0;
+  });
 }
 WEFT_EXPORT int ibv_dereg_mr(ibv_mr* mr) {
   return at_edge([&] {

@@ -89,10 +89,10 @@ int complete(ibv_qp_ex* qp) {
     s.requests[i].num_sge = static_cast<int>(s.pieces[i].size());
     s.requests[i].next = i + 1 < s.requests.size() ? &s.requests[i + 1] : nullptr;
   }
-  ibv_send_wr* bad = nullptr;
-  const int failed = s.requests.empty() ? 0 : post_send(&qp->qp_base, s.requests.data(), &bad);
+  const int failed = s.requests.empty() ? 0 : post_all_or_none(&qp->qp_base, s.requests.data());
   s.clear();
   s.lock.unlock();
+  if (failed != 0) errno = failed;
   return failed;
 }
 
