@@ -279,6 +279,19 @@ TEST(Answers, AreInErrnoToo) {
   EXPECT_EQ(errno, 0);
 }
 
+// A process used to know 4096 peers in its life.
+TEST(Peers, AreLimitedAtATimeAndNotInAll) {
+  Program p;
+  ibv_ah_attr to = p.address();
+  for (int i = 0; i < 10'000; ++i) {
+    to.grh.dgid.raw[14] = static_cast<std::uint8_t>(i / 200);
+    to.grh.dgid.raw[15] = static_cast<std::uint8_t>(1 + i % 200);
+    ibv_ah* const ah = ibv_create_ah(p.pd, &to);
+    ASSERT_NE(ah, nullptr) << i;
+    ASSERT_EQ(ibv_destroy_ah(ah), 0);
+  }
+}
+
 // Another setting is another device; one that is opened already keeps its own.
 TEST(Lists, NameTheDeviceOfTheSettingsThereAre) {
   choose_address();
