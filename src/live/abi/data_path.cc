@@ -119,6 +119,34 @@ int post_one(Posting& posting, const ibv_qp& qp, const ibv_send_wr& wr) {
   return failed;
 }
 
+// What leaves when the posting ends may set errno, so that is set by the callers.
+int post_each(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+  Posting posting(engine_of(qp->context), handle_of<QpHandle>(qp).engine);
+  for (; wr != nullptr; wr = wr->next) {
+    if (const int failed = post_one(posting, *qp, *wr); failed != 0) {
+      *bad = wr;
+      return failed;
+    }
+  }
+  return 0;
+}
+
+int post_each(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  Posting posting(engine_of(qp->context), handle_of<QpHandle>(qp).engine);
+  for (; wr != nullptr; wr = wr->next) {
+    Pieces pieces;
+    int failed = EINVAL;
+    if (copy_pieces(wr->sg_list, wr->num_sge, pieces)) {
+      failed = answer(posting.receive({wr->wr_id, {pieces.data(), static_cast<std::size_t>(wr->num_sge)}}));
+    }
+    if (failed != 0) {
+      *bad = wr;
+      return failed;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 // Requests of one posting of ibv_wr_*: if one is refused, none is executed (ibv_wr_post(3)).
@@ -138,30 +166,11 @@ int post_all_or_none(ibv_qp* qp, ibv_send_wr* list) {
 }
 
 int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
-  Posting posting(engine_of(qp->context), handle_of<QpHandle>(qp).engine);
-  for (; wr != nullptr; wr = wr->next) {
-    if (const int failed = post_one(posting, *qp, *wr); failed != 0) {
-      *bad = wr;
-      return errno = failed;
-    }
-  }
-  return 0;
+  return at_edge([&] { return post_each(qp, wr, bad); });
 }
 
 int post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  Posting posting(engine_of(qp->context), handle_of<QpHandle>(qp).engine);
-  for (; wr != nullptr; wr = wr->next) {
-    Pieces pieces;
-    int failed = EINVAL;
-    if (copy_pieces(wr->sg_list, wr->num_sge, pieces)) {
-      failed = answer(posting.receive({wr->wr_id, {pieces.data(), static_cast<std::size_t>(wr->num_sge)}}));
-    }
-    if (failed != 0) {
-      *bad = wr;
-      return errno = failed;
-    }
-  }
-  return 0;
+  return at_edge([&] { return post_each(qp, wr, bad); });
 }
 
 int post_shared_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
