@@ -150,6 +150,7 @@ TEST(ProgramMemory, CallsNoHandlerInACircle) {
   EXPECT_EXIT(
       {
         handled = 0;
+        signal(SIGSEGV, SIG_DFL);
         guard_program_memory();
         struct sigaction mine {};
         mine.sa_sigaction = chaining_handler;
