@@ -40,8 +40,9 @@ static_assert(sizeof(ibv_sge) == sizeof(Sge) && offsetof(ibv_sge, addr) == offse
 constexpr std::size_t kMostSges = 32;  // Attributes::max_sge
 using Pieces = std::array<Sge, kMostSges>;
 
-bool copy_pieces(const ibv_sge* from, int count, Pieces& to) {
-  if (count < 0 || static_cast<std::size_t>(count) > kMostSges) return false;
+// No more is read than the queue was granted: what a program counts beyond that may not be there.
+bool copy_pieces(const ibv_sge* from, int count, std::uint32_t granted, Pieces& to) {
+  if (count < 0 || static_cast<std::size_t>(count) > std::min<std::size_t>(granted, kMostSges)) return false;
   if (count != 0)
     std::memcpy(static_cast<void*>(to.data()), from, static_cast<std::size_t>(count) * sizeof *from);
   return true;
@@ -74,8 +75,9 @@ constexpr unsigned kSendFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SO
 // False: a request that does not exist here.
 bool translate(const ibv_send_wr& from, const ibv_qp& qp, Pieces& pieces, SendWr& to) {
   const unsigned opcode = raw(from.opcode);
+  const std::uint32_t granted = handle_of<const QpHandle>(&qp).init.cap.max_send_sge;
   if (opcode > IBV_WR_SEND_WITH_INV || (from.send_flags & ~kSendFlags) != 0 ||
-      !copy_pieces(from.sg_list, from.num_sge, pieces))
+      !copy_pieces(from.sg_list, from.num_sge, granted, pieces))
     return false;
   to.wr_id = from.wr_id;
   to.sges = {pieces.data(), static_cast<std::size_t>(from.num_sge)};
@@ -136,7 +138,7 @@ int post_each(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   for (; wr != nullptr; wr = wr->next) {
     Pieces pieces;
     int failed = EINVAL;
-    if (copy_pieces(wr->sg_list, wr->num_sge, pieces)) {
+    if (copy_pieces(wr->sg_list, wr->num_sge, handle_of<QpHandle>(qp).init.cap.max_recv_sge, pieces)) {
       failed = answer(posting.receive({wr->wr_id, {pieces.data(), static_cast<std::size_t>(wr->num_sge)}}));
     }
     if (failed != 0) {
@@ -177,7 +179,7 @@ int post_shared_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   for (; wr != nullptr; wr = wr->next) {
     Pieces pieces;
     int failed = EINVAL;
-    if (copy_pieces(wr->sg_list, wr->num_sge, pieces)) {
+    if (copy_pieces(wr->sg_list, wr->num_sge, handle_of<SrqHandle>(srq).engine->granted.max_sge, pieces)) {
       failed =
           answer(engine_of(srq->context)
                      .post_srq_receive(handle_of<SrqHandle>(srq).engine,

@@ -30,7 +30,10 @@ struct Lost {
   Lost& operator=(const Lost&) = delete;
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(at); }
   void lose(Loss how) const {
-    if (how == Loss::kUnmapped) CHECK(munmap(at, kSize) == 0);
+    // Held without any right, so that nothing else comes to lie there meanwhile.
+    if (how == Loss::kUnmapped) {
+      CHECK(mmap(at, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at);
+    }
     if (how == Loss::kReadOnly) CHECK(mprotect(at, kSize, PROT_READ) == 0);
     if (how == Loss::kTruncated) CHECK(ftruncate(fd, 0) == 0);
   }
