@@ -76,6 +76,7 @@ void Endpoint::emit(const wire::Burst& burst) {
     p.destination = to;
     p.flow = flow;
     const bool control = is_control(t.header.opcode);
+    if (control && marking_.ack_bytes != 0) p.frame = marking_.ack_bytes;
     p.control = control;
     p.traffic_class = control ? marking_.control_class : marking_.data_class;
     if (burst.ecn_capable) {

@@ -32,6 +32,7 @@ struct PacketMarking {
   std::uint8_t data_class = 0;
   std::uint8_t control_class = 0;  // of ACKs, NAKs and CNPs
   std::uint32_t extra_header = 0;  // bytes that each packet with payload carries beyond its mode's (IRN §6.3)
+  std::uint32_t ack_bytes = 0;     // what an ACK, NAK or CNP occupies a link for; 0: what its headers do
   // A framing alone is a marking with everything else as it is here.
   PacketMarking(Framing f = Framing::kWire) : framing(f) {}
 };

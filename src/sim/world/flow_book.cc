@@ -68,7 +68,7 @@ FlowDone FlowBook::measured(const Arrival& flow, std::uint32_t table, Time now) 
   f.flow = flow;
   f.table = table;
   f.took = now - flow.at;
-  const IdealTime ideal = ideal_time(network_, scenario_.transport, flow);
+  const IdealTime ideal = ideal_time(network_, scenario_.transport, scenario_.nic, flow);
   f.ideal = ideal.total();
   f.ideal_other_way = ideal.other_way;
   return f;

@@ -62,7 +62,7 @@ Duration train(const std::vector<const Port*>& way, std::uint32_t first, std::ui
 
 }  // namespace
 
-IdealTime ideal_time(const Network& network, const TransportSpec& t, const Arrival& f) {
+IdealTime ideal_time(const Network& network, const TransportSpec& t, const NicSpec& nic, const Arrival& f) {
   const auto there = network.way(f.from, f.to);
   const auto back = network.way(f.to, f.from);
   const std::uint64_t packets = f.bytes == 0 ? 1 : (f.bytes + t.mtu - 1) / t.mtu;
@@ -78,8 +78,9 @@ IdealTime ideal_time(const Network& network, const TransportSpec& t, const Arriv
                             ? one_packet(there, frame(t.mode, o.only, rest))
                             : train(there, frame(t.mode, o.first, t.mtu), frame(t.mode, o.middle, t.mtu),
                                     frame(t.mode, o.last, rest), packets);
-  const std::uint8_t other = f.op == WrOpcode::kRead ? wire::kReadRequest : wire::kAcknowledge;
-  return {data, one_packet(back, frame(t.mode, other, 0))};
+  if (f.op == WrOpcode::kRead) return {data, one_packet(back, frame(t.mode, wire::kReadRequest, 0))};
+  const std::uint32_t ack = nic.ack_bytes != 0 ? nic.ack_bytes : frame(t.mode, wire::kAcknowledge, 0);
+  return {data, one_packet(back, ack)};
 }
 
 }  // namespace weft::sim

@@ -14,6 +14,7 @@ struct IdealTime {
   // From posting the message to its completion.
   Duration total() const { return data + other_way; }
 };
-IdealTime ideal_time(const Network& network, const TransportSpec& transport, const Arrival& flow);
+IdealTime ideal_time(const Network& network, const TransportSpec& transport, const NicSpec& nic,
+                     const Arrival& flow);
 
 }  // namespace weft::sim

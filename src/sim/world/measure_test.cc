@@ -160,7 +160,48 @@ TEST(Load, DoesNotDependOnExtraHeaders) {
   EXPECT_GT(bytes(*finished(more)), bytes(*finished(plain)) * 101 / 100);
 }
 
+// Two runs of the same flows: the quotient of their geometric means is the mean of log(one / other) over
+// flows.
+TEST(Measure, GeometricMeansPairFlowByFlow) {
+  const auto of = [](std::initializer_list<std::int64_t> microseconds_taken) {
+    FlowStatistics f;
+    for (const std::int64_t us : microseconds_taken) {
+      FlowDone done;
+      done.took = microseconds(us);
+      f.add(done, 1024);
+    }
+    return f.summary().fct_geometric_mean_us;
+  };
+  EXPECT_NEAR(of({1, 10, 100}), 10, 1e-9);
+  EXPECT_NEAR(of({100, 1, 10}), 10, 1e-9);
+  // One flow of four takes sixteen times as long: the fourth root of that, whichever flow it is.
+  EXPECT_NEAR(of({16, 10, 100, 7}) / of({1, 10, 100, 7}), 2, 1e-9);
+  EXPECT_NEAR(of({1, 10, 1600, 7}) / of({1, 10, 100, 7}), 2, 1e-9);
+  EXPECT_EQ(of({}), 0);
+}
+
 // --- [nic] ---
+
+// An ACK occupies what it is told to, in the network and in what a flow would take alone; data does not.
+TEST(Nic, AnAcksSizeIsASetting) {
+  const auto bytes = [](const Simulation& run) {
+    std::uint64_t n = 0;
+    for (const Port& p : run.network().ports()) n += p.counters().bytes;
+    return n;
+  };
+  const std::vector<std::string> quiet{"traffic.load=1%", "traffic.verb=read"};
+  std::vector<std::string> small = quiet;
+  small.emplace_back("nic.ack_bytes=1");
+  const auto usual = finished(scenario(kBusy, quiet));
+  const auto tiny = finished(scenario(kBusy, small));
+  ASSERT_EQ(usual->totals().retransmitted + tiny->totals().retransmitted, 0U);
+  // 98 packets of 100 kB are acknowledged one by one: 86 bytes each, against data of 1106.
+  const double saved = 1 - static_cast<double>(bytes(*tiny)) / static_cast<double>(bytes(*usual));
+  EXPECT_NEAR(saved, 85.0 / (1106 + 86), 0.002);
+  const Scenario wide = scenario(kBusy, {"traffic.load=1%", "traffic.verb=write", "nic.ack_bytes=200"});
+  EXPECT_NEAR(finished(wide)->traffic()[0].summary().slowdown_mean, 1.0, 0.05);
+  EXPECT_GT(wide.derived.base_rtt, scenario(kBusy, {"traffic.verb=write"}).derived.base_rtt);
+}
 
 // In every mode and for every verb the NIC learns of a repair before it is sent (it checks that), every flow
 // ends, and the observers find nothing.

@@ -44,6 +44,9 @@ class FlowStatistics {
     std::uint64_t failed = 0;
     std::uint64_t bytes = 0;
     double fct_mean_us = 0;
+    // e to the mean of the logarithms. Of two runs that drew the same flows, the quotient is the mean over
+    // flows of log(one / other), flow by flow: a few long flows do not outweigh thousands of short ones.
+    double fct_geometric_mean_us = 0;
     double fct_p50_us = 0;
     double fct_p99_us = 0;
     double fct_max_us = 0;

@@ -90,7 +90,7 @@ struct Frames {
   std::uint32_t data;
   std::uint32_t ack;
 };
-Frames frames_of(const TransportSpec& t) {
+Frames frames_of(const TransportSpec& t, const NicSpec& nic) {
   if (t.tcp) return {tcp::frame_bytes(t.mtu, 0), tcp::frame_bytes(0, 0)};
   wire::Header data;
   data.mode = t.mode;
@@ -99,7 +99,8 @@ Frames frames_of(const TransportSpec& t) {
   ack.mode = t.mode;
   ack.opcode = wire::kAcknowledge;
   ack.syndrome = wire::kSyndromeAck;
-  return {frame_bytes(data, t.mtu, Framing::kWire), frame_bytes(ack, 0, Framing::kWire)};
+  return {frame_bytes(data, t.mtu, Framing::kWire),
+          nic.ack_bytes != 0 ? nic.ack_bytes : frame_bytes(ack, 0, Framing::kWire)};
 }
 
 // Refuses settings that mode tcp does not have, and fills in its time-outs: the least is irn's longer one,
@@ -113,6 +114,7 @@ Result<void> resolve_tcp(Scenario& s) {
   }
   if (s.transport.controller != 0)
     return fail("transport.controller: tcp has its own, and takes no other than none");
+  if (s.nic.ack_bytes != 0) return fail("nic.ack_bytes: an ACK of tcp is a segment like any other");
   if (s.bytes) return fail("bytes: tcp counts bytes only");
   c.mss = s.transport.mtu;
   if (c.rto_min.ps == 0) c.rto_min = s.transport.rto_high;
@@ -173,7 +175,7 @@ Result<void> resolve(Scenario& s, const ScenarioLimits& limits) {
   if (std::string wrong = out_of_scale(s); !wrong.empty()) return fail(std::move(wrong));
   SwitchConfig& sw = s.network.switches;
   TransportSpec& t = s.transport;
-  const Frames frames = frames_of(t);
+  const Frames frames = frames_of(t, s.nic);
   const std::uint32_t frame = frames.data + s.nic.extra_header;
   sw.largest_frame = frame + 32;  // the first packet of a message may carry more headers
   Reach reach = reach_of(s.graph, sw);

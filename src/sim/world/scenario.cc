@@ -217,6 +217,7 @@ void read_transport(Fields f, TransportSpec& t) {
 void read_nic(Fields f, NicSpec& n) {
   f.duration("retransmit_delay", n.retransmit_delay);
   f.integer("extra_header", n.extra_header, 0, 256);
+  f.integer("ack_bytes", n.ack_bytes, 0, 256);
   f.finish();
 }
 

@@ -42,6 +42,7 @@
 //   [nic]
 //   retransmit_delay = "0us"  # from finding a packet lost to having it fetched for sending again (IRN §6.3)
 //   extra_header = 0      # bytes that each data packet carries beyond its mode's
+//   ack_bytes = 0         # what an ACK, NAK or CNP occupies a link for; 0: what its headers do
 //   [tcp]
 //   flavour = "sack"      # or newreno, reno
 //   initial_window = 10   # segments; a segment's data is as large as transport.mtu
@@ -130,6 +131,7 @@ struct TransportSpec {
 struct NicSpec {
   Duration retransmit_delay{};
   std::uint32_t extra_header = 0;
+  std::uint32_t ack_bytes = 0;
 };
 
 struct FlowSpec {

@@ -82,7 +82,8 @@ record::Record to_record(const Scenario& s) {
   r.set("transport", std::move(tr));
   record::Record nic;
   nic.set("retransmit_delay_ps", s.nic.retransmit_delay.ps)
-      .set("extra_header", std::uint64_t{s.nic.extra_header});
+      .set("extra_header", std::uint64_t{s.nic.extra_header})
+      .set("ack_bytes", std::uint64_t{s.nic.ack_bytes});
   r.set("nic", std::move(nic));
   if (t.tcp) {
     record::Record c;

@@ -53,6 +53,7 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
   marking.data_class = n.data_class;
   marking.control_class = n.control_class;
   marking.extra_header = scenario.nic.extra_header;
+  marking.ack_bytes = scenario.nic.ack_bytes;
   for (std::uint32_t h = 0; h < scenario.graph.hosts; ++h) {
     nics_.push_back(std::make_unique<IdealNic>(fabric_, HostId{h}, device_config(scenario, h),
                                                network_->uplink(h), marking, this, SendOrder::kControlFirst,
