@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import check_citations
+import check_experiments
 import check_files
 import check_includes
 import check_words
@@ -19,7 +20,8 @@ def main(arguments):
         print(f"rules: '{root}' is no folder.", file=sys.stderr)
         return 2
     notes = []
-    findings = check_includes.check(root) + check_words.check(root) + check_files.check(root, notes) + check_citations.check(root)
+    findings = (check_includes.check(root) + check_words.check(root) + check_files.check(root, notes) +
+                check_citations.check(root) + check_experiments.check(root))
     for line in notes:
         print("note: " + line)
     for line in sorted(findings):

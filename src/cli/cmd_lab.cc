@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "cli/bar.h"
+#include "cli/cmd_lab_report.h"
 #include "cli/commands.h"
 #include "cli/program.h"
 #include "cli/stopwatch.h"
@@ -41,13 +42,12 @@ struct Options {
   std::string jobs = "0";
   bool fresh = false;
   bool json = false;
-  bool markdown = false;
   std::string require;
   std::string simulator;
   std::vector<std::string> records;
   lab::Executor executor;  // instead of child processes
 
-  std::string size() const { return quick ? "quick" : full ? "full" : "default"; }
+  std::string size() const { return quick ? "quick" : full ? "full" : "decide"; }
   std::string record() const { return db.empty() ? (fs::path(out) / "lab.db").string() : db; }
 };
 
@@ -82,7 +82,7 @@ int list(const Options& o) {
     sizes.push_back(std::move(*all));
   }
   record::Record json;
-  std::vector<std::vector<std::string>> rows{{"experiment", "group", "quick", "default", "full", "title"}};
+  std::vector<std::vector<std::string>> rows{{"experiment", "group", "quick", "decide", "full", "title"}};
   std::vector<std::string> claims;
   for (std::size_t i = 0; i < sizes[0].size(); ++i) {
     const lab::Experiment& e = sizes[0][i];
@@ -123,23 +123,11 @@ int list(const Options& o) {
   return 0;
 }
 
-// Samples of another simulator than this program's, by the names under which they were recorded.
-Result<lab::Samples> samples_of(lab::Chosen& c, const record::Store& store, const std::string& simulator) {
-  const auto all = lab::recorded(*c.experiment, store);
-  if (!all) return tl::unexpected(all.error());
-  lab::Recorded which{c.size.name, simulator, c.seeds};
-  for (const lab::Recorded& r : *all) {
-    if (r.size == which.size && r.simulator == simulator) which.seeds = c.seeds = std::min(c.seeds, r.seeds);
-  }
-  return lab::read_samples(*c.experiment, which, store);
-}
-
 Result<std::vector<lab::Judged>> judge_all(std::vector<lab::Chosen>& chosen, const record::Store& store,
                                            const std::string& simulator) {
   std::vector<lab::Judged> all;
   for (lab::Chosen& c : chosen) {
-    auto samples =
-        simulator == simulator_id() ? lab::read_samples(c, store) : samples_of(c, store, simulator);
+    auto samples = lab::samples_by(c, store, simulator, simulator_id());
     if (!samples) return tl::unexpected(samples.error());
     auto judgements = lab::judge(*c.experiment, *samples, lab::account_quantity);
     all.push_back({&c, std::move(*samples), std::move(judgements)});
@@ -152,10 +140,6 @@ void print(const std::vector<lab::Judged>& all, const Options& o, const std::str
     record::Record r;
     for (const lab::Judged& j : all) r.append("experiments", lab::to_record(j, simulator));
     std::cout << r.json();
-  } else if (o.markdown) {
-    std::string names;
-    for (const std::string& n : o.names) names += (names.empty() ? "" : " ") + n;
-    std::cout << lab::to_markdown(all, names, o.size(), version_line());
   } else {
     for (const lab::Judged& j : all) std::cout << lab::to_text(j, simulator) << "\n";
     std::cout << lab::count_text(all) << "\n";
@@ -164,7 +148,9 @@ void print(const std::vector<lab::Judged>& all, const Options& o, const std::str
 
 int required(const std::vector<lab::Judged>& all, const Options& o) {
   if (o.require.empty()) return 0;
-  const auto least = o.require == "trend" ? lab::Verdict::kTrend : lab::Verdict::kReproduced;
+  const auto least = o.require == "trend"        ? lab::Verdict::kTrend
+                     : o.require == "compatible" ? lab::Verdict::kCompatible
+                                                 : lab::Verdict::kReproduced;
   for (const lab::Judged& j : all) {
     for (const lab::Judgement& g : j.judgements) {
       if (g.verdict < least) return kExitClaimMissed;
@@ -217,10 +203,9 @@ int run_lab(const Options& o) {
   }
   const auto judged = judge_all(*chosen, *store, simulator_id());
   if (!judged) return fault(judged.error());
-  const auto sentences = lab::write_output(*judged, o.out, simulator_id());
-  if (!sentences) return fault(sentences.error());
+  const auto written = lab::write_output(*judged, o.out, simulator_id());
+  if (!written) return fault(written.error());
   print(*judged, o, simulator_id());
-  for (const std::string& s : *sentences) fmt::print(stderr, "weft: {}.\n", s);
   if (!o.json)
     std::cout << "values, verdicts and figures are in " << o.out << "/EXPERIMENT/" << o.size() << "\n";
   if (ran->died != 0 || ran->faulty != 0) return 1;
@@ -330,13 +315,13 @@ void add_folder(CLI::App* command, const std::shared_ptr<Options>& o) {
 void add_selection(CLI::App* command, const std::shared_ptr<Options>& o) {
   command->add_option("NAME", o->names, "experiments or groups of them; weft lab list names them")
       ->required();
-  auto* quick = command->add_flag("--quick", o->quick, "minutes, wide intervals");
+  auto* quick = command->add_flag("--quick", o->quick, "minutes; decides little");
   command->add_flag("--full", o->full, "as large as the paper")->excludes(quick);
   command->add_option("--seeds", o->seeds, "instead of what the experiment says")->type_name("N");
   command->add_option("--out", o->out, "the folder of record and figures")->type_name("DIR");
   command->add_option("--db", o->db, "the record, if not lab.db in that folder")->type_name("FILE");
   command->add_option("--require", o->require, "exit with 3 unless every claim is at least this")
-      ->check(CLI::IsMember({"reproduced", "trend"}));
+      ->check(CLI::IsMember({"reproduced", "compatible", "trend"}));
 }
 
 void add_commands(CLI::App* lab, int& exit_code, const lab::Executor& executor) {
@@ -361,10 +346,9 @@ void add_commands(CLI::App* lab, int& exit_code, const lab::Executor& executor) 
   CLI::App* s = lab->add_subcommand("show", "the verdicts again, from the record alone");
   add_folder(s, o);
   add_selection(s, o);
-  s->add_flag("--markdown", o->markdown, "a document, as docs/RESULTS.md");
   s->add_option("--simulator", o->simulator, "runs of this simulator instead of this program's own")
       ->type_name("ID");
-  s->footer("Examples:\n  weft lab show irn-fig1 --quick\n  weft lab show irn srnic-fig12 --markdown");
+  s->footer("Examples:\n  weft lab show irn-fig1 --quick\n  weft lab show irn srnic-fig12 --json");
   s->callback([o, &exit_code] { exit_code = show(*o); });
   CLI::App* c = lab->add_subcommand("compare", "what differs between two records");
   add_folder(c, o);
@@ -382,8 +366,9 @@ void add_lab(CLI::App& app, int& exit_code) {
       "Examples:\n"
       "  weft lab list\n"
       "  weft lab run irn-fig1 --quick\n"
-      "  weft lab show irn --markdown");
+      "  weft lab report results.html");
   add_commands(lab, exit_code, {});
+  add_lab_reports(lab, exit_code);
 }
 
 int run_lab_program(std::vector<std::string> args, std::ostream& out, std::ostream& err,

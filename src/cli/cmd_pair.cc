@@ -261,7 +261,7 @@ int compare(const Options& o) {
       fmt::format("{} of {}, {} outstanding, {}, {}", o.op, o.message(), o.depth, o.rate, o.delay),
       "loss",
       o.losses,
-      {{"", "goodput, Gb/s", {}}},
+      {{"goodput", "Gb/s", {}, {}}},
       false};
   for (const std::string& column : o.modes) figure.panels[0].series.push_back({column, {}});
   const std::size_t width = *seeds > 1 ? 23 : 19;
@@ -303,7 +303,7 @@ int compare(const Options& o) {
   }
   if (!o.plot.empty()) {
     if (const auto drawn = lab::write_figure(figure, o.plot); !drawn) return fault(drawn.error());
-    if (!o.json) std::cout << "\n" << o.plot << " is drawn; its numbers and gnuplot script are beside it\n";
+    if (!o.json) std::cout << "\n" << o.plot << " is drawn; its numbers are beside it\n";
   }
   return failed ? 1 : 0;
 }
@@ -341,7 +341,7 @@ void add_pair(CLI::App& app, int& exit_code) {
   command->add_flag("--json", options->json, "print settings and cells as JSON");
   command
       ->add_option("--plot", options->plot,
-                   "draw goodput against loss, with gnuplot; a .csv with the numbers goes beside it")
+                   "draw goodput against loss; a .csv with the numbers goes beside it")
       ->type_name("FILE.svg");
   command->footer(
       "Examples:\n"

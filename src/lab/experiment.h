@@ -24,7 +24,7 @@ struct Metric {
 };
 
 struct Size {
-  std::string name;  // quick, default, full
+  std::string name;  // quick, decide, full
   std::uint32_t seeds = 0;
   std::vector<std::string> changes;
 };
@@ -37,7 +37,7 @@ struct Variant {
 
 struct Point {
   std::string label;
-  std::vector<std::string> changes;
+  std::vector<std::string> changes;  // with those of this size
 };
 
 struct Axis {
@@ -63,7 +63,9 @@ struct Band {
 };
 
 enum class As : std::uint8_t { kValue, kRatio, kPercentLess, kPercentMore };
-enum class Reduce : std::uint8_t { kEach, kMax, kMin, kMean, kIncreasing, kDecreasing };
+// kEach is a finding for every point, kAlways one finding that says the same of all of them, kUpTo one of the
+// largest.
+enum class Reduce : std::uint8_t { kEach, kAlways, kUpTo, kMean, kIncreasing, kDecreasing };
 
 inline constexpr std::size_t kSamePoint = static_cast<std::size_t>(-1);
 
@@ -80,6 +82,7 @@ struct Measure {
   std::vector<std::size_t> over_points;
   std::optional<Band> reproduced;
   std::optional<Band> trend;
+  bool aside = false;  // shown beside the others, and no part of the verdict
 };
 
 struct Claim {
@@ -102,6 +105,8 @@ struct Plot {
   std::size_t along = 0;                         // lines: the axis
   std::vector<std::vector<std::size_t>> points;  // of the other axes, one each
   bool logarithmic = false;
+  std::optional<std::size_t> over;  // variants are drawn as factors over this one
+  std::optional<Band> band;         // what the paper states of them
 };
 
 struct Experiment {
@@ -123,7 +128,7 @@ struct Experiment {
   std::size_t points() const;  // cells per variant
 };
 
-inline constexpr const char* kSizes[] = {"quick", "default", "full"};
+inline constexpr const char* kSizes[] = {"quick", "decide", "full"};
 
 // The folder holds NAME.toml for each experiment, and families/NAME.toml for what several of them share.
 // Points of axes that are not for this size are left out.

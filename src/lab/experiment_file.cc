@@ -149,7 +149,7 @@ class Reader {
       for (const auto& [key, value] : *sizes->as_table()) {
         const std::string name(key.str());
         if (std::find(std::begin(kSizes), std::end(kSizes), name) == std::end(kSizes))
-          t.wrong("there is no size '" + name + "'; there are quick, default, full");
+          t.wrong("there is no size '" + name + "'; there are quick, decide, full");
         if (value.as_table() == nullptr) t.wrong("'size' must be tables such as [size.quick]");
         Table s(*value.as_table(), t.place() + ", size " + name);
         read_size(s, name);
@@ -190,6 +190,7 @@ class Reader {
     auto& others = other_labels_.emplace_back();
     a.tables("point", [&](Table& p) {
       Point point{p.needed("label"), p.changes()};
+      read_point_sizes(p, point);
       if (!labels.insert(point.label).second) p.wrong("label '" + point.label + "' is there twice");
       const auto sizes = p.texts("sizes");
       for (const std::string& s : sizes) index_in(p, "sizes", s, all_sizes());
@@ -204,7 +205,26 @@ class Reader {
     add(a, e_.axes, std::move(axis));
   }
 
+  // [axis.point.size.quick]: what else this point changes at that size.
+  void read_point_sizes(Table& p, Point& point) const {
+    const toml::node* sizes = p.node("size");
+    if (sizes == nullptr) return;
+    if (sizes->as_table() == nullptr) p.wrong("'size' must be tables such as [axis.point.size.quick]");
+    for (const auto& [key, value] : *sizes->as_table()) {
+      const std::string name(key.str());
+      index_in(p, "size", name, all_sizes());
+      if (value.as_table() == nullptr) p.wrong("'size' must be tables such as [axis.point.size.quick]");
+      Table s(*value.as_table(), p.place() + ", size " + name);
+      const auto changes = s.changes();
+      s.finish();
+      if (name == size_) point.changes.insert(point.changes.end(), changes.begin(), changes.end());
+    }
+  }
+
   void read_claim(Table& c) {
+    const auto sizes = c.texts("sizes");
+    for (const std::string& s : sizes) index_in(c, "sizes", s, all_sizes());
+    if (!sizes.empty() && std::find(sizes.begin(), sizes.end(), size_) == sizes.end()) return c.skip();
     Claim claim{c.needed("id"), c.needed("statement"), c.needed("paper"),
                 c.text("why"),  c.text("caveats"),     {}};
     const auto reproduced = read_band(c, "reproduced");
@@ -226,6 +246,11 @@ class Reader {
       const auto metrics = m.texts("metric");
       if (metrics.empty()) m.wrong("'metric' is missing, or 'account'");
       for (const std::size_t i : indices(m, "metric", metrics, e_.metrics)) {
+        measure.metric = i;
+        claim.measures.push_back(measure);
+      }
+      measure.aside = true;
+      for (const std::size_t i : indices(m, "beside", m.texts("beside"), e_.metrics)) {
         measure.metric = i;
         claim.measures.push_back(measure);
       }
@@ -254,8 +279,8 @@ class Reader {
       m.wrong("'of' and 'over' are the same variant, and no 'over_at' sets them apart");
     out.reduce = choice<Reduce>(m, "reduce", Reduce::kEach,
                                 {{"each", Reduce::kEach},
-                                 {"max", Reduce::kMax},
-                                 {"min", Reduce::kMin},
+                                 {"always", Reduce::kAlways},
+                                 {"up-to", Reduce::kUpTo},
                                  {"mean", Reduce::kMean},
                                  {"increasing", Reduce::kIncreasing},
                                  {"decreasing", Reduce::kDecreasing}});
@@ -316,10 +341,15 @@ class Reader {
     plot.title = p.text("title");
     if (plot.title.empty()) plot.title = e_.title;
     plot.logarithmic = p.flag("logarithmic");
+    plot.band = read_band(p, "band");
+    if (const std::string over = p.text("over"); !over.empty())
+      plot.over = index_in(p, "over", over, names_of(e_.variants));
     plot.metrics = indices(p, "metrics", p.texts("metrics"), e_.metrics);
     if (plot.metrics.empty()) p.wrong("'metrics' is missing");
     plot.variants = indices(p, "variants", p.texts("variants"), e_.variants);
-    for (std::size_t i = 0; !p.has("variants") && i < e_.variants.size(); ++i) plot.variants.push_back(i);
+    for (std::size_t i = 0; !p.has("variants") && i < e_.variants.size(); ++i) {
+      if (plot.over != i) plot.variants.push_back(i);
+    }
     plot.points = read_at(p, "at");
     const std::string along = p.text("along");
     plot.kind = along.empty() ? PlotKind::kBars : PlotKind::kLines;

@@ -95,6 +95,29 @@ TEST_F(ExperimentFile, APointMayBeForSomeSizesOnly) {
               HasSubstr("plot 1: 'at' must choose"));
 }
 
+// A point may say more at one size, and a claim be judged at one only.
+TEST_F(ExperimentFile, PointsAndClaimsMayDifferBySize) {
+  std::string head = TestFolder::kHead;
+  head.resize(head.find("[[plot]]"));
+  const std::string rest =
+      "[[axis]]\nname = 'rate'\n[[axis.point]]\nlabel = 'slow'\nset = ['network.rate=1Gbps']\n"
+      "[axis.point.size.full]\nset = ['flow.count=90']\n"
+      "[[claim]]\nid = 'late'\nstatement = 's'\npaper = 'p'\nsizes = ['full']\ntrend = '> 1'\n"
+      "[[claim.measure]]\nmetric = 'goodput'\nof = 'irn'\nover = 'roce'\nbeside = 'again'\n";
+  folder_.write("x.toml", head + rest + TestFolder::kClaim);
+  const auto quick = read_experiment(folder_.path(), "x", "quick");
+  ASSERT_TRUE(quick) << quick.error().message;
+  EXPECT_THAT(quick->axes[1].points[0].changes, ElementsAre("network.rate=1Gbps"));
+  EXPECT_EQ(quick->claims.size(), 1U);
+  const auto full = read_experiment(folder_.path(), "x", "full");
+  ASSERT_TRUE(full) << full.error().message;
+  EXPECT_THAT(full->axes[1].points[0].changes, ElementsAre("network.rate=1Gbps", "flow.count=90"));
+  ASSERT_EQ(full->claims.size(), 2U);
+  ASSERT_EQ(full->claims[0].measures.size(), 2U);
+  EXPECT_FALSE(full->claims[0].measures[0].aside);
+  EXPECT_TRUE(full->claims[0].measures[1].aside);
+}
+
 TEST_F(ExperimentFile, OverMayBeMeasuredElsewhere) {
   const std::string claim = "[[claim]]\nid = 'c'\nstatement = 's'\npaper = 'p'\nreproduced = [1, 2]\n";
   folder_.write("x.toml", TestFolder::kHead + claim +
@@ -135,7 +158,7 @@ TEST_F(ExperimentFile, MistakesAreOneSentenceThatNamesThePlace) {
               HasSubstr("no scenario 'no.toml'"));
   EXPECT_THAT(mistake_behind_head("[[axis]]\nname = 'a'"), HasSubstr("axis 2: 'point' is missing"));
   EXPECT_THAT(mistake_behind_head("[[axis]]\nname = 'a'\n[[axis.point]]\nlabel = 'l'\nsizes = ['huge']"),
-              HasSubstr("sizes: there is no 'huge'; there are quick, default, full"));
+              HasSubstr("sizes: there is no 'huge'; there are quick, decide, full"));
   EXPECT_THAT(mistake_behind_head("[[axis]]\nname = 'a'\n[[axis.point]]\nlabel = 'l'\nsizes = ['full']"),
               HasSubstr("size quick has no point"));
   EXPECT_THAT(mistake_behind_head("[[metric]]\nname = 'm'\nvalue = 'a /'"), HasSubstr("metric 'a /'"));

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 
+#include "lab/axis.h"
 #include "lab/test_folder.h"
 
 namespace weft::lab {
@@ -19,53 +22,91 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-const Figure kLines{"a 'quoted' title",
-                    "loss",
-                    {"0", "1%", "5%"},
-                    {{"left",
-                      "Gb/s",
-                      {{"irn", {{9, 8, 10, 3}, {7, 6, 8, 3}, {}}},
-                       {"roce, old", {{5, 5, 5, 1}, {4, 4, 4, 1}, {1, 1, 1, 1}}}}},
-                     {"right", "us", {{"irn", {{1, 1, 1, 1}, {2, 2, 2, 1}, {3, 3, 3, 1}}}}}},
-                    false};
+const Figure kLines{
+    "a 'quoted' title",
+    "loss",
+    {"0", "1%", "5%"},
+    {{"left",
+      "Gb/s",
+      {{"irn", {{9, 8, 10, 3}, {7, 6, 8, 3}, {}}}, {"roce, old", {{5, 5, 5, 1}, {4, 4, 4, 1}, {1, 1, 1, 1}}}},
+      {}},
+     {"right", "us", {{"irn", {{1, 1, 1, 1}, {2, 2, 2, 1}, {3, 3, 3, 1}}}}, {}}},
+    false};
 
 class FigureTest : public ::testing::Test {
  protected:
   const TestFolder folder_{::testing::TempDir()};
 };
 
-// Names with commas, quotes and percent signs reach the drawing; a value that is not there is left out.
-TEST_F(FigureTest, IsDrawnFromTheDataBesideIt) {
-  if (std::system("gnuplot --version >/dev/null 2>&1") != 0)
-    GTEST_SKIP() << "no gnuplot; ./dev setup installs it";
+// Names with commas, quotes and angle brackets reach the drawing; a value that is not there is left out.
+TEST_F(FigureTest, IsDrawnWithItsDataBesideIt) {
   const auto ok = write_figure(kLines, folder_.file("x.svg"));
   ASSERT_TRUE(ok) << ok.error().message;
   const std::string csv = content(folder_.file("x.csv"));
   EXPECT_THAT(csv, HasSubstr("left,irn,0,1,1%,7,6,8\n"));
-  EXPECT_THAT(csv, HasSubstr("left,\"roce, old\",1,2,5%,1,1,1\n"));
+  EXPECT_THAT(csv, HasSubstr("left,\"roce, old\",1,2,5%,1,,\n"));  // one seed: no interval
   EXPECT_THAT(csv, ::testing::Not(HasSubstr("left,irn,0,2")));
   const std::string svg = content(folder_.file("x.svg"));
-  for (const char* text : {"a 'quoted' title", "roce, old", "left", "right", "Gb/s", "loss", "1%", "</svg>"})
+  for (const char* text : {"a &#39;quoted&#39; title", "roce, old", "left", "right", "Gb/s", "loss", "1%",
+                           "</svg>", "prefers-color-scheme:dark"})
     EXPECT_THAT(svg, HasSubstr(text));
+  EXPECT_FALSE(std::filesystem::exists(folder_.file("x.svg.part")));
 }
 
 TEST_F(FigureTest, OneTickIsBars) {
-  if (std::system("gnuplot --version >/dev/null 2>&1") != 0)
-    GTEST_SKIP() << "no gnuplot; ./dev setup installs it";
-  const Figure bars{"t", "", {""}, {{"fct", "us", {{"A%", {{2, 1, 3, 3}}}, {"B", {{4, 3, 5, 3}}}}}}, false};
+  const Figure bars{
+      "t <b>", "", {""}, {{"fct", "us", {{"A%", {{2, 1, 3, 3}}}, {"B", {{4, 3, 5, 3}}}}, {}}}, false};
   ASSERT_TRUE(write_figure(bars, folder_.file("b.svg")));
-  EXPECT_THAT(content(folder_.file("b.gp")), HasSubstr("with boxes"));
-  EXPECT_THAT(content(folder_.file("b.svg")), HasSubstr("A%"));
+  const std::string svg = content(folder_.file("b.svg"));
+  EXPECT_THAT(svg, HasSubstr("t &lt;b&gt;"));
+  EXPECT_THAT(svg, HasSubstr("class='c1'"));
+  EXPECT_THAT(svg, HasSubstr("whisker"));
 }
 
-TEST_F(FigureTest, WithoutGnuplotTheDataStay) {
-  const std::string path = std::getenv("PATH");
-  setenv("PATH", "/nonexistent", 1);
-  const auto ok = write_figure(kLines, folder_.file("x.svg"));
-  setenv("PATH", path.c_str(), 1);
-  ASSERT_FALSE(ok);
-  EXPECT_THAT(ok.error().message, HasSubstr("gnuplot-nox"));
-  EXPECT_THAT(content(folder_.file("x.csv")), HasSubstr("left,irn"));
+// An interval beyond the scale ends in an arrow, not outside of the drawing; each grade has a shape of its
+// own.
+TEST(Strips, StayInsideAndDifferInShape) {
+  std::set<std::string> shapes;
+  for (const Grade g :
+       {Grade::kReproduced, Grade::kCompatible, Grade::kTrend, Grade::kOpen, Grade::kRefuted}) {
+    Strip s{"a over b", "2.5x", {2.5, 1e-6, 1e6, 3}, Band{"2 to 3", 2, 3}, Band{"> 1", 1, INFINITY, true},
+            g,          "w"};
+    const std::string svg = draw_strip({s}, 0, true, 200);
+    EXPECT_THAT(svg, HasSubstr("class='band'"));
+    EXPECT_THAT(svg, ::testing::Not(HasSubstr("inf")));
+    EXPECT_THAT(svg, ::testing::Not(HasSubstr("nan")));
+    const std::size_t mark = std::max(svg.rfind("<circle"), svg.rfind("<path") + 1);
+    shapes.insert(svg.substr(svg.find_last_of('<', svg.size() - 8), 20));
+    EXPECT_NE(mark, 0U);
+  }
+  EXPECT_EQ(shapes.size(), 5U);
+  Strip none{"a", "-", {}, std::nullopt, std::nullopt, Grade::kMissing, "?"};
+  EXPECT_THAT(draw_strip({none}, 0, true, 200), ::testing::Not(HasSubstr("nan")));
+}
+
+// A label's beginning that all share is said once, so that what differs has room.
+TEST(Strips, SayOnceWhatAllLabelsBeginWith) {
+  const Strip a{"time, a over b", "2x", {2, 1, 3, 3}, std::nullopt, std::nullopt, Grade::kTrend, "w"};
+  Strip b = a;
+  b.label = "time, a over c";
+  const std::string svg = draw_strips("t", {a, b}, true, Svg::kFile);
+  for (const char* text : {">time<", ">a over b<", ">a over c<"}) EXPECT_THAT(svg, HasSubstr(text));
+  EXPECT_THAT(draw_strips("t", {a}, true, Svg::kFile), HasSubstr(">time, a over b<"));
+}
+
+TEST(Axis, TicksAreRoundAndFew) {
+  const AxisScale linear(0, 23, false, 0, 100);
+  const auto ticks = linear.ticks(5);
+  ASSERT_GE(ticks.size(), 3U);
+  EXPECT_LE(ticks.size(), 5U);
+  EXPECT_EQ(ticks[0], 0);
+  EXPECT_EQ(ticks[1], 5);
+  const AxisScale factors(0.8, 40, true, 0, 100);
+  EXPECT_LE(factors.ticks(6).size(), 6U);
+  EXPECT_NEAR(factors.at(std::sqrt(0.8 * 40)), 50, 1e-9);
+  EXPECT_EQ(factors.at(-5), 0);
+  EXPECT_EQ(factors.at(1e9), 100);
+  EXPECT_FALSE(AxisScale(3, 3, false, 0, 100).ticks(5).empty());
 }
 
 TEST_F(FigureTest, AFolderThatIsNotThereIsToldSo) {

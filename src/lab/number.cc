@@ -17,7 +17,7 @@ std::string number_text(double v) {
 
 std::string interval_text(const Estimate& e, std::string_view unit) {
   std::string text = (e.at_least ? "at least " : "") + number_text(e.mean);
-  if (e.values > 1) text += fmt::format(" [{}, {}]", number_text(e.low), number_text(e.high));
+  if (e.has_interval()) text += fmt::format(" [{}, {}]", number_text(e.low), number_text(e.high));
   if (!unit.empty()) text += fmt::format("{}{}", unit == "%" || unit == "x" ? "" : " ", unit);
   return text;
 }

@@ -55,6 +55,9 @@ std::string values_csv(const Judged& j) {
 
 Figure figure_of(const Experiment& e, const Samples& samples, const Plot& plot) {
   Figure f{plot.title, "", {""}, {}, plot.logarithmic};
+  Measure factor;
+  factor.as = As::kRatio;
+  factor.over = plot.over.value_or(0);
   const auto points = points_of(e, plot);
   if (plot.kind == PlotKind::kLines) {
     f.x_label = e.axes[plot.along].name;
@@ -63,18 +66,23 @@ Figure figure_of(const Experiment& e, const Samples& samples, const Plot& plot) 
       f.ticks.push_back(e.axes[plot.along].points[point_of(e, p)[plot.along]].label);
   }
   for (const std::size_t m : plot.metrics) {
-    Panel& panel = f.panels.emplace_back(Panel{e.metrics[m].text, e.metrics[m].unit, {}});
+    Panel& panel =
+        f.panels.emplace_back(Panel{e.metrics[m].text, plot.over ? "x" : e.metrics[m].unit, {}, plot.band});
+    factor.metric = m;
     for (const std::size_t v : plot.variants) {
       Series& s = panel.series.emplace_back(Series{e.variants[v].name, {}});
-      for (const std::size_t p : points) s.values.push_back(summary(e, samples, m, v, p).ours);
+      factor.of = v;
+      if (plot.over) s.name += " over " + e.variants[*plot.over].name;
+      for (const std::size_t p : points)
+        s.values.push_back(plot.over ? at_point(e, factor, samples, p).ours
+                                     : summary(e, samples, m, v, p).ours);
     }
   }
   return f;
 }
 
-Result<std::vector<std::string>> write_output(const std::vector<Judged>& all, const std::string& folder,
-                                              const std::string& simulator) {
-  std::vector<std::string> sentences;
+Result<void> write_output(const std::vector<Judged>& all, const std::string& folder,
+                          const std::string& simulator) {
   for (const Judged& j : all) {
     const Experiment& e = *j.chosen->experiment;
     const fs::path place = fs::path(folder) / e.name / j.chosen->size.name;
@@ -90,12 +98,11 @@ Result<std::vector<std::string>> write_output(const std::vector<Judged>& all, co
     const auto verdict = record::write_file(place / "verdict.json", to_record(j, simulator).json());
     if (!verdict) return tl::unexpected(verdict.error());
     for (const Plot& plot : e.plots) {
-      const auto drawn = write_figure(figure_of(e, j.samples, plot), (place / (plot.name + ".svg")).string());
-      if (drawn) continue;
-      sentences.push_back(drawn.error().message);
+      if (const auto ok = write_figure(figure_of(e, j.samples, plot), place / (plot.name + ".svg")); !ok)
+        return ok;
     }
   }
-  return sentences;
+  return {};
 }
 
 }  // namespace weft::lab

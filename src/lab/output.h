@@ -10,9 +10,8 @@ namespace weft::lab {
 
 Figure figure_of(const Experiment& e, const Samples& samples, const Plot& plot);
 
-// FOLDER/EXPERIMENT/SIZE/: values.csv (every metric of every run), verdict.json, and each plot's files. The
-// sentences are about figures that could not be drawn, each once.
-Result<std::vector<std::string>> write_output(const std::vector<Judged>& all, const std::string& folder,
-                                              const std::string& simulator);
+// FOLDER/EXPERIMENT/SIZE/: values.csv (every metric of every run), verdict.json, and each plot's SVG and CSV.
+Result<void> write_output(const std::vector<Judged>& all, const std::string& folder,
+                          const std::string& simulator);
 
 }  // namespace weft::lab

@@ -16,16 +16,24 @@ struct Judged {
 };
 
 // Rows of cells, columns as wide as they must be.
-std::string text_table(const std::vector<std::vector<std::string>>& rows);
-std::string markdown_table(const std::vector<std::vector<std::string>>& rows);
+using Rows = std::vector<std::vector<std::string>>;
+std::string text_table(const Rows& rows);
+std::string markdown_table(const Rows& rows);
 
+// Of one experiment: every metric of every variant at every point, and every measure of every claim.
+Rows value_rows(const Judged& j);
+Rows claim_rows(const Judged& j);
 std::string to_text(const Judged& j, const std::string& simulator);
-// Everything on one page: how to repeat it, all claims in one table, then each experiment.
-std::string to_markdown(const std::vector<Judged>& all, const std::string& names, const std::string& size,
-                        const std::string& version);
 record::Record to_record(const Judged& j, const std::string& simulator);
 
-// "12 reproduced, 3 trend reproduced, 1 not reproduced, 0 incomplete".
+std::string ours_text(const Finding& f);  // "2.21 [2.08, 2.33]x"
+std::string rule_text(const Finding& f);  // "2.8 to 3.7; trend > 1"
+const char* mark(const Finding& f);       // "yes", "overlaps"
+std::string seeds_text(const Chosen& c);
+// Why the verdict is what it is: the rule's reason, then the author's.
+std::vector<std::string> reasons(const Judgement& g);
+
+// "3 reproduced, 1 compatible, …"
 std::string count_text(const std::vector<Judged>& all);
 
 }  // namespace weft::lab

@@ -233,4 +233,33 @@ Result<Samples> read_samples(const Experiment& e, const Recorded& which, const r
   return samples;
 }
 
+Result<Samples> samples_by(Chosen& c, const record::Store& store, const std::string& simulator,
+                           const std::string& own) {
+  if (simulator == own) return read_samples(c, store);
+  const auto all = recorded(*c.experiment, store);
+  if (!all) return tl::unexpected(all.error());
+  Recorded which{c.size.name, simulator, c.seeds};
+  for (const Recorded& r : *all) {
+    if (r.size == which.size && r.simulator == simulator) which.seeds = c.seeds = std::min(c.seeds, r.seeds);
+  }
+  return read_samples(*c.experiment, which, store);
+}
+
+void keep_complete_seeds(Chosen& c, const Samples& samples) {
+  const Experiment& e = *c.experiment;
+  if (e.variants.empty() || e.metrics.empty()) return;
+  std::uint32_t complete = 0;
+  for (std::uint32_t seed = 1; seed <= samples.seeds(); ++seed, ++complete) {
+    bool all = true;
+    for (std::size_t v = 0; all && v < e.variants.size(); ++v) {
+      for (std::size_t p = 0; all && p < e.points(); ++p)
+        all = samples.at(0, v, p, seed).missing != Samples::kNotRun;
+    }
+    if (!all) break;
+  }
+  if (complete < Estimate::kFewest || complete >= c.seeds) return;
+  c.seeds = complete;
+  std::erase_if(c.runs, [&](const Planned& p) { return p.seed > complete; });
+}
+
 }  // namespace weft::lab

@@ -66,5 +66,12 @@ struct Recorded {
 };
 Result<std::vector<Recorded>> recorded(const Experiment& e, const record::Store& store);  // newest first
 Result<Samples> read_samples(const Experiment& e, const Recorded& which, const record::Store& store);
+// Of `simulator`: the program's own runs by their keys, another's by the names under which they were
+// recorded, with as many seeds as there are. The seeds, from the first on, of which every run is in the
+// record; the rest of an interrupted experiment is left out. Fewer than three stay as they are, and show what
+// is missing.
+void keep_complete_seeds(Chosen& chosen, const Samples& samples);
+Result<Samples> samples_by(Chosen& chosen, const record::Store& store, const std::string& simulator,
+                           const std::string& own);
 
 }  // namespace weft::lab

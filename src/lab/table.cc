@@ -82,6 +82,10 @@ std::vector<std::string> Table::changes() {
   return all;
 }
 
+void Table::skip() {
+  for (const auto& [key, value] : table_) asked_.insert(std::string(key.str()));
+}
+
 void Table::finish() const {
   for (const auto& [key, value] : table_) {
     if (!asked_.contains(std::string(key.str())))

@@ -31,6 +31,7 @@ class Table {
   bool flag(const char* name);
   std::vector<std::string> texts(const char* name);  // one text or a list of them
   std::vector<std::string> changes();                // 'set', as `weft sim --set`
+  void skip();                                       // nothing more is asked
   void finish() const;
 
   // Calls read(Table) for each table of [[name]].

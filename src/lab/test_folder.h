@@ -33,7 +33,7 @@ class TestFolder {
 
   static constexpr const char* kFamily =
       "base = 'pair.toml'\n"
-      "[size.quick]\nseeds = 3\nset = ['flow.count=20']\n[size.default]\nseeds = 3\n[size.full]\nseeds = 4\n"
+      "[size.quick]\nseeds = 3\nset = ['flow.count=20']\n[size.decide]\nseeds = 3\n[size.full]\nseeds = 4\n"
       "[[metric]]\nname = 'goodput'\nvalue = 'flows.0.goodput_gbps'\nunit = 'Gb/s'\n"
       "[[metric]]\nname = 'again'\nvalue = 'totals.retransmitted / totals.packets_sent'\n"
       "[[variant]]\nname = 'irn'\n"
@@ -46,7 +46,7 @@ class TestFolder {
   static constexpr const char* kClaim =
       "[[claim]]\nid = 'better'\nstatement = 'irn bears loss better'\npaper = 'better'\n"
       "reproduced = '> 1'\ntrend = '> 1'\n[[claim.measure]]\nmetric = 'goodput'\nof = 'irn'\nover = 'roce'\n"
-      "reduce = 'mean'\n";
+      "reduce = 'mean'\nat = { loss = '5%' }\n";
 
  private:
   std::filesystem::path path_;

@@ -12,15 +12,15 @@
 namespace weft::lab {
 namespace {
 
-struct Point {
+struct GridPoint {
   std::size_t number;
   std::vector<std::size_t> at;
 };
 
-std::vector<Point> chosen_points(const Experiment& e, const Measure& m) {
-  std::vector<Point> all;
+std::vector<GridPoint> chosen_points(const Experiment& e, const Measure& m) {
+  std::vector<GridPoint> all;
   for (std::size_t p = 0; p < e.points(); ++p) {
-    Point point{p, point_of(e, p)};
+    GridPoint point{p, point_of(e, p)};
     bool wanted = true;
     for (std::size_t i = 0; i < e.axes.size(); ++i) {
       const auto& list = m.points[i];
@@ -32,7 +32,7 @@ std::vector<Point> chosen_points(const Experiment& e, const Measure& m) {
 }
 
 // The measure at one point with one seed.
-Samples::Value value_at(const Experiment& e, const Measure& m, const Samples& s, const Point& point,
+Samples::Value value_at(const Experiment& e, const Measure& m, const Samples& s, const GridPoint& point,
                         std::uint64_t seed) {
   const Samples::Value a = s.at(m.metric, m.of, point.number, seed);
   if (!a.missing.empty() || m.as == As::kValue) return a;
@@ -58,21 +58,6 @@ Samples::Value value_at(const Experiment& e, const Measure& m, const Samples& s,
   }
 }
 
-double reduced(Reduce how, const std::vector<double>& values) {
-  switch (how) {
-    case Reduce::kMax:
-      return *std::max_element(values.begin(), values.end());
-    case Reduce::kMin:
-      return *std::min_element(values.begin(), values.end());
-    case Reduce::kIncreasing:
-      return rising(values);
-    case Reduce::kDecreasing:
-      return rising(values) == 0 ? 0 : -rising(values);
-    default:
-      return estimate(values).mean;
-  }
-}
-
 std::string what_text(const Experiment& e, const Measure& m) {
   std::string text = e.metrics[m.metric].text + ", " + e.variants[m.of].name;
   if (m.as == As::kRatio) text += " over " + e.variants[m.over].name;
@@ -82,8 +67,8 @@ std::string what_text(const Experiment& e, const Measure& m) {
     if (m.over_points[i] != kSamePoint)
       text += " at " + e.axes[i].name + "=" + e.axes[i].points[m.over_points[i]].label;
   }
-  if (m.reduce == Reduce::kMax) text += ", highest";
-  if (m.reduce == Reduce::kMin) text += ", lowest";
+  if (m.reduce == Reduce::kAlways) text += ", always";
+  if (m.reduce == Reduce::kUpTo) text += ", up to";
   if (m.reduce == Reduce::kMean) text += ", mean";
   if (m.reduce == Reduce::kIncreasing) text += ", rises with " + e.axes[m.along].name;
   if (m.reduce == Reduce::kDecreasing) text += ", falls with " + e.axes[m.along].name;
@@ -91,16 +76,15 @@ std::string what_text(const Experiment& e, const Measure& m) {
 }
 
 // Where: only axes that the measure leaves more than one way to read.
-std::string where_text(const Experiment& e, const Measure& m, const std::vector<Point>& group) {
+std::string where_text(const Experiment& e, const std::vector<GridPoint>& group) {
   std::string text;
   for (std::size_t i = 0; i < e.axes.size(); ++i) {
     const bool one = std::all_of(group.begin(), group.end(),
-                                 [&](const Point& p) { return p.at[i] == group.front().at[i]; });
+                                 [&](const GridPoint& p) { return p.at[i] == group.front().at[i]; });
     if (!one || e.axes[i].points.size() == 1) continue;
-    text += fmt::format("{}{}={}", text.empty() ? ", at " : ", ", e.axes[i].name,
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", e.axes[i].name,
                         e.axes[i].points[group.front().at[i]].label);
   }
-  (void)m;
   return text;
 }
 
@@ -110,54 +94,128 @@ std::string unit_of(const Experiment& e, const Measure& m) {
   return m.as == As::kRatio ? "x" : "%";
 }
 
-void apply_bands(const Measure& m, Finding& f) {
-  f.band = m.reproduced ? m.reproduced->text : "";
-  f.trend = m.trend ? m.trend->text : "";
-  if (!f.missing.empty()) return;
-  // Of a lower bound it is only known that the truth lies above.
-  const double high = f.ours.at_least ? std::numeric_limits<double>::infinity() : f.ours.high;
-  f.in_trend = m.trend && m.trend->contains_all(f.ours.low, high);
-  const bool meets = m.reproduced && (f.ours.at_least ? m.reproduced->contains_all(f.ours.low, high)
-                                                      : m.reproduced->meets(f.ours.low, high));
-  f.in_band = meets && (!m.trend || f.in_trend);
-  const Band* rule = m.trend ? &*m.trend : m.reproduced ? &*m.reproduced : nullptr;
-  f.open = !f.in_band && !f.in_trend && rule != nullptr && rule->meets(f.ours.low, high);
-}
+bool is_order(const Measure& m) { return m.reduce == Reduce::kIncreasing || m.reduce == Reduce::kDecreasing; }
 
-Finding finding_of(const Experiment& e, const Measure& m, const Samples& s, const std::vector<Point>& group) {
-  Finding f;
-  f.what = what_text(e, m) + where_text(e, m, group);
-  f.unit = unit_of(e, m);
-  std::vector<double> by_seed;
-  const bool order = m.reduce == Reduce::kIncreasing || m.reduce == Reduce::kDecreasing;
+// A value per seed of points that are reduced to one number together, or why there is none.
+struct BySeed {
+  std::vector<std::vector<double>> values;  // of each seed, at each point
+  std::string missing;
   bool at_least = false;
+};
+BySeed read_group(const Experiment& e, const Measure& m, const Samples& s,
+                  const std::vector<GridPoint>& group) {
+  BySeed all;
   for (std::uint64_t seed = 1; seed <= s.seeds(); ++seed) {
-    std::vector<double> values;
-    for (const Point& p : group) {
+    auto& values = all.values.emplace_back();
+    for (const GridPoint& p : group) {
       const Samples::Value v = value_at(e, m, s, p, seed);
-      if (!v.missing.empty() && f.missing.empty()) f.missing = v.missing;
-      if (v.at_least && order && f.missing.empty()) f.missing = "a run was cut off, so there is no order";
-      at_least = at_least || v.at_least;
+      if (!v.missing.empty() && all.missing.empty()) all.missing = v.missing;
+      if (v.at_least && is_order(m) && all.missing.empty())
+        all.missing = "a run was cut off, so there is no order";
+      all.at_least = all.at_least || v.at_least;
       values.push_back(v.number);
     }
-    by_seed.push_back(reduced(m.reduce, values));
   }
-  if (f.missing.empty()) f.ours = estimate(by_seed);
-  f.ours.at_least = at_least;
-  apply_bands(m, f);
+  return all;
+}
+
+// What compares two variants is a factor; so is a quantity that is nowhere zero.
+Scale scale_of(const Measure& m, const std::vector<BySeed>& groups) {
+  Scale scale{m.as, !is_order(m)};
+  for (const BySeed& g : groups) {
+    for (const auto& values : g.values) {
+      for (const double v : values) scale.factors = scale.factors && std::isfinite(scale.to(v));
+    }
+  }
+  return scale;
+}
+
+double reduced(const Measure& m, const Scale& scale, const std::vector<double>& values) {
+  if (m.reduce == Reduce::kIncreasing) return rising(values);
+  if (m.reduce == Reduce::kDecreasing) return rising(values) == 0 ? 0 : -rising(values);
+  double sum = 0;
+  for (const double v : values) sum += scale.to(v);
+  return sum / static_cast<double>(values.size());
+}
+
+Cell cell_of(const Measure& m, const Scale& scale, const BySeed& group, std::string where) {
+  Cell c;
+  c.where = std::move(where);
+  for (const auto& values : group.values) c.values.push_back(reduced(m, scale, values));
+  const Estimate y = estimate(c.values);
+  c.estimate = y;
+  c.estimate.mean = scale.from(y.mean);
+  c.estimate.low = scale.from(y.low);
+  c.estimate.high = scale.from(y.high);
+  if (is_order(m)) {
+    c.estimate.low = std::max(c.estimate.low, -1.0);
+    c.estimate.high = std::min(c.estimate.high, 1.0);
+  }
+  c.estimate.at_least = group.at_least;
+  c.grade = grade_of(m.reproduced, m.trend, c.estimate);
+  return c;
+}
+
+// Of several cells, the one that the verdict hangs on: the largest, or the one that does worst and among
+// those the one nearest to being outside.
+void pick_cell(const Measure& m, Finding& f) {
+  const auto worse = [&](const Cell& a, const Cell& b) {
+    if (m.reduce == Reduce::kUpTo) return a.estimate.mean > b.estimate.mean;
+    if (a.grade != b.grade) return a.grade < b.grade;
+    const Band& rule = m.trend ? *m.trend : *m.reproduced;
+    return std::isfinite(rule.low) ? a.estimate.mean < b.estimate.mean : a.estimate.mean > b.estimate.mean;
+  };
+  const auto it = std::min_element(f.cells.begin(), f.cells.end(), worse);
+  f.ours = it->estimate;
+  if (f.cells.size() == 1) return;
+  std::size_t counts[6] = {};
+  for (const Cell& c : f.cells) ++counts[static_cast<std::size_t>(c.grade)];
+  f.note = fmt::format("{}; of {} cells", it->where, f.cells.size());
+  const char* separator = " ";
+  for (const Grade g :
+       {Grade::kReproduced, Grade::kCompatible, Grade::kTrend, Grade::kOpen, Grade::kRefuted}) {
+    const std::size_t n = counts[static_cast<std::size_t>(g)];
+    if (n == 0) continue;
+    f.note += fmt::format("{}{} {}", separator, n, grade_text(g));
+    separator = ", ";
+  }
+}
+
+// One finding of groups of points, each a cell.
+Finding finding_of(const Experiment& e, const Measure& m, const Samples& s,
+                   const std::vector<std::vector<GridPoint>>& groups) {
+  Finding f;
+  const std::string where = groups.size() == 1 ? where_text(e, groups[0]) : "";
+  f.what = what_text(e, m) + (where.empty() ? "" : ", at " + where);
+  f.unit = unit_of(e, m);
+  f.band = m.reproduced;
+  f.trend = m.trend;
+  f.aside = m.aside;
+  f.up_to = m.reduce == Reduce::kUpTo;
+  std::vector<BySeed> read;
+  for (const auto& group : groups) {
+    read.push_back(read_group(e, m, s, group));
+    if (f.missing.empty()) f.missing = read.back().missing;
+  }
+  if (s.seeds() == 0 && f.missing.empty()) f.missing = Samples::kNotRun;
+  if (!f.missing.empty()) return f;
+  f.scale = scale_of(m, read);
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    f.cells.push_back(cell_of(m, f.scale, read[i], where_text(e, groups[i])));
+  pick_cell(m, f);
   return f;
 }
 
 // Points that are reduced to one number together.
-std::vector<std::vector<Point>> groups_of(const Experiment& e, const Measure& m) {
-  std::vector<Point> points = chosen_points(e, m);
-  std::vector<std::vector<Point>> groups;
-  const bool order = m.reduce == Reduce::kIncreasing || m.reduce == Reduce::kDecreasing;
-  if (!order && m.reduce != Reduce::kEach) return {points};
-  for (Point& p : points) {
+std::vector<std::vector<GridPoint>> groups_of(const Experiment& e, const Measure& m) {
+  std::vector<GridPoint> points = chosen_points(e, m);
+  std::vector<std::vector<GridPoint>> groups;
+  const bool order = is_order(m);
+  if (m.reduce == Reduce::kMean) return {points};
+  for (GridPoint& p : points) {
     auto same = groups.end();
     if (order) {
-      same = std::find_if(groups.begin(), groups.end(), [&](const std::vector<Point>& g) {
+      same = std::find_if(groups.begin(), groups.end(), [&](const std::vector<GridPoint>& g) {
         for (std::size_t i = 0; i < p.at.size(); ++i) {
           if (i != m.along && g.front().at[i] != p.at[i]) return false;
         }
@@ -176,46 +234,88 @@ std::vector<std::vector<Point>> groups_of(const Experiment& e, const Measure& m)
 Finding account_finding(const Measure& m, Account account) {
   Finding f;
   f.what = m.account;
+  f.band = m.reproduced;
+  f.trend = m.trend;
   const auto computed = account(m.account);
-  if (computed) {
-    f.what = computed->text.empty() ? m.account : computed->text;
-    f.unit = computed->unit;
-    f.ours = {computed->value, computed->value, computed->value, 1, false};
-  } else {
+  if (!computed) {
     f.missing = computed.error().message;
+    return f;
   }
-  apply_bands(m, f);
+  f.what = computed->text.empty() ? m.account : computed->text;
+  f.unit = computed->unit;
+  f.ours = {computed->value, computed->value, computed->value, 1, false, true};
+  f.cells = {{"", f.ours, {}, grade_of(m.reproduced, m.trend, f.ours)}};
   return f;
 }
 
-void decide(Judgement& j) {
-  const auto& all = j.findings;
-  const auto missing =
-      std::find_if(all.begin(), all.end(), [](const Finding& f) { return !f.missing.empty(); });
-  if (missing != all.end()) {
-    j.verdict = Verdict::kIncomplete;
-    j.because = missing->what + ": " + missing->missing;
-    return;
+// Grades of findings from those of their cells. What lies outside by its own interval is refuted only if
+// Holm's correction over all cells of the claim agrees; else it is open.
+void grade_findings(std::vector<Finding>& all) {
+  std::vector<double> doubts;
+  std::vector<Cell*> cells;
+  for (Finding& f : all) {
+    if (f.aside || f.up_to) continue;
+    for (Cell& c : f.cells) {
+      doubts.push_back(doubt(f.band, f.trend, f.scale, c));
+      cells.push_back(&c);
+    }
   }
-  const auto good = [&](bool Finding::*which) {
-    return std::all_of(all.begin(), all.end(), [&](const Finding& f) { return f.*which; });
-  };
-  const bool banded = good(&Finding::in_band);
-  const bool trended = good(&Finding::in_trend);
-  const bool open =
-      std::all_of(all.begin(), all.end(), [](const Finding& f) { return f.in_band || f.in_trend || f.open; });
-  j.verdict = banded    ? Verdict::kReproduced
-              : trended ? Verdict::kTrend
-              : open    ? Verdict::kOpen
-                        : Verdict::kNot;
-  if (banded) return;
-  for (const Finding& f : all) {
-    const bool ok = trended ? f.in_band : f.in_trend || (f.trend.empty() && f.in_band);
-    if (ok || (f.open && !open)) continue;
-    const std::string& rule = trended || f.trend.empty() ? f.band : f.trend;
-    if (rule.empty()) continue;  // a claim of which only a trend is known
-    if (!j.because.empty()) j.because += "; ";
-    j.because += fmt::format("{} is {}, the rule {}", f.what, interval_text(f.ours, f.unit), rule);
+  const auto rejected = holm_rejects(doubts, kAlpha);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (cells[i]->grade == Grade::kRefuted && !rejected[i]) cells[i]->grade = Grade::kOpen;
+  }
+  for (Finding& f : all) {
+    if (!f.missing.empty()) continue;
+    f.grade = f.up_to ? grade_up_to(f.band, f.trend, f.scale, f.cells)
+                      : std::min_element(f.cells.begin(), f.cells.end(), [](const Cell& a, const Cell& b) {
+                          return a.grade < b.grade;
+                        })->grade;
+  }
+}
+
+Verdict verdict_of(Grade worst) {
+  switch (worst) {
+    case Grade::kReproduced:
+      return Verdict::kReproduced;
+    case Grade::kCompatible:
+      return Verdict::kCompatible;
+    case Grade::kTrend:
+      return Verdict::kTrend;
+    case Grade::kOpen:
+      return Verdict::kOpen;
+    case Grade::kRefuted:
+      return Verdict::kNot;
+    default:
+      return Verdict::kIncomplete;
+  }
+}
+
+std::string sentence_of(const Finding& f, Grade worst) {
+  if (f.missing == Samples::kNotRun) return f.missing;
+  if (!f.missing.empty()) return f.what + ": " + f.missing;
+  if (!f.ours.decides()) return f.ours.values == 1 ? "one seed decides nothing" : "two seeds decide nothing";
+  const Band& rule = (worst >= Grade::kTrend || !f.trend) && f.band ? *f.band : *f.trend;
+  const bool outside = worst == Grade::kOpen && grade_of(f.band, f.trend, f.ours) == Grade::kRefuted;
+  return fmt::format("{} is {}{}, the rule {}{}", f.what, interval_text(f.ours, f.unit),
+                     f.note.empty() ? "" : fmt::format(" ({})", f.note), rule.text,
+                     outside ? ", which Holm's correction over all cells leaves open" : "");
+}
+
+void decide(Judgement& j) {
+  j.computed = std::all_of(j.claim->measures.begin(), j.claim->measures.end(),
+                           [](const Measure& m) { return !m.account.empty(); });
+  grade_findings(j.findings);
+  Grade worst = Grade::kReproduced;
+  for (const Finding& f : j.findings) {
+    if (!f.aside) worst = std::min(worst, f.grade);
+  }
+  j.verdict = verdict_of(worst);
+  if (worst == Grade::kReproduced) return;
+  for (const Finding& f : j.findings) {
+    if (f.aside || f.grade != worst || (worst == Grade::kTrend && !f.band)) continue;
+    const std::string one = sentence_of(f, worst);
+    if (j.because.find(one) != std::string::npos) continue;
+    j.because += (j.because.empty() ? "" : "; ") + one;
   }
 }
 
@@ -247,6 +347,8 @@ const char* verdict_text(Verdict v) {
   switch (v) {
     case Verdict::kReproduced:
       return "reproduced";
+    case Verdict::kCompatible:
+      return "compatible";
     case Verdict::kTrend:
       return "trend reproduced";
     case Verdict::kOpen:
@@ -256,6 +358,11 @@ const char* verdict_text(Verdict v) {
     default:
       return "incomplete";
   }
+}
+
+const char* verdict_text(const Judgement& j) {
+  if (!j.computed || j.verdict == Verdict::kIncomplete) return verdict_text(j.verdict);
+  return j.verdict == Verdict::kReproduced ? "consistent" : "not consistent";
 }
 
 std::vector<Judgement> judge(const Experiment& e, const Samples& samples, Account account) {
@@ -268,11 +375,20 @@ std::vector<Judgement> judge(const Experiment& e, const Samples& samples, Accoun
         j.findings.push_back(account_finding(m, account));
         continue;
       }
-      for (const auto& group : groups_of(e, m)) j.findings.push_back(finding_of(e, m, samples, group));
+      const auto groups = groups_of(e, m);
+      if (m.reduce == Reduce::kAlways || m.reduce == Reduce::kUpTo) {
+        j.findings.push_back(finding_of(e, m, samples, groups));
+        continue;
+      }
+      for (const auto& group : groups) j.findings.push_back(finding_of(e, m, samples, {group}));
     }
     decide(j);
   }
   return all;
+}
+
+Finding at_point(const Experiment& e, const Measure& m, const Samples& samples, std::size_t point) {
+  return finding_of(e, m, samples, {{GridPoint{point, point_of(e, point)}}});
 }
 
 Finding summary(const Experiment& e, const Samples& samples, std::size_t metric, std::size_t variant,
@@ -288,7 +404,7 @@ Finding summary(const Experiment& e, const Samples& samples, std::size_t metric,
     at_least = at_least || v.at_least;
     values.push_back(v.number);
   }
-  if (f.missing.empty()) f.ours = estimate(values);
+  if (f.missing.empty()) f.ours = estimate_quantity(values);
   f.ours.at_least = at_least;
   return f;
 }

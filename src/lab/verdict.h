@@ -1,10 +1,15 @@
-// What runs say of claims: every measure with its interval, and whether it bears its claim out.
+// What runs say of claims: every measure with its interval, and whether it bears its claim out (grade.h has
+// the rules).
 //
-//   reproduced        every measure's interval meets its band, and lies within its trend where it has one
+//   reproduced        every measure is: its interval lies in the paper's band
+//   compatible        every measure's interval at least overlaps its band, within its trend
 //   trend reproduced  every measure's interval lies within its trend
-//   not reproduced    some measure's interval lies outside of its rule, and the reasons name it
-//   undecided         none does, but some reach across it: more seeds would decide
+//   not reproduced    some measure lies outside of its rule, also by Holm's correction over all of the claim
+//   undecided         none does, but some reach across it, or there are fewer than three seeds
 //   incomplete        runs are missing, or something was not computed
+//
+// A claim that is only computed from parameters is "consistent" or "not consistent": it says that the paper's
+// own numbers agree with each other, and nothing of a network.
 #pragma once
 #include <functional>
 #include <map>
@@ -13,6 +18,7 @@
 #include <vector>
 
 #include "lab/experiment.h"
+#include "lab/grade.h"
 #include "lab/statistics.h"
 
 namespace weft::lab {
@@ -26,10 +32,11 @@ class Samples {
            bool at_least = false);
   void set_missing(std::size_t metric, std::size_t variant, std::size_t point, std::uint64_t seed,
                    std::string why);
+  static constexpr const char* kNotRun = "not run yet";
   struct Value {
     double number = 0;
-    std::string missing = "not run yet";  // empty: there is one
-    bool at_least = false;                // a lower bound: the run was cut off
+    std::string missing = kNotRun;  // empty: there is one
+    bool at_least = false;          // a lower bound: the run was cut off
   };
   const Value& at(std::size_t metric, std::size_t variant, std::size_t point, std::uint64_t seed) const;
   std::uint32_t seeds() const { return seeds_; }
@@ -45,24 +52,29 @@ class Samples {
 struct Finding {
   std::string what;  // "average FCT, RoCE+PFC over IRN, at load=30%"
   std::string unit;  // "x", "%", "us"
-  std::string band;  // as the rule has it
-  std::string trend;
-  Estimate ours;
+  std::optional<Band> band;
+  std::optional<Band> trend;
+  Estimate ours;        // with several cells, that of the cell which decides
   std::string missing;  // why there is no number; then the rest means nothing
-  bool in_band = false;
-  bool in_trend = false;
-  bool open = false;  // not in its trend, but the interval reaches into it
+  std::string note;     // of several cells: which one, and how the others fare
+  Scale scale;
+  std::vector<Cell> cells;
+  Grade grade = Grade::kMissing;
+  bool up_to = false;
+  bool aside = false;  // no part of the verdict
 };
 
-enum class Verdict : unsigned char { kIncomplete, kOpen, kNot, kTrend, kReproduced };
+enum class Verdict : unsigned char { kIncomplete, kOpen, kNot, kTrend, kCompatible, kReproduced };
 const char* verdict_text(Verdict v);
 
 struct Judgement {
   const Claim* claim = nullptr;
   std::vector<Finding> findings;
   Verdict verdict = Verdict::kIncomplete;
-  std::string because;  // of the rule; the author's `why` stands beside it
+  std::string because;    // of the rule; the author's `why` stands beside it
+  bool computed = false;  // no measure is run
 };
+const char* verdict_text(const Judgement& j);
 
 // A quantity that is computed instead of run; the error says which there are.
 struct Computed {
@@ -73,6 +85,9 @@ struct Computed {
 using Account = Result<Computed> (*)(const std::string& name);
 
 std::vector<Judgement> judge(const Experiment& e, const Samples& samples, Account account);
+
+// A measure at one point.
+Finding at_point(const Experiment& e, const Measure& m, const Samples& samples, std::size_t point);
 
 // A metric of one variant at one point.
 Finding summary(const Experiment& e, const Samples& samples, std::size_t metric, std::size_t variant,

@@ -25,7 +25,7 @@ group = "g"
 base = "pair.toml"
 [size.quick]
 seeds = 4
-[size.default]
+[size.decide]
 seeds = 4
 [size.full]
 seeds = 4

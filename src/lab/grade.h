@@ -1,0 +1,62 @@
+// The rules by which an interval meets what a paper states.
+//
+//   reproduced   the interval lies in the paper's band; or its middle does, and it is narrower than the band
+//   compatible   the interval and the band overlap, and neither of the above
+//   trend        only the direction holds, for the whole interval
+//   open         the interval reaches across a limit, or there are fewer than three seeds
+//   refuted      the interval lies outside of the rule
+//
+// A band with one side ("> 1") has no width: the whole interval must lie in it. An interval that reaches
+// beyond both ends of a band says nothing about it, so it is not compatible. Where a trend is stated, nothing
+// is more than open unless the whole interval lies within the trend.
+//
+// "Always" and "each" are many tests at once, and so is "up to". With forty cells one lies outside of its 95
+// % interval by chance. A claim is therefore refuted only by what Holm's correction over all of its cells
+// leaves.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lab/experiment.h"
+#include "lab/statistics.h"
+
+namespace weft::lab {
+
+enum class Grade : unsigned char { kMissing, kRefuted, kOpen, kTrend, kCompatible, kReproduced };
+const char* grade_text(Grade g);
+
+// 97.5 % on the side that matters, as for the ends of a 95 % interval.
+inline constexpr double kAlpha = 0.025;
+
+// What is known of a number at one point of the grid. `values` are seed by seed on the scale on which
+// intervals are computed, logarithms of factors for one; `estimate` is on the scale of bands.
+struct Cell {
+  std::string where;
+  Estimate estimate;
+  std::vector<double> values;
+  Grade grade = Grade::kOpen;
+};
+
+Grade grade_of(const std::optional<Band>& band, const std::optional<Band>& trend, const Estimate& e);
+
+// On which scale intervals are computed. Both directions rise.
+struct Scale {
+  As as = As::kValue;
+  bool factors = false;  // logarithms
+  double to(double v) const;
+  double from(double y) const;
+};
+
+// How probable such values are, or ones further out, if the truth is at the rule's limit: small where the
+// rule is refuted. The rule is the trend, or the band where there is none.
+double doubt(const std::optional<Band>& band, const std::optional<Band>& trend, const Scale& scale,
+             const Cell& c);
+
+// "Up to": the largest of the cells lies in the band. Reproduced if some cell lies above the band's low end
+// for sure (Holm) and none has a mean above its high end; a cell that lies above it for sure leaves the trend
+// only.
+Grade grade_up_to(const std::optional<Band>& band, const std::optional<Band>& trend, const Scale& scale,
+                  const std::vector<Cell>& cells);
+
+}  // namespace weft::lab
