@@ -18,6 +18,7 @@ class CompletionQueue {
   enum class Push : std::uint8_t { kQuiet, kEvent, kOverrun };
 
   explicit CompletionQueue(std::uint32_t entries) : ring_(entries) {}
+  explicit CompletionQueue(std::vector<Completion>&& ring) : ring_(std::move(ring)) {}
 
   std::uint32_t capacity() const { return static_cast<std::uint32_t>(ring_.size()); }
   std::uint32_t size() const { return count_; }

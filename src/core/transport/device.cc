@@ -76,7 +76,8 @@ Outcome<CqId> Device::create_cq(std::uint32_t entries) {
   while (i < e.cqs.size() && e.cqs[i] != nullptr) ++i;
   if (i == e.config.max_cq) return fail(Errc::kNoMemory);
   if (i == e.cqs.size()) e.cqs.emplace_back();
-  e.cqs[i].reset(new (std::nothrow) CompletionQueue(entries));
+  std::vector<Completion> ring(entries);  // first: without memory for it there is nothing to give back
+  e.cqs[i].reset(new (std::nothrow) CompletionQueue(std::move(ring)));
   if (e.cqs[i] == nullptr) return fail(Errc::kNoMemory);
   return CqId{static_cast<std::uint32_t>(i)};
 }
