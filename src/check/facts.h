@@ -41,6 +41,7 @@ struct QpFacts {
   std::uint32_t bdp_cap = 0;      // irn: packets in flight per direction
   std::uint32_t roce_window = 0;  // roce: packets in flight
   Duration selective_rto{};       // irn: nothing is resent without a NAK before this much silence
+  Duration probe{};               // roce: the oldest packet alone may be sent again after this much silence
   bool rto_backs_off = true;      // each time-out without an answer doubles the next
   bool remembers_sacks = false;   // its bitmap pool is never empty, so it never sends again what was SACKed
   // irn: READs this end keeps as a responder. A request that needs the place of an older one tells it that
@@ -76,6 +77,10 @@ constexpr Duration rnr_delay(std::uint8_t code) {
 // A responder repeats unacknowledged responses four times, waiting twice as long each time, and falls
 // silent after one more (docs/protocol/irn.md#silence-of-the-responder): 1 + 2 + 4 + 8 + 16 time-outs.
 constexpr Duration answers_kept(Duration rto_high) { return rto_high * 31; }
+
+// Time-outs that are measured: as long as a verbs time-out, or what the slowest answers took with their
+// variation.
+constexpr Duration longest_measured_rto(Duration verbs_timeout) { return verbs_timeout * 20; }
 
 // Payload bytes going to user memory, before they are written: core/transport's Placement in the
 // observers' own words.

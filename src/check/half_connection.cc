@@ -161,12 +161,14 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
     advance_una(now);
     if (!selective() && s.una < s.acked) implied_nak();  // READ responses skipped
     if (h.syndrome == wire::kSyndromeNakSequence) ++silence_.naks;
+    if (kind != 0) probe_.count = 0;
   } else if (s.acked > s.una) {
     s.una = s.acked;
     // A READ ACK restarts no timer if a READ request had told the same before.
     if (s.una > may_know_) heard(s, responder_.selective_rto, now);
   }
   if (kind != 0) s.excused_below = s.max;
+  if (requester_.probe.ps != 0 && kind == 0 && probe_.out && upto == probe_.at + 1) s.excused_below = s.max;
   if (said.keeps) {
     if (Packet* p = s.find(said.trigger)) p->sacked = true;
   }
@@ -177,6 +179,7 @@ void HalfConnection::learn(Stream& s, const wire::Header& h, Time now) {
 void HalfConnection::implied_nak() {
   requests_.excused_below = requests_.max;
   requests_.acked = requests_.una;
+  probe_.count = 0;
   ++silence_.naks;
 }
 
@@ -219,6 +222,7 @@ void HalfConnection::advance_una(Time now) {
   }
   if (s.una == before) return;
   heard(s, shortest_rto(), now);
+  probe_.count = 0;
   progressed(now);
 }
 

@@ -14,6 +14,10 @@
 //   window         irn: never more than the BDP cap in flight
 //   cause          nothing is resent without a NAK, or silence of at least the shortest time-out; nothing
 //                  that is known to have arrived is resent
+//                  roce: before that the oldest packet may be sent again alone, each time after twice the
+//                  silence (a probe). If its ACK covers nothing more, and nothing was sent behind it that
+//                  could tell, then what was sent before was not taken: a go-back-N receiver takes in order
+//                  only
 //   ACK            never acknowledges what has not arrived or is not placed; counts messages truthfully;
 //                  in roce never overtakes READ responses; no more ACKs than packets
 //   READ           answered only when its turn has come; every response belongs to a request that arrived
@@ -152,6 +156,7 @@ class HalfConnection {
   std::uint64_t messages_below(Seq s);
   void trim(Stream& s);
   static Seq past_sacked(Stream& s, Seq at);
+  bool may_probe(const Stream& s, Seq seq, Time now);
 
   QpFacts requester_;
   QpFacts responder_;
@@ -161,6 +166,15 @@ class HalfConnection {
   Silence silence_;
   Silence before_;        // its last progress
   Time read_progress_{};  // irn: an answer came
+
+  // roce: the oldest packet, sent again.
+  struct Probe {
+    Seq at{};
+    bool out = false;    // and nothing was sent since
+    unsigned count = 0;  // without a cause but silence, since una moved or a NAK came
+    Time sent{};         // the last of those
+  };
+  Probe probe_;
 
   // The message being sent.
   enum class Open : std::uint8_t { kNo, kSend, kWrite };

@@ -16,8 +16,20 @@ void HalfConnection::request_sent(const wire::Header& h, std::uint32_t payload, 
   const Seq seq = expand(h.psn, requests_.max);
   if (seq > requests_.max)
     return bad(now, "numbering", "psn %u leaves a gap of %llu", h.psn.v, ull(seq - requests_.max));
+  // What follows a probe makes the receiver tell what is missing.
+  probe_.out = !selective() && seq < requests_.max && seq == requests_.una;
+  if (probe_.out) probe_.at = seq;
   if (seq == requests_.max) return new_request(h, payload, now);
   resent_request(h, payload, seq, now);
+}
+
+bool HalfConnection::may_probe(const Stream& s, Seq seq, Time now) {
+  if (selective() || requester_.probe.ps == 0 || seq != s.una) return false;
+  const Duration least = requester_.probe * (std::int64_t{1} << std::min(probe_.count, 10U));
+  if (now - std::max(s.progress, probe_.sent) < least) return false;
+  ++probe_.count;
+  probe_.sent = now;
+  return true;
 }
 
 void HalfConnection::posted(const SendWr& wr) {
@@ -209,6 +221,8 @@ void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto
   const Time since = seq < s.una ? s.told_at : s.progress;
   const bool silent = now - since >= shortest_rto;
   if (!silent && seq < s.excused_below) return;
+  if (!silent && may_probe(s, seq, now)) return;
+  if (silent) probe_.count = 0;
   if (!silent) {
     bad(now, "cause", "psn %u is resent without NAK after %lld ns of silence", p.header.psn.v,
         static_cast<long long>((now - since).ns()));

@@ -331,7 +331,7 @@ void add_pair(CLI::App& app, int& exit_code) {
   command->add_option("--mtu", options->mtu, "path MTU");
   command->add_option("--controller", options->controller, "congestion control; weft sim --list names them");
   command->add_option("--rto", options->rto,
-                      "retransmission time-outs of all modes but roce: static, dynamic");
+                      "retransmission time-outs of all modes but roce: static, dynamic, adaptive");
   command->add_option("--set", options->changes, "change any other setting, as in weft sim; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);

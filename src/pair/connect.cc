@@ -7,6 +7,11 @@
 
 namespace weft::pair {
 
+Duration longest_rto(const DeviceConfig& d, std::uint8_t timeout) {
+  if (d.rto != Rto::kFloored) return d.rto_high;
+  return std::max(d.rto_high, check::longest_measured_rto(check::verbs_timeout(timeout)));
+}
+
 World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::uint32_t b,
                                  const EndConfig& at_b, std::uint32_t mtu) {
   const std::uint32_t host_of[2] = {a, b};
@@ -83,8 +88,10 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     if (e.controller != 0) f.slowest_turn = std::min(dc.line_rate, kLeastRate).time_for(Bytes{4096 + 256});
     f.roce_window = dc.roce_window;
     f.selective_rto = std::min(dc.rto_low, dc.rto_high);
+    if (dc.rto == Rto::kFloored) f.selective_rto = std::max(f.selective_rto, dc.rto_floor);
     f.rto_backs_off = dc.rto_backs_off;
-    if (other.mode != wire::Mode::kRoce) f.answers_kept = check::answers_kept(dc.rto_high);
+    f.probe = dc.tail_probe;
+    if (other.mode != wire::Mode::kRoce) f.answers_kept = check::answers_kept(longest_rto(dc, e.timeout));
     // A queue pair holds at most four blocks: two directions, sending and receiving.
     if (dc.recovery != nullptr && dc.recovery->mode == e.mode)
       host(host_of[i]).coverage.hit(e.mode == wire::Mode::kIrn ? Covered::varied_irn : Covered::varied_srnic);
@@ -93,7 +100,7 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     // Two time-outs (docs/decisions/path-credit-in-line.md), the second twice as
     // long in irn.
     if (dc.path_credit.n != 0) {
-      f.credit_hold = dc.rto_high * 3;
+      f.credit_hold = longest_rto(dc, e.timeout) * 3;
       if (e.mode == wire::Mode::kRoce)
         f.credit_hold = std::max(f.credit_hold, check::verbs_timeout(e.timeout) * 2);
     }

@@ -260,6 +260,18 @@ void plan_variants(Prng r, Plan& p) {
   for (DeviceConfig& d : p.world.hosts) d.recovery = variants[r.below(variants.size())];
 }
 
+// Some hosts ask for ACKs early, and some time their path as the soft NIC does. Drawn apart.
+void plan_timing(Prng r, Plan& p) {
+  if (p.world.drain.bps != 0) return;  // time-outs must not mistake the queue for a loss, nor add to it
+  for (DeviceConfig& d : p.world.hosts) {
+    if (one_in(r, 3)) d.tail_probe = some(r, microseconds(5), microseconds(60));
+    if (!one_in(r, 4)) continue;
+    d.rto = Rto::kFloored;
+    d.rto_floor = one_in(r, 2) ? Duration{} : some(r, microseconds(60), microseconds(300));
+    d.rto_initial = some(r, microseconds(60), microseconds(400));
+  }
+}
+
 void plan_bad_binds(Prng r, Plan& p) {
   constexpr auto kKinds = static_cast<std::uint32_t>(BindFault::kCount);
   for (ConnectionPlan& c : p.connections) {
@@ -366,6 +378,7 @@ Plan plan_world(std::uint64_t seed) {
   plan_congestion(Prng(seed).fork(0x70616365), p);
   plan_shared_receives(Prng(seed).fork(0x7368'6172), p);
   plan_variants(Prng(seed).fork(0x7661'7279), p);
+  plan_timing(Prng(seed).fork(0x7469'6D65), p);
   plan_bad_binds(Prng(seed).fork(0x6269'6E64), p);
   return p;
 }

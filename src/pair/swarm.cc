@@ -9,6 +9,8 @@ namespace {
 constexpr std::array kUnreachable{
     Unreachable{Counter::cq_overflow, "completion queues are as large as everything that may be posted"},
     Unreachable{Counter::drop_malformed, "only a responder that breaks the protocol sends such a response"},
+    Unreachable{Counter::stalls,
+                "time never stands still here; core/transport/rc/stall_test.cc is about that"},
     Unreachable{Counter::drop_message, "these worlds speak RC"},
     Unreachable{Counter::drop_qkey, "these worlds speak RC"},
     Unreachable{Counter::drop_too_long, "these worlds speak RC"},

@@ -434,7 +434,9 @@ bool World::step(Application& app) {
 // A responder repeats answers for a while after its requester is gone.
 Duration World::farewell_bound() const {
   Duration tries{};
-  for (const DeviceConfig& d : config_.hosts) tries = std::max(tries, check::answers_kept(d.rto_high));
+  constexpr std::uint8_t kLongestTimeout = 11;  // plan.cc
+  for (const DeviceConfig& d : config_.hosts)
+    tries = std::max(tries, check::answers_kept(longest_rto(d, kLongestTimeout)));
   return referee_.progress().bound() + tries;
 }
 

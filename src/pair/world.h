@@ -79,6 +79,9 @@ class Application {
   virtual void completed(World&, HostId, const Completion&) {}
 };
 
+// The longest time-out of irn and srnic, before it doubles, on a queue pair with this verbs time-out.
+Duration longest_rto(const DeviceConfig& d, std::uint8_t timeout);
+
 class World {
  public:
   explicit World(const WorldConfig& config, Recorder* recorder = nullptr);

@@ -363,8 +363,7 @@ void pass_time(World& w, Input& in) {
   Time next = std::min(w.hosts[0].device.next_deadline(), w.hosts[1].device.next_deadline());
   if (how >= 2 && next != kNever) w.now = std::max(w.now, next);
   for (Host& h : w.hosts) {
-    if (how == 1 && in.below(8) == 0) h.device.forgive_stall(w.now);
-    h.device.on_timer(w.now);
+    h.device.on_timer(w.now, how == 1 && in.below(8) == 0 ? Duration{} : kForever);
   }
 }
 

@@ -15,7 +15,7 @@ struct LossScheme;
 // How long irn's and srnic's retransmission timers run before they double.
 enum class Rto : std::uint8_t {
   kStatic,   // rto_low or rto_high (IRN §3.1)
-  kFloored,  // the same, but no less than what was measured (live)
+  kFloored,  // the same, but no less than what was measured; rto_initial before that (live)
   kDynamic,  // what was measured, as TCP does: rto_high before that, and never below rto_low (IRN §4.3)
 };
 
@@ -48,7 +48,9 @@ struct DeviceConfig {
   Duration rto_high = microseconds(320);  // IRN §4.1; kForever, and rto_low too: no time-outs
   std::uint32_t rto_low_packets = 3;      // N of IRN §3.1
   Rto rto = Rto::kStatic;
-  Duration rto_floor{};              // smallest time-out of the other two
+  Duration rto_floor{};  // smallest time-out of the other two
+  // kFloored: until a round trip was timed. Such a time-out resends the oldest packet and presumes nothing.
+  Duration rto_initial = milliseconds(10);
   std::uint32_t nack_threshold = 1;  // NACKs without progress before recovery begins (IRN §7)
   // Bytes of WRITEs reach memory in order in every mode: for programs that watch the last byte (IRN §5.3.4).
   bool strict_write_order = false;
@@ -57,6 +59,9 @@ struct DeviceConfig {
   std::uint32_t roce_window = 0;  // packets in flight in roce; 0 is the standard: unbounded
   Duration roce_timeout{};  // roce: this long instead of the verbs code, whose steps are powers of two; 0:
                             // the code
+  // roce: after so much silence at least (and a round trip with its variation) the oldest packet goes out
+  // once more, to ask for an ACK; each time doubles the next. It costs no retry. 0: only the verbs time-out.
+  Duration tail_probe{};
   // Retries are counted to 255 instead of retry_count: for studies of networks whose losses verbs would give
   // up on.
   bool never_give_up = false;

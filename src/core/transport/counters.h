@@ -33,6 +33,7 @@ namespace weft {
   X(tx_packets, "data packets sent")                                                            \
   X(tx_retransmitted, "of those, sent before")                                                  \
   X(tx_after_timeout, "of those, in a recovery that a time-out began")                          \
+  X(tx_probes, "of those, one packet sent early to ask for an ACK")                             \
   X(tx_control, "ACKs and NAKs sent")                                                           \
   X(nak_sequence, "sequence NAKs received")                                                     \
   X(nak_rnr, "receiver-not-ready NAKs received")                                                \
@@ -42,7 +43,9 @@ namespace weft {
   X(fallback_go_back_n, "recoveries without a bitmap block")                                    \
   X(timeout_low, "retransmission time-outs with few packets in flight")                         \
   X(timeout_high, "other retransmission time-outs")                                             \
+  X(timeout_spurious, "of those, found needless: what was not resent arrived, too")             \
   X(timeout_read, "READ requests sent again after their responses stayed away")                 \
+  X(stalls, "time-outs that started over, because we stood still ourselves")                    \
   X(retries_charged, "verbs time-outs without progress")                                        \
   X(rx_marked, "packets that the network marked for congestion")                                \
   X(rx_echo, "acknowledgements that echo a congestion mark")                                    \

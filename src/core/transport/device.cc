@@ -373,6 +373,10 @@ wire::Burst Device::poll_transmit(Time now, Budget budget) {
   return burst;
 }
 
+bool Device::has_to_send() const {
+  return engine_->control_head != engine_->control_tail || !engine_->ready_queue.empty();
+}
+
 Qpn Device::peek_control() const {
   const Engine& e = *engine_;
   if (e.control_head == e.control_tail) return kNoQpn;
@@ -419,7 +423,7 @@ Qpn Device::peek_timer(Time now) const {
   return e.qp(first.top()).qpn;
 }
 
-bool Device::fire_timer(Time now) {
+bool Device::fire_timer(Time now, Duration stall) {
   Engine& e = *engine_;
   if (next_deadline() > now) return false;
   if (e.pacing.next() <= e.deadlines.next()) {
@@ -436,6 +440,7 @@ bool Device::fire_timer(Time now) {
     uc_on_timer(e, q, now);
     return true;
   }
+  if (stall != kForever) rc_forgive(e, q, now, stall);
   // The entry may be early; only a deadline that is really due does anything.
   if (rc_deadline(e, q) <= now) rc_on_timer(e, q, now);
   const Time next = rc_deadline(e, q);
@@ -443,17 +448,8 @@ bool Device::fire_timer(Time now) {
   return true;
 }
 
-void Device::on_timer(Time now) {
-  while (fire_timer(now)) {
-  }
-}
-
-void Device::forgive_stall(Time now) {
-  Engine& e = *engine_;
-  for (std::size_t i = 0; i < e.colds.size(); ++i) {
-    if (e.colds[i] == nullptr) continue;
-    QueuePair& q = e.qp(static_cast<std::uint32_t>(i));
-    if (q.has(kInUse)) rc_forgive(e, q, now);
+void Device::on_timer(Time now, Duration stall) {
+  while (fire_timer(now, stall)) {
   }
 }
 

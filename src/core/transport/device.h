@@ -102,16 +102,18 @@ class Device {
   bool next_is_retransmission(Qpn qpn);
   wire::Burst transmit(Qpn qpn, Time now, Budget budget);
   wire::Burst poll_transmit(Time now, Budget budget);  // pick, then transmit
+  // Something may leave: an ACK or NAK, or a queue pair's turn.
+  bool has_to_send() const;
   Qpn peek_control() const;
   wire::Burst poll_control(Time now);
   // The world could not read the memory of burst packet `index` (nothing of it was sent from there on).
   void gather_failed(const wire::Burst& burst, std::size_t index, Time now);
   Time next_deadline() const;
   Qpn peek_timer(Time now) const;
-  bool fire_timer(Time now);  // one due timer; false when none is due
-  void on_timer(Time now);    // all due timers
-  // After the world itself stalled longer than a time-out: restart timers instead of firing them.
-  void forgive_stall(Time now);
+  // One due timer; false when none is due. A time-out overdue by more than `stall` says that the world itself
+  // stood still, and the peer perhaps with it: it starts over, once in a silence.
+  bool fire_timer(Time now, Duration stall = kForever);
+  void on_timer(Time now, Duration stall = kForever);  // all due timers
 
   // --- what tests, tools and worlds may look at ---
   const DeviceConfig& config() const;

@@ -167,7 +167,15 @@ Duration Engine::retransmission_timeout(const QueuePair& q, const SendStream& s)
     d = std::max({d, r.timeout(), config.rto_floor});
   }
   if (d == kForever || !config.rto_backs_off) return d;
-  return d * (std::int64_t{1} << std::min<unsigned>(s.backoff, 10));
+  const Duration doubled = d * (std::int64_t{1} << std::min<unsigned>(s.backoff, 10));
+  // Each retry that verbs counts was one.
+  return adaptive() ? std::min(doubled, std::max(d, verbs_timeout(q))) : doubled;
+}
+
+Duration Engine::probe_timeout(const QueuePair& q) const {
+  const Duration d = std::max(config.tail_probe, cold(q).round_trip.timeout());
+  const Duration longest = std::max(d, verbs_timeout(q));
+  return std::min(d * (std::int64_t{1} << std::min<unsigned>(q.probes, 10)), longest);
 }
 
 // Nobody is forgotten: who can send stands in the ready queue, an acknowledgement that is owed in the ring,

@@ -138,7 +138,11 @@ struct Engine {
   SharedReceiveQueue* find_srq(SrqId id) { return id.v < srqs.size() ? srqs[id.v].get() : nullptr; }
   const QueuePair* find(Qpn qpn) const { return const_cast<Engine*>(this)->find(qpn); }
   Path& path_of(const QueuePair& q) { return paths[q.path.v]; }
-  LossContext loss() { return {pool, counters, config.nack_threshold}; }
+  bool adaptive() const { return config.rto == Rto::kFloored; }
+  LossContext loss() { return {pool, counters, config.nack_threshold, adaptive()}; }
+  // Until something was timed the time-out is a guess. Then even an answer that came after it tells a time:
+  // no round trip is longer than since the first copy left.
+  bool guesses(const QueuePair& q) const { return adaptive() && !cold(q).round_trip.measured(); }
   const LossScheme& tx_scheme(const QueuePair& q) const { return *schemes[q.tx_mode]; }
   const LossScheme& rx_scheme(const QueuePair& q) const { return *schemes[q.rx_mode]; }
   SendWqe& send_wqe(ColdQueuePair& c, std::uint16_t slot) { return c.sq[slot & c.sq_mask]; }
@@ -209,7 +213,7 @@ struct Engine {
   }
   bool has_work(const QueuePair& q) const {
     return q.sq_send != q.sq_tail || (q.rx_flags & kResendRequest) != 0 ||
-           (q.requests_out.flags & kInRecovery) != 0 || owes_responses(q);
+           (q.requests_out.flags & (kInRecovery | kProbeDue)) != 0 || owes_responses(q);
   }
   bool can_send(QueuePair& q) { return has_work(q) && can_send_now(q); }
   bool can_send_now(QueuePair& q);
@@ -256,6 +260,7 @@ struct Engine {
   }
   Duration verbs_timeout(const QueuePair& q) const;
   Duration retransmission_timeout(const QueuePair& q, const SendStream& s) const;
+  Duration probe_timeout(const QueuePair& q) const;  // roce: of the next probe
   void check_invariants() const;
   void check_nobody_forgotten(QueuePair& q);
 };
@@ -330,7 +335,7 @@ ReadServed* rc_find_served(Engine& e, QueuePair& q, Seq response);
 // --- rc/timers.cc ---
 Time rc_deadline(Engine& e, QueuePair& q);
 void rc_on_timer(Engine& e, QueuePair& q, Time now);
-void rc_forgive(Engine& e, QueuePair& q, Time now);
+void rc_forgive(Engine& e, QueuePair& q, Time now, Duration stall);
 
 // --- rc/failure.cc ---
 // The request in `slot` failed with `status`; everything else is flushed.

@@ -140,6 +140,15 @@ struct ReadServed {
   std::uint64_t swap_or_add = 0;
 };
 
+// What a queue pair's clocks were put to when a stall of the world was forgiven. A clock that still says so
+// has had no answer since, and is not put forward again.
+struct Forgiven {
+  Time request = kNever;
+  Time charge = kNever;
+  Time read = kNever;
+  Time response = kNever;
+};
+
 // The first three lines are what posting, sending and completing a request touches (queue_pair_test.cc).
 struct alignas(64) ColdQueuePair {
   std::unique_ptr<SendWqe[]> sq;
@@ -176,6 +185,7 @@ struct alignas(64) ColdQueuePair {
   Echo last_response;    // srnic: the last one that came in order
   Time rnr_until = kNever;
   Time read_base{};  // last READ response, or the oldest READ's request
+  Time probed_at{};  // roce: the last probe left
   std::uint8_t read_backoff = 0;
   WcStatus stop_status = WcStatus::kSuccess;  // with kSendStopped
   std::uint16_t stop_slot = 0;
@@ -190,7 +200,8 @@ struct alignas(64) ColdQueuePair {
   Time response_base{};             // responder's retransmission timer, from here
   Time response_timed_at = kNever;  // irn: a response whose READ ACK tells the RTT left then
   Seq response_timed{};
-  Time next_cnp{};                          // notification point: none before
+  Time next_cnp{};  // notification point: none before
+  Forgiven forgiven;
   std::uint32_t next_waiting = UINT32_MAX;  // the path's line
 };
 
@@ -243,7 +254,7 @@ struct alignas(64) QueuePair {
   std::uint8_t retries = 0;
   std::uint8_t rnr_retries = 0;
   std::uint8_t reads_outstanding = 0;
-  std::uint8_t reserved = 0;
+  std::uint8_t probes = 0;            // roce: since una moved
   std::uint32_t window = UINT32_MAX;  // the controller's, packets in flight
 
   const Dialect& tx_dialect() const { return dialect(tx_mode); }

@@ -24,6 +24,11 @@ struct RoundTrip {
       smoothed_ps += (ps - smoothed_ps) / 8;
     }
   }
+  // Nothing was timed yet: until then time-outs are this long.
+  void presume(Duration timeout) { *this = {0, timeout.ps / 4}; }
+  // A silence as long as this was ended by an answer that tells no time: the path may have become longer, and
+  // until the next sample no time-out is shorter (RFC 6298 §5.5 to §5.7).
+  void at_least(Duration timeout) { variation_ps = std::max(variation_ps, (timeout.ps - smoothed_ps) / 4); }
   bool measured() const { return smoothed_ps != 0; }
   Duration timeout() const { return {smoothed_ps + 4 * variation_ps}; }
 };

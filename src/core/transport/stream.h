@@ -23,7 +23,10 @@ inline constexpr std::uint16_t kNoBlock = 0xFFFF;
 enum : std::uint8_t {       // SendStream::flags
   kInRecovery = 0x01,       // IRN §3.1: retransmit before sending new packets
   kTimeoutRecovery = 0x02,  // entered by time-out: `lost` grows with every acknowledgement
-  kRewound = 0x04,  // go-back-N is resending; further sequence NAKs at una are echoes of the same loss
+  kRewound = 0x04,   // go-back-N is resending; further sequence NAKs at una are echoes of the same loss
+  kCautious = 0x08,  // with kTimeoutRecovery: no round trip was known, so only the oldest packet is resent
+  kProbeDue = 0x10,  // roce: the oldest packet is about to go out once more, to ask for an ACK
+  kProbed = 0x20,    // roce: it went: packet `rtx`, when nxt was `lost`
 };
 
 struct SendStream {

@@ -240,6 +240,8 @@ class TwoDevices {
   static constexpr std::uint32_t kQkey = 0x1234;
   Time now{};
   std::uint64_t next_id = 0;
+  std::uint8_t timeout = 0;        // of queue pairs connected from now on; 0: as their mode needs
+  std::uint8_t retry_count = 7;    // likewise
   std::uint8_t rnr_retry = 7;      // of queue pairs connected from now on
   std::uint8_t service_level = 0;  // likewise
   int sent = 0;                    // packets, by both sides
@@ -271,7 +273,10 @@ class TwoDevices {
     CHECK(s.device.modify_qp(q, t, connected, now));
     t.state = QpState::kRts;
     t.mode = &s == &a ? mode : mode_of_b;
-    t.timeout = t.mode == wire::Mode::kRoce ? 8 : 12;  // longer than irn's own back-off
+    t.timeout = timeout != 0                  ? timeout
+                : t.mode == wire::Mode::kRoce ? 8
+                                              : 12;  // longer than irn's own back-off
+    t.retry_count = retry_count;
     t.rnr_retry = rnr_retry;
     std::uint32_t sending = kAttrState | kAttrSqPsn;
     if (rc) sending |= kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic;

@@ -300,6 +300,7 @@ Outcome<void> Context::modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask,
     record(qp).path = ours.path;
     record(qp).has_path = true;
   }
+  nic_->settle_owned();  // the credit of what was flushed is for others
   nic_->dispatch_events_owned();
   return done;
 }
@@ -317,6 +318,7 @@ Outcome<void> Context::destroy_qp(Qp* qp) {
     auto taken = take_qp(*nic_, qp->qpn);
     if (!taken) return fail(taken.error());
     gone = std::move(*taken);
+    nic_->settle_owned();  // its path credit is for others
   }
   gone->async->retire(qp, gone->async_taken);
   return {};

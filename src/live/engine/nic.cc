@@ -138,7 +138,6 @@ void Nic::report() const {
   line("frames_sent", "frames in them", s.frames_sent);
   line("wire_full", "sends that had to be repeated", s.wire_full);
   line("send_failed", "trains that the network refused", s.send_failed);
-  line("stalls", "times we were late ourselves and restarted timers", s.stalls);
   wire_->visit_counters(line);
 }
 

@@ -29,7 +29,8 @@ class Nic {
   void begin_posting() { ownership_.acquire(); }
   void count_post_owned() { ++posts_; }
   void end_posting(const QpRecord& qp);
-  // ACKs that a poll left for the next call leave now: there may be no next call.
+  // What a poll left for the next call, or what this call made possible, leaves now: there may be no next
+  // call.
   void settle_owned();
   // The queue pair is about to go. Its last ACK may be lost, and nobody will be here to send it again.
   void farewell_owned(Qpn qpn);
@@ -82,7 +83,6 @@ class Nic {
   std::uint32_t posts_ = 0;  // since the last transmit
   Time first_post_{};        // of those, if any wait
   bool waiting_ = false;
-  bool owed_ = false;   // the last poll returned before ACKs and data left
   bool armed_ = false;  // a completion queue is armed and nothing was polled since
 
   std::atomic<std::int64_t> polled_at_{kLongAgo};  // when a program last drove, picoseconds

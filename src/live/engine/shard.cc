@@ -27,7 +27,6 @@ void Shard::deliver(Time now) {
   MemorySink sink{regions_, {batch_.payloads.data(), batch_.size}};
   device_.on_packets(now, batch_.view(), sink);
   batch_.size = 0;
-  forgiven_ = false;
 }
 
 bool Shard::receive(Time now, Wire& wire) {
@@ -121,17 +120,8 @@ bool Shard::transmit(Time now, Wire& wire) {
 }
 
 bool Shard::fire(Time now) {
-  const Time due = device_.next_deadline();
-  if (due > now) return false;
-  // Once only: a machine that is always late must still retransmit.
-  if (now - due > kStall && !forgiven_) {
-    forgiven_ = true;
-    ++counters_.stalls;
-    device_.forgive_stall(now);
-    return true;
-  }
-  forgiven_ = false;
-  device_.on_timer(now);
+  if (device_.next_deadline() > now) return false;
+  device_.on_timer(now, kStall);
   return true;
 }
 

@@ -32,7 +32,6 @@ struct ShardCounters {
   std::uint64_t frames_sent = 0;
   std::uint64_t wire_full = 0;    // sends that had to be repeated
   std::uint64_t send_failed = 0;  // trains that the network refused
-  std::uint64_t stalls = 0;       // times we were late ourselves and restarted timers
 };
 
 class Shard {
@@ -56,7 +55,7 @@ class Shard {
 
   // The last transmit() ended because the wire was full.
   bool wire_was_full() const { return blocked_; }
-  bool owes_control() const { return device_.peek_control() != kNoQpn; }
+  bool has_to_send() const { return device_.has_to_send(); }
   Time next_deadline() const { return device_.next_deadline(); }
 
   const WireCounters& wire_counters() const { return unpacker_.counters(); }
@@ -79,7 +78,6 @@ class Shard {
   std::array<std::unique_ptr<Packer>, 2> packers_;
   std::uint32_t filling_ = 0;
   bool blocked_ = false;
-  bool forgiven_ = false;  // timers were restarted and none has fired since
   ShardCounters counters_;
 };
 

@@ -10,6 +10,8 @@ namespace {
 constexpr std::uint64_t kMostCredit = 1U << 20U;
 constexpr std::uint64_t kLeastCredit = 64U << 10U;
 constexpr std::uint64_t kOverhead = 768;
+// Less silence says nothing: a thread that shares its core with others may be as late (shard.cc).
+constexpr Duration kLeastTimeout = milliseconds(1);
 // A paced queue pair's turn: a train worth its system call, and what a late wake-up may make up for.
 constexpr Duration kPacingQuantum = microseconds(50);
 constexpr std::uint32_t kIpAndUdp = 20 + 8;
@@ -46,7 +48,8 @@ DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed) {
   c.bdp_cap = c.window_packets;  // the path's credit is the tighter bound for anything but small packets
   c.loss_blocks = 256;
   c.rto = Rto::kFloored;
-  c.rto_floor = milliseconds(1);
+  c.rto_floor = kLeastTimeout;
+  c.tail_probe = kLeastTimeout;
   c.ack_coalesce = true;
   c.pacing_quantum = kPacingQuantum;
 

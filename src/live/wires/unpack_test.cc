@@ -1,5 +1,6 @@
 // Which frame is believed, when all that a socket shows of it is what lies behind the UDP header
-// (docs/protocol/icrc.md#the-ipv4-identification). Frames are made one by one, with the identification that each is to have.
+// (docs/protocol/icrc.md#the-ipv4-identification). Frames are made one by one, with the identification that
+// each is to have.
 #include "live/wires/unpack.h"
 
 #include <gtest/gtest.h>
@@ -68,8 +69,8 @@ class UnpackTest : public ::testing::Test {
                      true};
 };
 
-// A network without receive offload hands over the frames of each train alone: 64 of them, then an acknowledgement,
-// then a train of the longest kind.
+// A network without receive offload hands over the frames of each train alone: 64 of them, then an
+// acknowledgement, then a train of the longest kind.
 TEST_F(UnpackTest, AcceptsTheFramesOfATrainThatArriveOneByOne) {
   for (int train = 0; train < 20; ++train) {
     for (std::uint16_t i = 0; i < 64; ++i) EXPECT_TRUE(accepts(i)) << i;
@@ -77,7 +78,8 @@ TEST_F(UnpackTest, AcceptsTheFramesOfATrainThatArriveOneByOne) {
     for (std::uint16_t i = 0; i < kMostTrainFrames; ++i) EXPECT_TRUE(accepts(i)) << i;
   }
   EXPECT_EQ(counters().rx_icrc, 0U);
-  EXPECT_LE(counters().icrc_id_inferred, 20U * 4);  // at and behind the begin of a train, and at the acknowledgement
+  EXPECT_LE(counters().icrc_id_inferred,
+            20U * 4);  // at and behind the begin of a train, and at the acknowledgement
   EXPECT_EQ(counters().icrc_id_numbered, 0U);
 }
 
@@ -100,7 +102,8 @@ TEST_F(UnpackTest, AcceptsTheFramesOfATrainInAnyOrder) {
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(accepts(static_cast<std::uint16_t>(prng.below(64))));
 }
 
-// What a source of trains cannot have sent is corrupt, although an identification explains it: 25 bits of the CRC remain.
+// What a source of trains cannot have sent is corrupt, although an identification explains it: 25 bits of the
+// CRC remain.
 TEST_F(UnpackTest, BelievesNoNumbersOfASourceOfTrains) {
   see_trains();
   for (std::uint32_t id = kMostTrainFrames; id < 65'536; id += 257) {
@@ -110,8 +113,8 @@ TEST_F(UnpackTest, BelievesNoNumbersOfASourceOfTrains) {
   EXPECT_EQ(counters().icrc_id_numbered, 0U);
 }
 
-// Hardware numbers its packets, and every other flow of the host moves the numbers on; they wrap. On a clean path every
-// packet is accepted, also after a pause that moved them far.
+// Hardware numbers its packets, and every other flow of the host moves the numbers on; they wrap. On a clean
+// path every packet is accepted, also after a pause that moved them far.
 TEST_F(UnpackTest, FollowsASourceThatNumbers) {
   Prng prng(2);
   std::uint16_t id = 0xBEEF;
@@ -125,7 +128,8 @@ TEST_F(UnpackTest, FollowsASourceThatNumbers) {
 
 // A source that numbers passes the identifications of trains when it wraps. Those behind are in sequence.
 TEST_F(UnpackTest, LosesNothingWhenTheNumbersWrap) {
-  for (std::uint32_t i = 65'000; i < 65'536 + 1000; ++i) EXPECT_TRUE(accepts(static_cast<std::uint16_t>(i))) << i;
+  for (std::uint32_t i = 65'000; i < 65'536 + 1000; ++i)
+    EXPECT_TRUE(accepts(static_cast<std::uint16_t>(i))) << i;
   EXPECT_EQ(counters().icrc_id_inferred, 1U);  // the first
 }
 
@@ -167,8 +171,8 @@ TEST_F(UnpackTest, ASourceOfTrainsMayBecomeOneThatNumbers) {
   for (std::uint16_t id = 30'001; id < 30'300; ++id) EXPECT_TRUE(accepts(id));
 }
 
-// Frames whose last four bytes are random, on a path that does nothing else: of a million, one in 65 536 is explained by some
-// identification, and one in 33 million by one that a train has.
+// Frames whose last four bytes are random, on a path that does nothing else: of a million, one in 65 536 is
+// explained by some identification, and one in 33 million by one that a train has.
 TEST_F(UnpackTest, AcceptsHardlyAnyCorruptFrameOfAStrictSource) {
   see_trains();
   Prng prng(4);

@@ -27,7 +27,13 @@ check::QpFacts facts_of(const Scenario& s, const ConnectSpec& c, int i, const Co
   q.bdp_cap = t.bdp_cap;
   q.roce_window = t.roce_window;
   q.selective_rto = t.timeouts ? t.rto_low : kForever;
-  if (t.mode != wire::Mode::kRoce && t.timeouts) q.answers_kept = check::answers_kept(t.rto_high);
+  if (t.timeouts) q.probe = t.tail_probe;
+  if (t.mode != wire::Mode::kRoce && t.timeouts) {
+    const bool measured = t.rto == Rto::kFloored;
+    const Duration longest =
+        measured ? check::longest_measured_rto(check::verbs_timeout(t.timeout)) : Duration{};
+    q.answers_kept = check::answers_kept(std::max(t.rto_high, longest));
+  }
   q.reads_kept = std::min(c.reads, 128U);
   q.cnp_interval = controllers()[t.controller]->cnp_interval;
   if (t.controller != 0)

@@ -31,6 +31,7 @@ DeviceConfig device_config(const Scenario& s, std::uint32_t host) {
   c.rto_low = t.timeouts ? t.rto_low : kForever;
   c.rto_high = t.timeouts ? t.rto_high : kForever;
   if (t.timeouts) c.roce_timeout = t.roce_timeout;
+  if (t.timeouts) c.tail_probe = t.tail_probe;
   c.rto_low_packets = t.rto_low_packets;
   c.rto = t.rto;
   c.roce_window = t.roce_window;

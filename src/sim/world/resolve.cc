@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "check/facts.h"
 #include "core/transport/loss/scheme.h"
 #include "sim/fabric/frame.h"
 #include "sim/tcp/frame.h"
@@ -31,6 +32,7 @@ std::string contradiction(const Scenario& s) {
     return "switch.kind: an input-queued switch of so many ports has too many queues";
   if (s.transport.mtu % 4 != 0)
     return "transport.mtu: " + std::to_string(s.transport.mtu) + " is not a multiple of 4";
+  if (s.transport.tail_probe.ps < 0) return "transport.tail_probe must not be negative";
   if (s.transport.rto_low.ps <= 0 || s.transport.rto_high < s.transport.rto_low)
     return "transport.rto_low must be positive and no longer than rto_high";
   if (s.transport.roce_timeout.ps != 0 && s.transport.mode != wire::Mode::kRoce)
@@ -210,6 +212,15 @@ Result<void> resolve(Scenario& s, const ScenarioLimits& limits) {
     const std::int64_t each = rate.time_for({frame}).ps;
     const std::int64_t cap = each == 0 ? 110 : (s.derived.base_rtt.ps + each - 1) / each + 2;
     t.bdp_cap = static_cast<std::uint32_t>(std::clamp<std::int64_t>(cap, 4, 8192));
+  }
+  if (t.rto_low.ps == 0) {
+    t.rto_low = microseconds(100);  // IRN §4.1
+    if (t.rto_low <= s.derived.base_rtt) t.rto_low = s.derived.base_rtt * 2;
+    if (t.rto_high.ps != 0) t.rto_low = std::min(t.rto_low, t.rto_high);
+  }
+  if (t.timeout == TransportSpec::kComputed) {
+    t.timeout = 8;
+    while (t.timeout < 31 && check::verbs_timeout(t.timeout) <= s.derived.base_rtt * 2) ++t.timeout;
   }
   if (t.rto_high.ps == 0) {
     t.rto_high = reach.fullest_switch.n == 0

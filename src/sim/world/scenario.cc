@@ -206,6 +206,7 @@ void read_transport(Fields f, TransportSpec& t) {
   f.integer("loss_blocks", t.loss_blocks, 0, 65534);
   f.integer("timeout", t.timeout, 0, 31);
   f.duration("roce_timeout", t.roce_timeout);
+  f.duration("tail_probe", t.tail_probe);
   f.flag("timeouts", t.timeouts);
   f.integer("retry_count", t.retry_count, 0, 7);
   f.flag("give_up", t.give_up);

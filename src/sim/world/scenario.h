@@ -38,7 +38,8 @@
 //   controller = "dcqcn"  # congestion control: a row of the table in core/transport/cc; "none"
 //   mtu = 4096            # … bdp_cap, rto_low, rto_high, rto_low_packets, rto, roce_window, loss_blocks,
 //                         # timeout (verbs code), roce_timeout, timeouts, retry_count, give_up, rnr_retry,
-//                         # rto_backoff; bdp_cap, rto_high: 0 computes
+//                         # rto_backoff, tail_probe; left out, bdp_cap, rto_low, rto_high and timeout are
+//                         computed
 //   [nic]
 //   retransmit_delay = "0us"  # from finding a packet lost to having it fetched for sending again (IRN §6.3)
 //   extra_header = 0      # bytes that each data packet carries beyond its mode's
@@ -108,20 +109,22 @@ struct FailureSpec {
 struct TransportSpec {
   bool tcp = false;  // instead of core's transport
   wire::Mode mode = wire::Mode::kRoce;
+  static constexpr std::uint8_t kComputed = 255;
   const LossScheme* recovery = nullptr;  // of this mode; nullptr: its own
   std::uint32_t nack_threshold = 1;      // IRN §7
   std::uint8_t controller = 0;           // row of controllers()
   std::uint32_t mtu = 1024;
   std::uint32_t bdp_cap = 0;  // 0: what the longest way holds
   std::uint32_t roce_window = 0;
-  Duration rto_low = microseconds(100);
+  Duration rto_low{};   // 0: IRN's 100 us, and where that is less than a round trip, two of them
   Duration rto_high{};  // 0: base round trip and the fullest switch
   std::uint32_t rto_low_packets = 3;
   Rto rto = Rto::kStatic;
   std::uint32_t loss_blocks = 64;
-  std::uint8_t timeout = 8;
-  Duration roce_timeout{};  // 0: as the code says
-  bool timeouts = true;     // false: nothing is resent for mere silence
+  std::uint8_t timeout = kComputed;  // 8, which is 1 ms, or as many steps more as two round trips take
+  Duration roce_timeout{};           // 0: as the code says
+  Duration tail_probe{};             // roce: DeviceConfig's; none in the papers' networks
+  bool timeouts = true;              // false: nothing is resent for mere silence
   std::uint8_t retry_count = 7;
   bool rto_backoff = true;  // irn, srnic: each time-out doubles the next
   bool give_up = true;      // after so many; false: after 255

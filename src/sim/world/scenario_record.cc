@@ -76,6 +76,7 @@ record::Record to_record(const Scenario& s) {
   tr.set("rto_low_packets", std::uint64_t{t.rto_low_packets})
       .set("loss_blocks", std::uint64_t{t.loss_blocks});
   tr.set("timeouts", t.timeouts).set("roce_timeout_ps", t.roce_timeout.ps);
+  tr.set("tail_probe_ps", t.tail_probe.ps);
   tr.set("timeout", std::uint64_t{t.timeout}).set("retry_count", std::uint64_t{t.retry_count});
   tr.set("give_up", t.give_up).set("rto_backoff", t.rto_backoff);
   tr.set("rnr_retry", std::uint64_t{t.rnr_retry});

@@ -27,7 +27,7 @@ bool enter(LossContext& c, SendStream& s) {
 }
 
 void leave(LossContext& c, SendStream& s) {
-  s.flags &= static_cast<std::uint8_t>(~(kInRecovery | kTimeoutRecovery | kRewound));
+  s.flags &= static_cast<std::uint8_t>(~(kInRecovery | kTimeoutRecovery | kRewound | kCautious));
   if (s.block == kNoBlock) return;
   const Seq top = c.pool.top(s.block);
   if (top >= s.una) {
@@ -41,7 +41,7 @@ void leave(LossContext& c, SendStream& s) {
 
 void advance(SendStream& s, std::uint64_t acked) {
   if (s.widen(s.rtx) < s.una) s.rtx = SendStream::low(s.una);
-  if ((s.flags & kTimeoutRecovery) != 0) {
+  if ((s.flags & (kTimeoutRecovery | kCautious)) == kTimeoutRecovery) {
     const Seq grown = std::min(std::max(s.widen(s.lost), s.una) + 2 * acked, s.widen(s.recovery) + 1);
     if (grown > s.widen(s.lost)) s.lost = SendStream::low(grown);
   } else if (s.widen(s.lost) <= s.una) {
@@ -49,7 +49,18 @@ void advance(SendStream& s, std::uint64_t acked) {
   }
 }
 
+namespace {
+// After a time-out: the ACK covers packets that were neither resent nor SACKed, so the first copies arrive,
+// and the time-out was too short (RFC 5682, F-RTO).
+bool originals_arrive(const LossContext& c, const SendStream& s, std::uint64_t acked) {
+  if (!c.adaptive || (s.flags & kTimeoutRecovery) == 0 || s.block == kNoBlock) return false;
+  const Seq from = std::max(s.widen(s.rtx), s.una - acked);
+  return from < s.una && c.pool.first_clear(s.block, from, s.una) < s.una;
+}
+}  // namespace
+
 void on_ack(LossContext& c, SendStream& s, std::uint64_t acked) {
+  const bool needless = originals_arrive(c, s, acked);
   if (s.block != kNoBlock) c.pool.clear_range(s.block, s.una - acked, s.una);
   if ((s.flags & (kInRecovery | kRewound)) == 0) {
     // NACKs had been counted, but fewer than it takes; progress says that it was mere reordering.
@@ -57,7 +68,8 @@ void on_ack(LossContext& c, SendStream& s, std::uint64_t acked) {
     if (s.block != kNoBlock && c.pool.top(s.block) < s.una) release_block(c.pool, s.block);
     return;
   }
-  if (s.una > s.widen(s.recovery)) {
+  if (needless) c.counters.add(Counter::timeout_spurious);
+  if (needless || s.una > s.widen(s.recovery)) {
     leave(c, s);
     return;
   }
@@ -91,7 +103,8 @@ void on_timeout(LossContext& c, SendStream& s) {
   } else {
     s.recovery = SendStream::low(s.max - 1);
   }
-  s.flags |= kTimeoutRecovery;
+  s.flags &= static_cast<std::uint8_t>(~kCautious);
+  s.flags |= c.round_trip_known ? kTimeoutRecovery : kTimeoutRecovery | kCautious;
   s.rtx = SendStream::low(s.una);
   const Seq top = c.pool.top(s.block);
   s.lost = SendStream::low(std::max(top, s.una + 1));

@@ -31,8 +31,8 @@ Duration sample_rtt(Engine& e, QueuePair& q, Seq to, Time now) {
   const SendStream& s = q.requests_out;
   if ((q.rx_flags & kRttPending) == 0 || to <= s.widen(q.rtt_low)) return {};
   q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
-  if (!tells_time(s, s.widen(q.rtt_low), to)) return {};
   ColdQueuePair& c = e.cold(q);
+  if (!tells_time(s, s.widen(q.rtt_low), to) && !e.guesses(q)) return {};
   const Duration rtt = now - c.rtt_start;
   c.round_trip.sample(rtt);
   return rtt;
@@ -44,9 +44,22 @@ Duration sample_response_rtt(Engine& e, QueuePair& q, Seq to, Time now) {
   if (c.response_timed_at == kNever || to <= c.response_timed) return {};
   const Duration rtt = now - c.response_timed_at;
   c.response_timed_at = kNever;
-  if (!tells_time(q.served, c.response_timed, to)) return {};
+  if (!tells_time(q.served, c.response_timed, to) && !e.guesses(q)) return {};
   c.round_trip.sample(rtt);
   return rtt;
+}
+
+// A silence ends with an answer that may tell no time: as long as was waited last the path may take now.
+Duration waited(const Engine& e, const QueuePair& q, const SendStream& s) {
+  if (q.probes != 0 && &s == &q.requests_out) return e.probe_timeout(q);
+  return s.backoff != 0 && e.adaptive() ? e.retransmission_timeout(q, s) : Duration{};
+}
+
+// roce: the probe was accepted, and nothing else: what had left before it was not taken (a receiver takes in
+// order only), and nothing left behind it that could tell.
+bool probe_taken_alone(const SendStream& s, const Report& report) {
+  return (s.flags & kProbed) != 0 && report.positive && report.to == s.widen(s.rtx) + 1 &&
+         s.nxt == s.widen(s.lost) && report.to < s.nxt;
 }
 
 bool is_read(const SendWqe& w) { return has_response(w.opcode); }
@@ -105,6 +118,7 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
   const Seq before = s.nxt;
   const bool recovering = (s.flags & (kInRecovery | kRewound)) != 0;
   e.tx_scheme(q).on_nack(loss, s, report.nack(s.una));
+  q.probes = 0;
   Duration rtt{};
   // The packet that is timed has arrived, ahead of what is missing.
   if (q.tx_dialect().ack_form != AckForm::kPlain && report.trigger == s.widen(q.rtt_low))
@@ -114,6 +128,13 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
   if (!controlled(q)) return;
   if (rtt.ps != 0) congestion_acked(e, q, 0, rtt, now);
   if (!recovering) congestion_lost(e, q, now, false);
+}
+
+void go_back(Engine& e, QueuePair& q, Time now) {
+  LossContext loss = e.loss();
+  e.tx_scheme(q).on_nack(loss, q.requests_out, {q.requests_out.una, false, {}});
+  rc_rewind(e, q);
+  if (controlled(q)) congestion_lost(e, q, now, false);
 }
 
 // A NACK that newer ACKs overtook: its expected number is old, but what it says of its trigger still counts.
@@ -153,7 +174,9 @@ void rc_advance(Engine& e, QueuePair& q, Seq to, Time now, bool ours) {
     }
   }
   s.una = to;
+  const Duration silence = waited(e, q, s);
   s.backoff = 0;
+  q.probes = 0;
   q.retries = 0;
   q.rnr_retries = 0;
   q.progress = now;
@@ -176,6 +199,7 @@ void rc_advance(Engine& e, QueuePair& q, Seq to, Time now, bool ours) {
       q.send_offset = static_cast<std::uint32_t>(to - e.send_wqe(c, q.sq_send).first);
   }
   const Duration rtt = sample_rtt(e, q, to, now);
+  if (rtt.ps == 0 && silence.ps != 0) c.round_trip.at_least(silence);
   if ((s.flags | (s.block ^ kNoBlock)) != 0) {
     LossContext loss = e.loss();
     e.tx_scheme(q).on_ack(loss, s, acked);
@@ -227,6 +251,7 @@ void rc_implied_nak(Engine& e, QueuePair& q, Time now) {
   LossContext loss = e.loss();
   e.tx_scheme(q).on_nack(loss, s, {s.una, false, {}});
   rc_rewind(e, q);
+  q.probes = 0;
   q.rto_base = now;
 }
 
@@ -309,6 +334,7 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
     return;
   }
   const bool moved = to > s.una;
+  const bool alone = probe_taken_alone(s, report);
   if (!rc_acknowledge(e, q, to, now)) {
     const bool ended = h.syndrome > wire::kSyndromeNakSequence;
     if (q.sends() && ended && s.una == to) {
@@ -320,6 +346,7 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
     return;
   }
   if (!q.sends()) return;
+  if (alone) go_back(e, q, now);
   if (!positive) {
     if ((h.syndrome & 0xE0U) == wire::kSyndromeRnr) {
       if (q.requests_out.outstanding()) on_rnr(e, q, h, now);
@@ -349,11 +376,13 @@ void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time
   if (to > s.una) {
     const std::uint64_t acked = to - s.una;
     s.una = to;
+    const Duration silence = waited(e, q, s);
     s.backoff = 0;
     if (s.nxt < to) s.nxt = to;
     e.cold(q).response_base = now;
     q.served_progress = now;
     const Duration rtt = sample_response_rtt(e, q, to, now);
+    if (rtt.ps == 0 && silence.ps != 0) e.cold(q).round_trip.at_least(silence);
     scheme.on_ack(loss, s, acked);
     rc_release_served(e, q);
     if (controlled(q)) congestion_acked(e, q, acked, rtt, now);

@@ -147,6 +147,7 @@ void to_rtr(Engine& e, QueuePair& q, const QpAttr& a, Time now) {
   q.served.start(Seq::start(a.rq_psn));
   if (q.type != QpType::kRc) return;
   c.response_next = Seq::start(a.rq_psn);
+  if (e.adaptive()) c.round_trip.presume(e.config.rto_initial);
   c.served_mask = ring_mask(a.max_dest_rd_atomic);
   c.served = std::make_unique<ReadServed[]>(static_cast<std::size_t>(c.served_mask) + 1);
   congestion_start(e, q, a.controller, now);  // READ responses may be all that it ever sends

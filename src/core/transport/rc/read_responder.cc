@@ -183,7 +183,7 @@ Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
     ++n;
     if (frame == 0) frame = bytes;
     total += bytes;
-    if (!fresh && seq == c.response_timed) c.response_timed_at = kNever;
+    if (!fresh && seq == c.response_timed && !e.guesses(q)) c.response_timed_at = kNever;
     if (repair) {
       scheme.next_lost(loss, s, seq, true);
     } else if (stream) {

@@ -260,6 +260,7 @@ bool rc_requests_sendable(Engine& e, QueuePair& q) {
   SendStream& s = q.requests_out;
   if ((q.rx_flags & kResendRequest) != 0) return true;
   if (halted(e, q)) return false;
+  if ((s.flags & kProbeDue) != 0) return true;
   if ((s.flags & kInRecovery) != 0) {
     LossContext loss = e.loss();
     Seq seq;
@@ -273,7 +274,7 @@ bool rc_requests_sendable(Engine& e, QueuePair& q) {
 }
 
 bool rc_request_again(Engine& e, QueuePair& q) {
-  if ((q.rx_flags & kResendRequest) != 0) return true;
+  if ((q.rx_flags & kResendRequest) != 0 || (q.requests_out.flags & kProbeDue) != 0) return true;
   return q.type == QpType::kRc && e.next_again(e.tx_scheme(q), q.requests_out);
 }
 
@@ -290,6 +291,38 @@ PathNeed rc_requests_need(Engine& e, QueuePair& q) {
   if (g == Gate::kShut) return PathNeed::kNone;
   return g == Gate::kOpen && (is_read(w) || e.worth_a_turn(path)) ? PathNeed::kEnough : PathNeed::kTooLittle;
 }
+
+namespace {
+// roce: the oldest packet once more, alone and asking for an ACK; of a READ, what is missing of it. Where the
+// walk over the ring stands does not change.
+Filled probe(Engine& e, QueuePair& q, Time now) {
+  SendStream& s = q.requests_out;
+  ColdQueuePair& c = e.cold(q);
+  const std::uint16_t slot = rc_slot_of(e, q, s.una);
+  const SendWqe& w = e.send_wqe(c, slot);
+  const auto k = static_cast<std::uint32_t>(s.una - w.first);
+  wire::TxPacket& packet = e.burst_packets[0];
+  draft(e, q, q.tx_dialect(), w, slot, k, s.una, packet);
+  std::uint32_t segments = 0;
+  if (!is_read(w) && !rc_gather(e, c, w, slot, k * q.mtu, packet.payload, segments)) {
+    rc_fail(e, q, WcStatus::kLocalProtection, slot, now);
+    return {};
+  }
+  packet.segment_count = segments;
+  packet.retransmission = true;
+  packet.header.bits |= wire::kAckReq;
+  s.flags = static_cast<std::uint8_t>((s.flags & ~kProbeDue) | kProbed);
+  s.rtx = SendStream::low(s.una);
+  s.lost = SendStream::low(s.nxt);
+  c.probed_at = now;
+  if (s.una == s.widen(q.rtt_low)) q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
+  e.counters.add(Counter::tx_packets);
+  e.counters.add(Counter::tx_retransmitted);
+  e.counters.add(Counter::tx_probes);
+  e.arm(q, rc_deadline(e, q));
+  return {1, segments};
+}
+}  // namespace
 
 // roce: who sends slowly would see its time-out run out before the next packet that asks for an ACK has left.
 void rc_ask_in_time(Engine& e, const QueuePair& q, std::size_t packets, Time next) {
@@ -322,6 +355,7 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
     }
   }
   if (halted(e, q)) return {};
+  if ((s.flags & kProbeDue) != 0) return probe(e, q, now);
   const bool was_quiet = !s.outstanding();
   const bool was_idle = was_quiet && q.reads_outstanding == 0;
   const std::size_t most = std::min<std::size_t>(budget.packets, e.burst_packets.size());
@@ -383,7 +417,7 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
 
     if (repair) {
       scheme.next_lost(loss, s, seq, true);
-      if (seq == s.widen(q.rtt_low)) q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
+      if (seq == s.widen(q.rtt_low) && !e.guesses(q)) q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
     } else {
       if (is_read(w) && (fresh || !form.response_stream))
         record_read(e, q, c, w, slot, k, seq, is_atomic(w.opcode) ? 8 : packet.header.dma_len, now);

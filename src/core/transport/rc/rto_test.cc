@@ -111,6 +111,7 @@ TEST_P(RtoTest, FlooredIsNoLessThanAnyOfThem) {
   EXPECT_GE(low.time_out(1), microseconds(49));
   EXPECT_EQ(low.time_out(4), microseconds(320));
   c.rto_floor = milliseconds(1);
+  c.rto_initial = {};
   World floor(GetParam(), c);
   EXPECT_EQ(floor.time_out(1), milliseconds(1));
 }

@@ -1,0 +1,173 @@
+// roce's tail probe: what a go-back-N receiver cannot report (the end of a message, an ACK or a NAK that was
+// lost) is asked for after a measured time, long before the verbs time-out; it costs no retry.
+#include <gtest/gtest.h>
+
+#include "core/transport/long_path.h"
+
+namespace weft {
+namespace {
+
+using wire::Mode;
+
+struct Probing : ::testing::Test {
+  LongPath w{Mode::kRoce, LongPath::live(), 14};  // 67 ms
+  int lost = 0;
+
+  void SetUp() override {
+    w.delay = microseconds(50);
+    for (int i = 0; i < 5; ++i) {
+      w.writes(1, 4);
+      EXPECT_EQ(w.complete(1), 1U);
+    }
+  }
+  void lose(std::uint8_t opcode, int count, int skip = 0) {
+    lost = -skip;
+    w.loses = [this, opcode, count](const wire::Header& h) {
+      return h.opcode == opcode && lost++ < count && lost > 0;
+    };
+  }
+  // How long a request takes that needs it.
+  Duration takes(WrOpcode opcode, std::uint32_t packets) {
+    const Time since = w.now;
+    w.post(w.request(opcode, 0, 256 * packets, 0));
+    EXPECT_EQ(w.complete(1), 1U);
+    return w.now - since;
+  }
+  void expect_no_charge() {
+    EXPECT_EQ(w.count(Counter::retries_charged), 0U);
+    EXPECT_EQ(w.count(Counter::timeout_high), 0U);
+    EXPECT_GE(w.count(Counter::tx_probes), 1U);
+  }
+};
+
+TEST_F(Probing, TheEndOfAMessage) {
+  lose(wire::kWriteLast, 1);
+  EXPECT_LE(takes(WrOpcode::kWrite, 4), microseconds(1300));
+  EXPECT_EQ(w.count(Counter::tx_retransmitted), 1U);
+  expect_no_charge();
+}
+
+// The probe alone is taken, and says that nothing behind it was: it goes at once, not after another probe.
+TEST_F(Probing, AWholeMessage) {
+  w.loses = [this](const wire::Header&) { return lost++ < 4; };
+  EXPECT_LE(takes(WrOpcode::kWrite, 4), microseconds(1300));
+  EXPECT_EQ(w.count(Counter::tx_retransmitted), 4U);
+  expect_no_charge();
+}
+
+TEST_F(Probing, AnAckThatWasLost) {
+  lose(wire::kAcknowledge, 1);
+  EXPECT_LE(takes(WrOpcode::kWrite, 1), microseconds(1300));
+  EXPECT_EQ(w.count(Counter::tx_retransmitted), 1U);
+  expect_no_charge();
+}
+
+// The receiver says once that something is missing, and is then silent until it comes.
+TEST_F(Probing, ANakThatWasLost) {
+  bool first = true;
+  w.loses = [&](const wire::Header& h) {
+    if (h.opcode == wire::kWriteFirst && std::exchange(first, false)) return true;
+    return h.opcode == wire::kAcknowledge && h.syndrome == wire::kSyndromeNakSequence && lost++ == 0;
+  };
+  EXPECT_LE(takes(WrOpcode::kWrite, 8), microseconds(1300));
+  expect_no_charge();
+}
+
+TEST_F(Probing, ARepairThatWasLostAgain) {
+  lose(wire::kWriteFirst, 2);
+  EXPECT_LE(takes(WrOpcode::kWrite, 8), microseconds(1400));
+  expect_no_charge();
+}
+
+// Of a READ, what is missing is asked for.
+TEST_F(Probing, TheEndOfAnAnswer) {
+  lose(wire::kReadResponseLast, 1);
+  EXPECT_LE(takes(WrOpcode::kRead, 8), microseconds(1300));
+  EXPECT_EQ(w.b.device.counters().get(Counter::tx_packets), 9U);
+  expect_no_charge();
+}
+
+TEST_F(Probing, ARead) {
+  lose(wire::kReadRequest, 1);
+  EXPECT_LE(takes(WrOpcode::kRead, 8), microseconds(1300));
+  expect_no_charge();
+}
+
+TEST_F(Probing, AnAtomicRunsOnce) {
+  for (const std::uint8_t opcode : {wire::kFetchAdd, wire::kAtomicAcknowledge}) {
+    lose(opcode, 1);
+    w.b.atomics_executed = 0;
+    const Time since = w.now;
+    SendWr add = w.request(WrOpcode::kFetchAdd, 0, 8, 0);
+    add.compare_or_add = 1;
+    w.post(add);
+    EXPECT_EQ(w.complete(1), 1U);
+    EXPECT_LE(w.now - since, milliseconds(3));
+    EXPECT_EQ(w.b.atomics_executed, 1);
+  }
+  expect_no_charge();
+}
+
+// Each waits twice as long as the one before, and the verbs time-out, its retries and the end are where they
+// were.
+TEST_F(Probing, RetriesAreCountedAsWithoutIt) {
+  w.loses = [](const wire::Header&) { return true; };
+  w.sent_by_a.clear();
+  const Time since = w.now;
+  w.writes(1, 1);
+  std::vector<WcStatus> got;
+  while (got.empty() && w.step()) got = w.a.statuses();
+  ASSERT_EQ(got, std::vector{WcStatus::kRetryExceeded});
+  const Duration timeout = nanoseconds(4096LL << 14);
+  EXPECT_EQ(w.now - since, timeout * 8);
+  EXPECT_EQ(w.count(Counter::retries_charged), 8U);
+  // 1, 3, 7, 15, 31, 63 ms after each of eight copies.
+  EXPECT_EQ(w.count(Counter::tx_probes), 48U);
+}
+
+TEST_F(Probing, ALongPathIsNotAsked) {
+  w.delay = milliseconds(20);
+  for (int i = 0; i < 20; ++i) {
+    w.writes(1, 16);
+    EXPECT_EQ(w.complete(1), 1U);
+  }
+  const std::uint64_t learnt = w.count(Counter::tx_probes);
+  EXPECT_LE(learnt, 12U);
+  for (int i = 0; i < 50; ++i) {
+    w.writes(1, 16);
+    EXPECT_EQ(w.complete(1), 1U);
+  }
+  EXPECT_EQ(w.count(Counter::tx_probes), learnt);
+}
+
+// Nothing is known of the path before the first answer, and without the setting nothing is asked.
+TEST(Probes, NeedARoundTripAndTheSetting) {
+  for (const bool on : {false, true}) {
+    DeviceConfig c = LongPath::live();
+    if (!on) c.tail_probe = {};
+    LongPath w(Mode::kRoce, c, 14);
+    if (!on) {
+      w.writes(1, 1);
+      w.complete(1);
+    }
+    int lost = 0;
+    w.loses = [&](const wire::Header&) { return lost++ == 0; };
+    const Time since = w.now;
+    w.writes(1, 1);
+    EXPECT_EQ(w.complete(1), 1U);
+    EXPECT_GE(w.now - since, nanoseconds(4096LL << 14));
+    EXPECT_EQ(w.count(Counter::tx_probes), 0U);
+  }
+}
+
+// A send that its receiver refuses is asked about no sooner than the receiver said.
+TEST_F(Probing, AnRnrDelayIsWaited) {
+  w.post(w.request(WrOpcode::kSend, 0, 256, 0));
+  for (int i = 0; i < 3; ++i) w.step();
+  CHECK(w.b.device.post_recv(w.qb, w.receive(w.b, 0, 256, 1)));
+  EXPECT_EQ(w.complete(1), 1U);
+  EXPECT_EQ(w.count(Counter::tx_probes), 0U);
+}
+
+}  // namespace
+}  // namespace weft
