@@ -167,6 +167,8 @@ int main() {
   refusals(p, a);
 
   ibv_ah_attr vector = vector_to(p.gid);
+  vector.grh.traffic_class = 0xB8;
+  vector.grh.hop_limit = 17;
   ibv_ah* const ah = ibv_create_ah(p.pd, &vector);
   expect(ah != nullptr, "an address handle is made");
   too_long(p, a, ah, b);
@@ -193,6 +195,10 @@ int main() {
 
   // Back to whom the completion names, by the other interface.
   auto* const grh = reinterpret_cast<ibv_grh*>(p.memory.data() + 16384);
+  ibv_ah_attr seen{};
+  expect(ibv_init_ah_from_wc(p.context, 1, &wc, grh, &seen) == 0, "the datagram's header is read");
+  expect(seen.grh.traffic_class == 0xB8 && seen.grh.hop_limit == 17,
+         "traffic class and hop limit are the address's");
   ibv_ah* const back = ibv_create_ah_from_wc(p.pd, &wc, grh, 1);
   expect(back != nullptr, "the completion tells the way back");
   ibv_qp_ex* const x = ibv_qp_to_qp_ex(b);

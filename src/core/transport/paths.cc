@@ -41,7 +41,7 @@ Outcome<PathId> Device::open_path(const PathAttr& attr) {
   Engine& e = *engine_;
   e.settle();
   for (std::uint32_t i = 0; i < e.paths.size(); ++i) {
-    if (e.paths[i].attr.peer == attr.peer && e.paths[i].attr.slot == attr.slot) return PathId{i};
+    if (e.paths[i].attr.same_as(attr)) return PathId{i};
   }
   Path p;
   p.attr = attr;

@@ -70,6 +70,19 @@ TEST_F(Paths, AreKeptByConnectedAndByFailedQueuePairs) {
   EXPECT_FALSE(is_full());
 }
 
+// What the IP header says belongs to the path: packets of two choices never share a burst's path.
+TEST_F(Paths, DifferByTrafficClass) {
+  const PathId path = *w.a.device.open_path({.peer = stranger(1)});
+  const PathId other = *w.a.device.open_path({.peer = stranger(1), .traffic_class = 0xB8});
+  EXPECT_NE(other, path);
+  EXPECT_EQ(*w.a.device.open_path({.peer = stranger(1), .traffic_class = 0xB8}), other);
+}
+
+TEST_F(Paths, DifferByHopLimit) {
+  const PathId path = *w.a.device.open_path({.peer = stranger(1)});
+  EXPECT_NE(*w.a.device.open_path({.peer = stranger(1), .hop_limit = 1}), path);
+}
+
 // The same peer again gives the same path, until others needed its row.
 TEST_F(Paths, OfOnePeerAreOne) {
   const PathId path = *w.a.device.open_path({stranger(1)});

@@ -11,10 +11,12 @@ namespace weft::live::abi {
 
 static_assert(sizeof(ibv_grh) == wire::kGrhBytes);
 
-bool peer_of(const ibv_ah_attr& a, wire::Address& out) {
+bool path_of(const ibv_ah_attr& a, PathAttr& out) {
   if (a.is_global == 0 || a.grh.sgid_index != 0 || a.port_num != 1) return false;
-  std::copy_n(a.grh.dgid.raw, out.bytes.size(), out.bytes.begin());
-  return wire::is_v4_mapped(out);
+  std::copy_n(a.grh.dgid.raw, out.peer.bytes.size(), out.peer.bytes.begin());
+  out.traffic_class = a.grh.traffic_class;
+  out.hop_limit = a.grh.hop_limit;
+  return wire::is_v4_mapped(out.peer);
 }
 
 namespace {
@@ -46,11 +48,11 @@ using namespace weft::live::abi;
 
 WEFT_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   return at_edge([&]() -> ibv_ah* {
-    wire::Address peer;
+    PathAttr path;
     const PdHandle* const domain = find<PdHandle>(pd);
-    if (domain == nullptr || !peer_of(*attr, peer)) return refuse(EINVAL);
+    if (domain == nullptr || !path_of(*attr, path)) return refuse(EINVAL);
     NewHandle<AhHandle> h(pd->context);
-    const auto id = engine_of(pd->context).create_ah(domain->id, peer);
+    const auto id = engine_of(pd->context).create_ah(domain->id, path);
     if (!id) return refuse(errno_of(id.error()));
     h->base.context = pd->context;
     h->base.pd = pd;

@@ -127,7 +127,7 @@ ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* init);
 
 // --- address_handles.cc ---
 // The peer of an address vector; RoCE has no other addressing than the global one.
-bool peer_of(const ibv_ah_attr& a, wire::Address& out);
+bool path_of(const ibv_ah_attr& a, PathAttr& out);
 
 // --- completions.cc ---
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* init);

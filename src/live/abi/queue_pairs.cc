@@ -163,12 +163,12 @@ int modify(ibv_qp* qp, const ibv_qp_attr* from, int mask) {
   to.retry_count = from->retry_cnt;
   to.rnr_retry = from->rnr_retry;
   to.sqd_notify = from->en_sqd_async_notify != 0;
-  wire::Address peer;
+  PathAttr path;
   if ((mask & IBV_QP_AV) != 0) {
-    if (!peer_of(from->ah_attr, peer)) return EINVAL;
+    if (!path_of(from->ah_attr, path)) return EINVAL;
     to.service_level = from->ah_attr.sl;
   }
-  const int failed = answer(engine.modify_qp(h->engine, to, static_cast<std::uint32_t>(mask), peer));
+  const int failed = answer(engine.modify_qp(h->engine, to, static_cast<std::uint32_t>(mask), path));
   if (failed != 0) return failed;
   if ((mask & IBV_QP_AV) != 0) {
     const std::lock_guard lock(h->address_lock);

@@ -179,10 +179,10 @@ WEFT_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* memory, st
       return refused(IBV_REREG_MR_ERR_INPUT, EINVAL);
     const unsigned rights = static_cast<unsigned>(access) & ~kIgnored;
     if ((rights & ~kKnown) != 0) return refused(IBV_REREG_MR_ERR_CMD, EOPNOTSUPP);
-    const auto done = engine_of(mr->context)
-                          .reregister_mr(h->lkey, static_cast<std::uint8_t>(flags),
-                                         changes_pd ? domain->id : PdId{}, memory, length,
-                                         static_cast<std::uint8_t>(rights));
+    const auto done =
+        engine_of(mr->context)
+            .reregister_mr(h->lkey, static_cast<std::uint8_t>(flags), changes_pd ? domain->id : PdId{},
+                           memory, length, static_cast<std::uint8_t>(rights));
     if (!done) return refused(IBV_REREG_MR_ERR_CMD, errno_of(done.error()));
     if (changes_pd) mr->pd = pd;
     if (moves) {

@@ -32,7 +32,7 @@ TEST(Closing, TakesEveryResourceWithIt) {
       CompletionChannel* const channel = *context->create_channel();
       Cq* const cq = *context->create_cq(16, channel, nullptr);
       Srq* const srq = *context->create_srq(pd, {}, nullptr);
-      ASSERT_TRUE(context->create_ah(pd, host(2)).has_value());
+      ASSERT_TRUE(context->create_ah(pd, {host(2)}).has_value());
       QpInit init;
       init.pd = pd;
       init.send_cq = init.recv_cq = cq->id;
@@ -56,7 +56,7 @@ TEST(Closing, DoesNotDisturbOtherContextsAtWork) {
     init.pd = pd;
     init.send_cq = init.recv_cq = cq->id;
     Qp* const qp = *c.create_qp(init, nullptr);
-    const AhId ah = *c.create_ah(pd, host(2));
+    const AhId ah = *c.create_ah(pd, {host(2)});
     return std::tuple(pd, channel, cq, qp, ah);
   };
   for (int t = 0; t < 2; ++t) {
@@ -123,9 +123,9 @@ TEST(Closing, NoObjectUsesAnotherContexts) {
   EXPECT_EQ(ours->register_mr(their_pd, memory.data(), 4096, 0, 0).error(), Errc::kInvalid);
   EXPECT_EQ(ours->alloc_window(their_pd, WindowType::k1).error(), Errc::kInvalid);
   EXPECT_EQ(ours->create_srq(their_pd, {}, nullptr).error(), Errc::kInvalid);
-  EXPECT_EQ(ours->create_ah(their_pd, host(2)).error(), Errc::kInvalid);
+  EXPECT_EQ(ours->create_ah(their_pd, {host(2)}).error(), Errc::kInvalid);
   EXPECT_EQ(ours->dealloc_pd(their_pd).error(), Errc::kNotFound);
-  EXPECT_EQ(ours->destroy_ah(*theirs->create_ah(their_pd, host(2))).error(), Errc::kNotFound);
+  EXPECT_EQ(ours->destroy_ah(*theirs->create_ah(their_pd, {host(2)})).error(), Errc::kNotFound);
   const Mr their_mr = *theirs->register_mr(their_pd, memory.data(), 4096, 0, 0);
   EXPECT_EQ(ours->deregister_mr(their_mr.lkey).error(), Errc::kNotFound);
   EXPECT_EQ(ours->dealloc_window(*theirs->alloc_window(their_pd, WindowType::k1)).error(), Errc::kNotFound);

@@ -147,8 +147,7 @@ Outcome<void> Context::reregister_mr(Key lkey, std::uint8_t changes, PdId pd, vo
   if ((changes & kChangePd) != 0 && !owns(pd)) return fail(Errc::kInvalid);
   const auto done = nic_->device().reregister_mr(lkey, changes, pd, reinterpret_cast<std::uint64_t>(memory),
                                                  length, access);
-  if (done && moves)
-    nic_->shard().set_region(KeyTable::region_of(lkey), static_cast<std::uint8_t*>(memory));
+  if (done && moves) nic_->shard().set_region(KeyTable::region_of(lkey), static_cast<std::uint8_t*>(memory));
   return done;
 }
 
@@ -269,6 +268,7 @@ Outcome<Qp*> Context::create_qp(const QpInit& init, void* cookie) {
   const auto qpn = nic_->device().create_qp(init);
   if (!qpn) return fail(qpn.error());
   qp->qpn = *qpn;
+  if (init.type == QpType::kUd) nic_->show_headers_owned();
   qp->granted = *nic_->device().query_qp_init(*qpn);
   qp->cookie = cookie;
   qp->owner = this;
@@ -285,13 +285,13 @@ Outcome<Qp*> Context::create_qp(const QpInit& init, void* cookie) {
   return slot.get();
 }
 
-Outcome<void> Context::modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask, const wire::Address& peer) {
+Outcome<void> Context::modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask, const PathAttr& to) {
   const Owned owned(nic_->ownership());
   nic_->settle_owned();
   QpAttr ours = attr;
   ours.mode = nic_->mode();
   if ((mask & kAttrPath) != 0) {
-    const auto path = nic_->device().open_path({.peer = peer});
+    const auto path = nic_->device().open_path(to);
     if (!path) return fail(path.error());
     ours.path = *path;
   }
@@ -326,10 +326,10 @@ Outcome<void> Context::destroy_qp(Qp* qp) {
 
 // --- address handles ---
 
-Outcome<AhId> Context::create_ah(PdId pd, const wire::Address& peer) {
+Outcome<AhId> Context::create_ah(PdId pd, const PathAttr& attr) {
   const Owned owned(nic_->ownership());
   if (!owns(pd)) return fail(Errc::kInvalid);
-  const auto path = nic_->device().open_path({.peer = peer});
+  const auto path = nic_->device().open_path(attr);
   if (!path) return fail(path.error());
   const auto ah = nic_->device().create_ah(pd, *path);
   if (ah) nic_->ahs[ah->v] = {this, *path};

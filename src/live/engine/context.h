@@ -25,6 +25,7 @@
 
 #include "core/base/ids.h"
 #include "core/base/result.h"
+#include "core/transport/terms.h"
 #include "core/verbs/types.h"
 #include "core/wire/packet.h"
 #include "live/engine/nic.h"
@@ -146,14 +147,14 @@ class Context {
 
   // --- queue pairs ---
   Outcome<Qp*> create_qp(const QpInit& init, void* cookie);
-  // kAttrPath: `peer` is where the path leads; `attr.path` is ignored. So is `attr.mode`: the Nic's
+  // kAttrPath: the path is `to`; `attr.path` is ignored. So is `attr.mode`: the Nic's
   // configuration decides.
-  Outcome<void> modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask, const wire::Address& peer = {});
+  Outcome<void> modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask, const PathAttr& to = {});
   Outcome<QpAttr> query_qp(const Qp* qp);
   Outcome<void> destroy_qp(Qp* qp);  // waits until its events were acknowledged
 
   // --- address handles (SendWr::ah) ---
-  Outcome<AhId> create_ah(PdId pd, const wire::Address& peer);
+  Outcome<AhId> create_ah(PdId pd, const PathAttr& path);
   Outcome<void> destroy_ah(AhId ah);
 
   // --- shared receive queues (QpInit::srq) ---

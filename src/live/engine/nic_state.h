@@ -38,6 +38,9 @@ class Nic {
   void hand_over();
   void arm_owned();  // a completion queue was armed: empty polls no longer mean that a program drives
 
+  // Datagrams bring their IP header along, for the 40 bytes in front of their payload.
+  void show_headers_owned() { wire_->show_headers(); }
+
   // --- what contexts reach through ---
   Ownership& ownership() { return ownership_; }
   Shard& shard() { return shard_; }

@@ -70,7 +70,10 @@ Shard::Flush Shard::flush(Wire& wire, Packer& packer) {
 // and the other packer is empty: that is transmit()'s precondition. False: the closed train waits. A packet
 // whose memory is gone is the burst's last, and it does not leave.
 bool Shard::pack(const wire::Burst& burst, Wire& wire, Time now) {
-  const wire::Address& destination = device_.path(burst.path).peer;
+  const PathAttr& path = device_.path(burst.path);
+  const wire::Address& destination = path.peer;
+  IpChoice ip{path.traffic_class};
+  if (path.hop_limit != 0) ip.hop_limit = path.hop_limit;
   bool sent = true;
   std::array<Piece, kMostPieces> pieces;
   for (std::size_t k = 0; k < burst.packets.size(); ++k) {
@@ -82,12 +85,12 @@ bool Shard::pack(const wire::Burst& burst, Wire& wire, Time now) {
           s.region == wire::kInlineRegion ? inline_areas_[burst.qpn.v & qpn_mask_] : regions_[s.region.v];
       pieces[i] = {base + s.offset, s.length};
     }
-    if (!packers_[filling_]->fits(destination, p.header, p.payload)) {
+    if (!packers_[filling_]->fits(destination, p.header, p.payload, ip)) {
       sent = flush(wire, *packers_[filling_]) == Flush::kDone && sent;
       filling_ ^= 1U;
-      CHECK(packers_[filling_]->fits(destination, p.header, p.payload));
+      CHECK(packers_[filling_]->fits(destination, p.header, p.payload, ip));
     }
-    if (!packers_[filling_]->append(destination, p.header, {pieces.data(), p.segment_count}, p.payload)) {
+    if (!packers_[filling_]->append(destination, p.header, {pieces.data(), p.segment_count}, p.payload, ip)) {
       device_.gather_failed(burst, k, now);
       break;
     }

@@ -72,7 +72,7 @@ struct End {
     modify(a, kAttrState | kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic);
   }
   void modify(const QpAttr& a, std::uint32_t mask, const wire::Address& peer = {}) {
-    CHECK(context->modify_qp(qp, a, mask, peer).has_value());
+    CHECK(context->modify_qp(qp, a, mask, {peer}).has_value());
   }
 
   std::uint64_t address(std::size_t offset) const {

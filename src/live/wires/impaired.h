@@ -47,6 +47,7 @@ class ImpairedWire final : public Wire {
   const WireFacts& facts() const override { return inner_->facts(); }
   std::span<const RxTrain> receive(Time now) override;
   SendStatus send(const TxTrain& train) override { return inner_->send(train); }
+  void show_headers() override { inner_->show_headers(); }
   int descriptor() const override { return inner_->descriptor(); }
   Time next_due() const override { return heap_.empty() ? kNever : heap_.front().due; }
   void visit_counters(const SeeCounter& see) const override;

@@ -29,16 +29,17 @@ void store_le(std::uint8_t* out, std::uint32_t v) {
 Packer::Packer(const WireFacts& facts, bool icrc)
     : facts_(facts), icrc_(icrc), buffer_(new std::uint8_t[facts.max_bytes]) {}
 
-bool Packer::fits(const wire::Address& destination, const wire::Header& header, std::uint32_t payload) const {
+bool Packer::fits(const wire::Address& destination, const wire::Header& header, std::uint32_t payload,
+                  IpChoice ip) const {
   const std::uint32_t size = frame_bytes(header, payload);
   if (frames_ == 0) return size <= facts_.max_bytes;
   return last_size_ == frame_size_ && size <= frame_size_ && frames_ < facts_.max_frames &&
-         bytes_ + size <= facts_.max_bytes && destination == destination_;
+         bytes_ + size <= facts_.max_bytes && destination == destination_ && ip == ip_;
 }
 
 bool Packer::append(const wire::Address& destination, const wire::Header& header,
-                    std::span<const Piece> pieces, std::uint32_t payload) {
-  DCHECK(fits(destination, header, payload));
+                    std::span<const Piece> pieces, std::uint32_t payload, IpChoice ip) {
+  DCHECK(fits(destination, header, payload, ip));
   std::uint8_t* const frame = buffer_.get() + bytes_;
   const std::uint32_t size = frame_bytes(header, payload);
   std::uint8_t* at = frame + wire::encode(header, payload, {frame, facts_.max_bytes - bytes_});
@@ -50,6 +51,7 @@ bool Packer::append(const wire::Address& destination, const wire::Header& header
   DCHECK(at + wire::kIcrcBytes == frame + size);
   if (frames_ == 0) {
     destination_ = destination;
+    ip_ = ip;
     frame_size_ = size;
   }
   last_size_ = size;

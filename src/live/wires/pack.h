@@ -1,7 +1,7 @@
 // Packets into trains: header, gathered payload, pad and ICRC, one frame behind the other in a buffer
 // that one segmented send can carry.
 //
-// One rule decides whether a frame may join the train under construction: same destination, not
+// One rule decides whether a frame may join the train under construction: same destination and IP header, not
 // larger than the train's frame size, and no shorter frame before it. So a burst becomes one system
 // call, bursts of several queue pairs to one peer share it, and the ACK that a ping-pong owes rides
 // behind the reply as the short last segment.
@@ -31,18 +31,19 @@ class Packer {
   Packer(const WireFacts& facts, bool icrc);
 
   // Whether a frame of this header and payload length may join.
-  bool fits(const wire::Address& destination, const wire::Header& header, std::uint32_t payload) const;
+  bool fits(const wire::Address& destination, const wire::Header& header, std::uint32_t payload,
+            IpChoice ip = {}) const;
   // Appends it. Requires fits(); the pieces add up to `payload`. False: a piece is not there to read any more
   // (program_memory.h), and nothing was appended.
   bool append(const wire::Address& destination, const wire::Header& header, std::span<const Piece> pieces,
-              std::uint32_t payload);
+              std::uint32_t payload, IpChoice ip = {});
 
   // The wire's facts have changed: computes every ICRC anew.
   void reseal();
 
   bool empty() const { return frames_ == 0; }
   std::uint32_t frames() const { return frames_; }
-  TxTrain train() const { return {{buffer_.get(), bytes_}, frame_size_, destination_}; }
+  TxTrain train() const { return {{buffer_.get(), bytes_}, frame_size_, destination_, ip_}; }
   void clear() { frames_ = bytes_ = frame_size_ = 0; }
 
  private:
@@ -52,6 +53,7 @@ class Packer {
   bool icrc_;
   IcrcSeeds seeds_;
   wire::Address destination_;
+  IpChoice ip_;
   std::uint32_t frames_ = 0;
   std::uint32_t bytes_ = 0;
   std::uint32_t frame_size_ = 0;  // of the first

@@ -123,7 +123,7 @@ TEST_F(PackTest, SurvivesTheKernel) {
   expect_packets(batch, 20, 1024, 1024);
 }
 
-// The rule of who may join: same size or one shorter at the end, same destination, room left.
+// The rule of who may join: same size or one shorter at the end, same destination and IP header, room left.
 TEST_F(PackTest, AdmitsOnlyWhatOneSegmentedSendCanCarry) {
   const WireFacts sender = facts_of(kA, true);
   Packer packer(sender, true);
@@ -133,6 +133,8 @@ TEST_F(PackTest, AdmitsOnlyWhatOneSegmentedSendCanCarry) {
   EXPECT_TRUE(packer.fits(kB, write_middle(1), 20));
   EXPECT_FALSE(packer.fits(kB, write_middle(1), 65));
   EXPECT_FALSE(packer.fits(kA, write_middle(1), 64));
+  EXPECT_FALSE(packer.fits(kB, write_middle(1), 64, {.traffic_class = 0xB8}));
+  EXPECT_FALSE(packer.fits(kB, write_middle(1), 64, {.hop_limit = 1}));
   wire::Header ack;
   ack.opcode = wire::kAcknowledge;
   ASSERT_TRUE(packer.fits(kB, ack, 0));

@@ -68,18 +68,21 @@ void enlarge(int fd, int forced, int ordinary, std::uint32_t bytes) {
   if (!set_option(fd, SOL_SOCKET, forced, value)) set_option(fd, SOL_SOCKET, ordinary, value);
 }
 
-// Room for the one control message of a send, aligned as the kernel wants it.
-struct SegmentControl {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(std::uint16_t))> bytes{};
+// The control messages of a send, aligned as the kernel wants them.
+struct SendControl {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(std::uint16_t)) + 2 * CMSG_SPACE(sizeof(int))> bytes{};
+  std::size_t used = 0;
 
-  void attach(msghdr& message, std::uint16_t segment) {
+  template <typename T>
+  void add(msghdr& message, int level, int type, T value) {
+    auto* const c = reinterpret_cast<cmsghdr*>(bytes.data() + used);
+    used += CMSG_SPACE(sizeof value);
+    c->cmsg_level = level;
+    c->cmsg_type = type;
+    c->cmsg_len = CMSG_LEN(sizeof value);
+    std::memcpy(CMSG_DATA(c), &value, sizeof value);
     message.msg_control = bytes.data();
-    message.msg_controllen = bytes.size();
-    cmsghdr* c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = SOL_UDP;
-    c->cmsg_type = UDP_SEGMENT;
-    c->cmsg_len = CMSG_LEN(sizeof segment);
-    std::memcpy(CMSG_DATA(c), &segment, sizeof segment);
+    message.msg_controllen = used;
   }
 };
 
@@ -95,14 +98,14 @@ std::uint32_t probe_segments(const wire::Address& address) {
       getsockname(fd, reinterpret_cast<sockaddr*>(&self), &size) == 0) {
     std::array<std::uint8_t, kMostTrainFrames> bytes{};
     for (const std::size_t count : {kMostTrainFrames, kMostTrainFrames / 2}) {
-      SegmentControl control;
+      SendControl control;
       iovec iov{bytes.data(), count};
       msghdr message{};
       message.msg_name = &self;
       message.msg_namelen = size;
       message.msg_iov = &iov;
       message.msg_iovlen = 1;
-      control.attach(message, 1);
+      control.add(message, SOL_UDP, UDP_SEGMENT, std::uint16_t{1});
       if (sendmsg(fd, &message, MSG_DONTWAIT) == static_cast<ssize_t>(count)) {
         limit = static_cast<std::uint32_t>(count);
         break;
@@ -153,6 +156,20 @@ bool is_broadcast(const wire::Address& address) {
   const bool refused = connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 && errno == EACCES;
   close(fd);
   return refused;
+}
+
+std::vector<wire::Address> own_addresses() {
+  std::vector<wire::Address> own;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return own;
+  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
+    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
+    sockaddr_in sa{};
+    std::memcpy(&sa, i->ifa_addr, sizeof sa);
+    own.push_back(from_sockaddr(sa));
+  }
+  freeifaddrs(list);
+  return own;
 }
 
 std::string bind_sentence(const wire::Address& address, std::uint16_t port) {
@@ -221,6 +238,10 @@ struct UdpWire::Buffers {
         if (segment > 0) t.frame_size = std::min(t.bytes, static_cast<std::uint32_t>(segment));
       } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
         std::memcpy(&t.tos, CMSG_DATA(c), sizeof t.tos);
+      } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) {
+        int ttl = 0;
+        std::memcpy(&ttl, CMSG_DATA(c), sizeof ttl);
+        t.ttl = static_cast<std::uint8_t>(ttl);
       }
     }
     return t;
@@ -254,6 +275,8 @@ Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std
   if (bind(fd, reinterpret_cast<const sockaddr*>(&self), sizeof self) != 0) {
     return fail(bind_sentence(address, port));
   }
+  set_option(fd, IPPROTO_IP, IP_TTL, wire->usual_.hop_limit);
+  wire->own_hosts_ = own_addresses();
   WireFacts& facts = wire->facts_;
   facts.address = address;
   facts.port = port;
@@ -291,6 +314,7 @@ std::span<const RxTrain> UdpWire::receive(Time) {
   for (std::size_t i = 0; i < count; ++i) {
     bytes += b.messages[i].msg_len;
     b.trains[i] = b.read(i);
+    b.trains[i].stray = b.trains[i].source_port != facts_.port && of_this_host(b.trains[i].source);
   }
   // More at once only for small messages that keep coming: a ping-pong must not pay for a second look.
   ++streak_;
@@ -302,9 +326,18 @@ std::span<const RxTrain> UdpWire::receive(Time) {
   return {b.trains.data(), count};
 }
 
+void UdpWire::show_headers() {
+  set_option(fd_, IPPROTO_IP, IP_RECVTOS, 1);
+  set_option(fd_, IPPROTO_IP, IP_RECVTTL, 1);
+}
+
+bool UdpWire::of_this_host(const wire::Address& source) const {
+  return source.bytes[12] == 127 ||
+         std::find(own_hosts_.begin(), own_hosts_.end(), source) != own_hosts_.end();
+}
+
 SendStatus UdpWire::send(const TxTrain& train) {
   DCHECK(train.bytes.size() <= kLargestTrain && train.frame_size != 0);
-  if (train.frame_size < train.bytes.size() && !facts_.identification_counts) return send_singly(train);
   sockaddr_in to = to_sockaddr(train.destination, facts_.port);
   iovec iov{const_cast<std::uint8_t*>(train.bytes.data()), train.bytes.size()};
   msghdr message{};
@@ -312,9 +345,22 @@ SendStatus UdpWire::send(const TxTrain& train) {
   message.msg_namelen = sizeof to;
   message.msg_iov = &iov;
   message.msg_iovlen = 1;
-  SegmentControl control;
+  SendControl control;
+  if (train.ip != usual_) {
+    // Most processes choose once: the first choice becomes the socket's, and costs nothing from then on.
+    if (!usual_known_) {
+      set_option(fd_, IPPROTO_IP, IP_TOS, train.ip.traffic_class);
+      set_option(fd_, IPPROTO_IP, IP_TTL, train.ip.hop_limit);
+      usual_ = train.ip;
+    } else {
+      control.add(message, IPPROTO_IP, IP_TOS, int{train.ip.traffic_class});
+      control.add(message, IPPROTO_IP, IP_TTL, int{train.ip.hop_limit});
+    }
+  }
+  usual_known_ = true;
   if (train.frame_size < train.bytes.size()) {
-    control.attach(message, static_cast<std::uint16_t>(train.frame_size));
+    if (!facts_.identification_counts) return send_singly(train, message);
+    control.add(message, SOL_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(train.frame_size));
   }
   if (sendmsg(fd_, &message, MSG_DONTWAIT) >= 0) return SendStatus::kSent;
   if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) return SendStatus::kFull;
@@ -324,8 +370,8 @@ SendStatus UdpWire::send(const TxTrain& train) {
   return SendStatus::kUncut;
 }
 
-SendStatus UdpWire::send_singly(const TxTrain& train) {
-  sockaddr_in to = to_sockaddr(train.destination, facts_.port);
+// Each frame by itself, with the address and the control messages of `message`.
+SendStatus UdpWire::send_singly(const TxTrain& train, msghdr message) {
   std::array<mmsghdr, kMostTrainFrames> messages{};
   std::array<iovec, kMostTrainFrames> iovecs{};
   unsigned count = 0;
@@ -333,11 +379,8 @@ SendStatus UdpWire::send_singly(const TxTrain& train) {
        at += train.frame_size, ++count) {
     const std::size_t length = std::min<std::size_t>(train.frame_size, train.bytes.size() - at);
     iovecs[count] = {const_cast<std::uint8_t*>(train.bytes.data()) + at, length};
-    msghdr& m = messages[count].msg_hdr;
-    m.msg_name = &to;
-    m.msg_namelen = sizeof to;
-    m.msg_iov = &iovecs[count];
-    m.msg_iovlen = 1;
+    message.msg_iov = &iovecs[count];
+    messages[count].msg_hdr = message;
   }
   // A train that only partly fitted counts as sent: loss recovery knows better than a queue here.
   if (sendmmsg(fd_, messages.data(), count, MSG_DONTWAIT) > 0) return SendStatus::kSent;

@@ -14,10 +14,17 @@
 // keep apart. More entropy needs more sockets, bound to other ports and used for sending only, whose
 // far side then sees `source_port`; the ICRC already takes the port from the packet.
 //
+// A packet from an address of this host comes from another soft NIC there, whose port is ours, or from a
+// program that has bound that address with another port: such a train is called a stray. Other hosts may
+// number their ports as they like.
+//
 // A second process on the same address is refused by bind(): SO_REUSEADDR and SO_REUSEPORT stay off.
 #pragma once
+#include <sys/socket.h>
+
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/base/result.h"
 #include "live/wires/wire.h"
@@ -40,17 +47,22 @@ class UdpWire final : public Wire {
   const WireFacts& facts() const override { return facts_; }
   std::span<const RxTrain> receive(Time now) override;
   SendStatus send(const TxTrain& train) override;
+  void show_headers() override;
   int descriptor() const override { return fd_; }
 
  private:
   struct Buffers;  // receive slots and their message headers
   UdpWire();
-  SendStatus send_singly(const TxTrain& train);
+  SendStatus send_singly(const TxTrain& train, msghdr message);
+  bool of_this_host(const wire::Address& source) const;
 
   int fd_ = -1;
   std::uint32_t batch_ = 1;   // messages per call, adapted to their size
   std::uint32_t streak_ = 0;  // calls since one found nothing
   WireFacts facts_;
+  IpChoice usual_;                        // the socket's own; other trains bring theirs along
+  bool usual_known_ = false;              // it is that of the first train
+  std::vector<wire::Address> own_hosts_;  // addresses of this host, when the wire was opened
   std::unique_ptr<Buffers> buffers_;
 };
 

@@ -3,11 +3,15 @@
 // not meet on port 4791.
 #include "live/wires/udp.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -163,6 +167,58 @@ TEST(UdpWire, ReportsWhatTheNetworkRefuses) {
   const auto b = open_wire(2);
   EXPECT_EQ(a->send({one, 100, host(2)}), SendStatus::kSent);
   EXPECT_EQ(collect(*b, 1).size(), 1U);
+}
+
+// What a program chose for one train is in its packets, and only in these: the first choice, another, the
+// system's, the first again, each as a train that the kernel cuts; then without segmentation.
+TEST(UdpWire, WritesTrafficClassAndHopLimitOfEachTrain) {
+  for (const bool segmentation : {true, false}) {
+    const UdpOptions options{.segmentation = segmentation};
+    const auto a = open_wire(1, options);
+    const auto b = open_wire(2, options);
+    b->show_headers();
+    const auto bytes = make_train(3, 200, 200);
+    const IpChoice choices[] = {{0xB8, 17}, {0x20, 3}, {}, {0xB8, 17}};
+    for (const IpChoice& choice : choices) {
+      ASSERT_EQ(a->send({bytes, 200, host(2), choice}), SendStatus::kSent);
+      for (std::uint32_t got = 0; got < 600;) {
+        pollfd p{b->descriptor(), POLLIN, 0};
+        ASSERT_EQ(poll(&p, 1, 2000), 1);
+        for (const RxTrain& t : b->receive({})) {
+          EXPECT_EQ(t.tos, choice.traffic_class);
+          EXPECT_EQ(t.ttl, choice.hop_limit);
+          got += t.bytes;
+        }
+      }
+    }
+  }
+}
+
+// A socket of another program of this host, on the same address: the port tells. The address of another host
+// is nobody's of ours, so its port may be any.
+TEST(UdpWire, CallsATrainFromAnotherPortOfThisHostAStray) {
+  const auto a = open_wire(1);
+  const auto peer = open_wire(2);
+  const auto stranger = *UdpWire::open(host(2), kPort + 1);
+  const std::vector<std::uint8_t> one(100, 7);
+  ASSERT_EQ(peer->send({one, 100, host(1)}), SendStatus::kSent);
+  pollfd p{a->descriptor(), POLLIN, 0};
+  ASSERT_EQ(poll(&p, 1, 2000), 1);
+  EXPECT_FALSE(a->receive({})[0].stray);
+  // Its own port is every peer's to it, so it sends by hand.
+  const wire::Address to = host(1);
+  sockaddr_in sa{};
+  sa.sin_family = AF_INET;
+  sa.sin_port = htons(kPort);
+  std::memcpy(&sa.sin_addr, &to.bytes[12], 4);
+  ASSERT_EQ(sendto(stranger->descriptor(), one.data(), one.size(), 0, reinterpret_cast<const sockaddr*>(&sa),
+                   sizeof sa),
+            100);
+  ASSERT_EQ(poll(&p, 1, 2000), 1);
+  const auto trains = a->receive({});
+  ASSERT_EQ(trains.size(), 1U);
+  EXPECT_EQ(trains[0].source, host(2));
+  EXPECT_TRUE(trains[0].stray);
 }
 
 }  // namespace

@@ -107,6 +107,12 @@ std::uint32_t Unpacker::unpack(const RxTrain& train, std::uint32_t from, RxBatch
     ++counters_.rx_short;
     return 0;
   }
+  if (train.stray) {
+    const std::uint32_t frames = (train.bytes + train.frame_size - 1) / train.frame_size;
+    counters_.rx_frames += frames;
+    counters_.rx_port += frames;
+    return train.bytes;
+  }
   Source& s = source(train.source);
   if (from == 0 && train.bytes > train.frame_size) {
     s.next = 0;
@@ -133,6 +139,7 @@ std::uint32_t Unpacker::unpack(const RxTrain& train, std::uint32_t from, RxBatch
     p.source = train.source;
     p.payload = decoded.payload;
     p.tos = train.tos;
+    p.ttl = train.ttl;
     out.payloads[out.size] = frame.data() + decoded.payload_offset;
     ++out.size;
   }

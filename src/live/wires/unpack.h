@@ -28,6 +28,7 @@ namespace weft::live {
 // X(name, sentence)
 #define WEFT_WIRE_COUNTERS(X)                                                        \
   X(rx_frames, "frames received")                                                    \
+  X(rx_port, "dropped: from this host, but not from a soft NIC's port")              \
   X(rx_short, "dropped: shorter than the headers its opcode asks for")               \
   X(rx_opcode, "dropped: opcode unknown in its mode")                                \
   X(rx_mode, "dropped: transport version unknown")                                   \

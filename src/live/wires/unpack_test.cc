@@ -204,5 +204,40 @@ TEST_F(UnpackTest, RefusesANumberedFrameWithADamagedPayload) {
   EXPECT_EQ(counters().rx_icrc, 1U);
 }
 
+// A forger on this host has everything right, the ICRC for its own port included, but not the port.
+TEST_F(UnpackTest, DropsAndCountsStrays) {
+  Frame f = frame_with(0);
+  RxTrain t;
+  t.data = f.data();
+  t.bytes = t.frame_size = static_cast<std::uint32_t>(f.size());
+  t.source = kPeer;
+  t.source_port = wire::kUdpPort;
+  RxBatch batch;
+  t.stray = true;
+  EXPECT_EQ(unpacker_.unpack(t, 0, batch), t.bytes);
+  EXPECT_EQ(batch.size, 0U);
+  EXPECT_EQ(counters().rx_port, 1U);
+  t.stray = false;
+  unpacker_.unpack(t, 0, batch);
+  EXPECT_EQ(batch.size, 1U);
+}
+
+// What the wire shows of the IP header goes to the transport, for the 40 bytes in front of a datagram.
+TEST_F(UnpackTest, PassesTrafficClassAndHopLimitOn) {
+  Frame f = frame_with(0);
+  RxTrain t;
+  t.data = f.data();
+  t.bytes = t.frame_size = static_cast<std::uint32_t>(f.size());
+  t.source = kPeer;
+  t.source_port = wire::kUdpPort;
+  t.tos = 0xB8;
+  t.ttl = 17;
+  RxBatch batch;
+  unpacker_.unpack(t, 0, batch);
+  ASSERT_EQ(batch.size, 1U);
+  EXPECT_EQ(batch.packets[0].tos, 0xB8);
+  EXPECT_EQ(batch.packets[0].ttl, 17);
+}
+
 }  // namespace
 }  // namespace weft::live

@@ -21,6 +21,15 @@ namespace weft::live {
 // No kernel cuts more frames out of one send.
 constexpr std::uint32_t kMostTrainFrames = 128;
 
+// What a program may choose of the IP header. Neither is under the ICRC.
+struct IpChoice {
+  static constexpr std::uint8_t kHopLimit = 64;  // of programs that choose none
+
+  std::uint8_t traffic_class = 0;  // DSCP and ECN
+  std::uint8_t hop_limit = kHopLimit;
+  bool operator==(const IpChoice&) const = default;
+};
+
 // Frames as they came. The bytes are the wire's until its next receive(); the reader may change them.
 struct RxTrain {
   std::uint8_t* data = nullptr;
@@ -28,13 +37,17 @@ struct RxTrain {
   std::uint32_t frame_size = 0;  // of every frame but the last
   wire::Address source;
   std::uint16_t source_port = 0;
-  std::uint8_t tos = 0;
+  std::uint8_t tos = 0;   // as far as the wire tells
+  std::uint8_t ttl = 64;  // after show_headers()
+  // Its source is an address of this host, but not the port of a soft NIC there: some program's own socket.
+  bool stray = false;
 };
 
 struct TxTrain {
   std::span<const std::uint8_t> bytes;
   std::uint32_t frame_size = 0;
   wire::Address destination;
+  IpChoice ip = {};
 };
 
 enum class SendStatus : std::uint8_t {
@@ -70,6 +83,8 @@ class Wire {
   // What has arrived, in order; empty when nothing waits.
   virtual std::span<const RxTrain> receive(Time now) = 0;
   virtual SendStatus send(const TxTrain& train) = 0;
+  // From here on trains tell what the IP header said: somebody wants to see it.
+  virtual void show_headers() {}
   // Readable when receive() may have something, except for what next_due() announces.
   virtual int descriptor() const = 0;
   // When a frame that the wire itself holds back becomes due.
