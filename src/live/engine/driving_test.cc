@@ -92,7 +92,7 @@ struct End {
     const auto step = [&](QpState s, std::uint32_t mask) {
       a.state = s;
       EXPECT_TRUE(
-          context->modify_qp(qp, a, mask | kAttrState, peer.context->attributes().address).has_value());
+          context->modify_qp(qp, a, mask | kAttrState, {peer.context->attributes().address}).has_value());
     };
     step(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccess);
     step(QpState::kRtr,
