@@ -27,7 +27,8 @@ PRINTING = {
     "pair": [PAIR, [*PAIR, "--json"]],
     "lab": [["lab", "list"], ["lab", "list", "--json"], ["lab", "show", "--quick", "computed", "--out", "{tmp}"],
             ["lab", "run", "--quick", "tiny", "--out", "{tmp}/out"],
-            ["lab", "compare", "{tmp}/done/lab.db", "{tmp}/done/lab.db"]],
+            ["lab", "compare", "{tmp}/done/lab.db", "{tmp}/done/lab.db"],
+            ["lab", "report", "{tmp}/page.html", "tiny", "--out", "{tmp}/done"]],
     "replay": [["replay", "1"], ["replay", "1", "--quiet"]],
 }
 PROGRAMS = [[WEFT, "--help"], [WEFT, "--version"], [SWARM, "--seeds", "3"], [SWARM, "--help"], [FABRICS, "--print", "1"],
@@ -38,8 +39,9 @@ WRITING = [
     (["sim", SCENARIO, *SHORT, "--trace", "{tmp}/t.pcapng"], ["t.pcapng"]),
     (["sim", SCENARIO, *SHORT, "--db", "{tmp}/new.db"], []),
     (["replay", "1", "--quiet", "--trace", "{tmp}/t.pcapng"], ["t.pcapng"]),
-    ([*PAIR, "--plot", "{tmp}/p.svg"], ["p.svg", "p.gp"]),
+    ([*PAIR, "--plot", "{tmp}/p.svg"], ["p.svg"]),
     (["lab", "run", "--quick", "tiny", "--out", "{tmp}/done", "--fresh"], []),
+    (["lab", "report", "{tmp}/r.html", "tiny", "--out", "{tmp}/done"], ["r.html", "r.json"]),
 ]
 SCENARIO_TEXT = "hosts = 2\n[network]\nrate = '100Gbps'\n[[flow]]\nfrom = 0\nto = 1\ncount = 20\n"
 TINY = """title = 'Tiny'
@@ -47,7 +49,7 @@ group = 'tiny'
 base = 'pair.toml'
 [size.quick]
 seeds = 1
-[size.default]
+[size.decide]
 seeds = 1
 [size.full]
 seeds = 1

@@ -27,6 +27,7 @@ enum : std::uint8_t {       // SendStream::flags
   kCautious = 0x08,  // with kTimeoutRecovery: no round trip was known, so only the oldest packet is resent
   kProbeDue = 0x10,  // roce: the oldest packet is about to go out once more, to ask for an ACK
   kProbed = 0x20,    // roce: it went: packet `rtx`, when nxt was `lost`
+  kAlone = 0x40,     // roce: its ACK covered nothing more; another silence confirms that the rest is lost
 };
 
 struct SendStream {

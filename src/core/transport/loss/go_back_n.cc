@@ -9,12 +9,12 @@ namespace {
 void on_ack(LossContext&, SendStream& s, std::uint64_t) {
   if (s.una > s.widen(s.recovery)) s.flags &= static_cast<std::uint8_t>(~kTimeoutRecovery);
   // The rewound part is over once something new of it was acknowledged.
-  s.flags &= static_cast<std::uint8_t>(~(kRewound | kProbeDue | kProbed));
+  s.flags &= static_cast<std::uint8_t>(~(kRewound | kProbeDue | kProbed | kAlone));
 }
 
 void rewind(LossContext& c, SendStream& s) {
   s.nxt = s.una;
-  s.flags &= static_cast<std::uint8_t>(~(kProbeDue | kProbed));
+  s.flags &= static_cast<std::uint8_t>(~(kProbeDue | kProbed | kAlone));
   s.flags |= kRewound;
   c.counters.add(Counter::recoveries);
 }

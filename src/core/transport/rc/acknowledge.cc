@@ -55,8 +55,9 @@ Duration waited(const Engine& e, const QueuePair& q, const SendStream& s) {
   return s.backoff != 0 && e.adaptive() ? e.retransmission_timeout(q, s) : Duration{};
 }
 
-// roce: the probe was accepted, and nothing else: what had left before it was not taken (a receiver takes in
-// order only), and nothing left behind it that could tell.
+// roce: the ACK covers the probed packet and nothing more, and nothing left behind the probe that could tell.
+// Either the receiver took the probe and nothing sent before it, or this is the late ACK of the packet's
+// first copy. The ACKs that follow a late one tell the two apart (rc/timers.cc).
 bool probe_taken_alone(const SendStream& s, const Report& report) {
   return (s.flags & kProbed) != 0 && report.positive && report.to == s.widen(s.rtx) + 1 &&
          s.nxt == s.widen(s.lost) && report.to < s.nxt;
@@ -128,13 +129,6 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
   if (!controlled(q)) return;
   if (rtt.ps != 0) congestion_acked(e, q, 0, rtt, now);
   if (!recovering) congestion_lost(e, q, now, false);
-}
-
-void go_back(Engine& e, QueuePair& q, Time now) {
-  LossContext loss = e.loss();
-  e.tx_scheme(q).on_nack(loss, q.requests_out, {q.requests_out.una, false, {}});
-  rc_rewind(e, q);
-  if (controlled(q)) congestion_lost(e, q, now, false);
 }
 
 // A NACK that newer ACKs overtook: its expected number is old, but what it says of its trigger still counts.
@@ -346,7 +340,7 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
     return;
   }
   if (!q.sends()) return;
-  if (alone) go_back(e, q, now);
+  if (alone) s.flags |= kAlone;
   if (!positive) {
     if ((h.syndrome & 0xE0U) == wire::kSyndromeRnr) {
       if (q.requests_out.outstanding()) on_rnr(e, q, h, now);

@@ -67,6 +67,17 @@ Time probe_deadline(Engine& e, const QueuePair& q) {
   return (q.probes == 0 ? q.rto_base : std::max(q.rto_base, c.probed_at)).after(e.probe_timeout(q));
 }
 
+// roce: the probe was taken alone, and the silence after it says that no more ACKs were on their way.
+bool confirmed_alone(const SendStream& s) { return (s.flags & kAlone) != 0 && s.nxt == s.widen(s.lost); }
+
+void go_back(Engine& e, QueuePair& q, Time now) {
+  LossContext loss = e.loss();
+  e.tx_scheme(q).on_nack(loss, q.requests_out, {q.requests_out.una, false, {}});
+  rc_rewind(e, q);
+  q.rto_base = now;
+  if (controlled(q)) congestion_lost(e, q, now, false);
+}
+
 Time roce_deadline(Engine& e, const QueuePair& q) {
   const Duration timeout = e.verbs_timeout(q);
   return timeout == kForever ? kNever : q.rto_base.after(timeout);
@@ -151,6 +162,8 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
         }
         ++q.retries;
         request_timeout(e, q, now);
+      } else if (now >= probe_deadline(e, q) && confirmed_alone(q.requests_out)) {
+        go_back(e, q, now);
       } else if (now >= probe_deadline(e, q)) {
         q.requests_out.flags |= kProbeDue;
         c.probed_at = now;
