@@ -3,6 +3,7 @@
 
 #include "core/base/check.h"
 #include "core/transport/cc/controller.h"
+#include "core/verbs/ladder.h"
 #include "pair/world.h"
 
 namespace weft::pair {
@@ -25,6 +26,15 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     CHECK(made.has_value());
     qpn[i] = *made;
   }
+  join(a, qpn[0], at_a, b, qpn[1], at_b, mtu);
+  return {qpn[0], qpn[1]};
+}
+
+void World::join(std::uint32_t a, Qpn qpn_a, const EndConfig& at_a, std::uint32_t b, Qpn qpn_b,
+                 const EndConfig& at_b, std::uint32_t mtu) {
+  const std::uint32_t host_of[2] = {a, b};
+  const EndConfig* ends[2] = {&at_a, &at_b};
+  const Qpn qpn[2] = {qpn_a, qpn_b};
   check::QpFacts facts[2];
   for (int i = 0; i < 2; ++i) {
     const EndConfig& e = *ends[i];
@@ -49,23 +59,10 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     attr.timeout = e.timeout;
     attr.retry_count = e.retry_count;
     attr.rnr_retry = e.rnr_retry;
-    attr.state = QpState::kInit;
-    CHECK(device.modify_qp(qpn[i], attr, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, now_)
-              .has_value());
-    attr.state = QpState::kRtr;
-    CHECK(device
-              .modify_qp(qpn[i], attr,
-                         kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn |
-                             kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
-                         now_)
-              .has_value());
-    attr.state = QpState::kRts;
-    CHECK(device
-              .modify_qp(
-                  qpn[i], attr,
-                  kAttrState | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic,
-                  now_)
-              .has_value());
+    const auto risen = climb(QpType::kRc, attr, [&](const QpAttr& at, std::uint32_t mask) {
+      return device.modify_qp(qpn[i], at, mask, now_);
+    });
+    CHECK(risen.has_value());
     ends_.emplace_back(host_of[i], qpn[i]);
     if (e.srq != kNoSrq) shares_.emplace(host_of[i], qpn[i]);
     check::QpFacts& f = facts[i];
@@ -115,7 +112,6 @@ World::Connection World::connect(std::uint32_t a, const EndConfig& at_a, std::ui
     f.network_loses = n.loss != 0 || n.corrupt != 0 || !config_.script.empty() || !rings_hold || overtakes;
   }
   referee_.connected(facts[0], facts[1]);
-  return {qpn[0], qpn[1]};
 }
 
 }  // namespace weft::pair

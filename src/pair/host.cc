@@ -53,10 +53,11 @@ void Host::announce(const Buffer& b, PdId pd, std::uint32_t size, std::uint8_t a
   referee_.region(id_, b.mr.region, known);
 }
 
-Buffer Host::allocate(PdId pd, std::uint32_t size, std::uint8_t access, Prng& random) {
+Buffer Host::allocate(PdId pd, std::uint32_t size, std::uint8_t access, Prng& random, bool watched) {
   Buffer b = reserve(pd, size, access, random);
   Memory& m = memory_[b.mr.region];
   m.gone = false;
+  m.watched = watched;
   m.bytes.reserve(size);
   const std::vector<std::uint8_t>& noise = random_bytes();
   for (std::size_t from = random.below(noise.size()); m.bytes.size() < size; from = 0) {
@@ -65,7 +66,9 @@ Buffer Host::allocate(PdId pd, std::uint32_t size, std::uint8_t access, Prng& ra
     m.bytes.insert(m.bytes.end(), begin, begin + static_cast<std::ptrdiff_t>(n));
   }
   b.bytes = m.bytes;
-  announce(b, pd, size, access);
+  Buffer known = b;
+  if (!watched) known.bytes = {};
+  announce(known, pd, size, access);
   return b;
 }
 
@@ -126,7 +129,7 @@ struct Host::Placer {
     if (it != host.memory_.end() && it->second.gone) return false;
     const auto bytes = std::span(payload).subspan(p.payload_offset, p.length);
     host.referee_.placed({host.id_, p.qpn, p.region, p.offset, p.payload_offset, p.length},
-                         packets[p.packet].header, bytes, now);
+                         packets[p.packet].header, known(it, bytes), now);
     // If this does not fit, the referee has reported it already.
     if (it == host.memory_.end() || p.offset + p.length > it->second.bytes.size()) return false;
     std::copy(bytes.begin(), bytes.end(), it->second.bytes.begin() + static_cast<std::ptrdiff_t>(p.offset));
@@ -139,10 +142,14 @@ struct Host::Placer {
     std::memcpy(value, &v.value, 8);
     const auto bytes = std::span<const std::uint8_t>(value).subspan(v.value_offset, v.length);
     host.referee_.placed({host.id_, v.qpn, v.region, v.offset, v.value_offset, v.length},
-                         packets[v.packet].header, bytes, now);
+                         packets[v.packet].header, known(it, bytes), now);
     if (it == host.memory_.end() || v.offset + v.length > it->second.bytes.size()) return false;
     std::copy(bytes.begin(), bytes.end(), it->second.bytes.begin() + static_cast<std::ptrdiff_t>(v.offset));
     return true;
+  }
+  std::span<const std::uint8_t> known(std::map<RegionId, Memory>::const_iterator it,
+                                      std::span<const std::uint8_t> bytes) const {
+    return it != host.memory_.end() && !it->second.watched ? std::span<const std::uint8_t>() : bytes;
   }
   AtomicResult execute(const AtomicRequest& a) {
     const auto it = host.memory_.find(a.region);

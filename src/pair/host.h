@@ -44,8 +44,9 @@ class Host {
   const wire::Address& address() const { return address_; }
   static wire::Address address_of(HostId id);
 
-  // A new region of random bytes.
-  Buffer allocate(PdId pd, std::uint32_t size, std::uint8_t access, Prng& random);
+  // A new region of random bytes. What a program writes into itself cannot be watched: observers then know of
+  // its keys and bounds, and the program judges its bytes.
+  Buffer allocate(PdId pd, std::uint32_t size, std::uint8_t access, Prng& random, bool watched = true);
   // A new region whose memory answers every access with a fault.
   Buffer allocate_gone(PdId pd, std::uint32_t size, std::uint8_t access, Prng& random);
 
@@ -70,6 +71,7 @@ class Host {
   struct Memory {
     std::vector<std::uint8_t> bytes;
     bool gone = false;
+    bool watched = true;  // the referee knows its bytes
   };
   struct Placer;  // the Sink
   Buffer reserve(PdId pd, std::uint32_t size, std::uint8_t access, Prng& random);

@@ -98,6 +98,10 @@ class World {
   Connection connect(std::uint32_t a, const EndConfig& at_a, std::uint32_t b, const EndConfig& at_b,
                      std::uint32_t mtu);
 
+  // The same for two that were made already.
+  void join(std::uint32_t a, Qpn qpn_a, const EndConfig& at_a, std::uint32_t b, Qpn qpn_b,
+            const EndConfig& at_b, std::uint32_t mtu);
+
   // --- what users do ---
   // `inline_bytes`: with kSendInline, what the gather list would have held.
   Outcome<void> post_send(std::uint32_t host, Qpn qpn, const SendWr& wr,

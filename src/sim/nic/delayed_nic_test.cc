@@ -16,19 +16,30 @@ namespace {
 
 constexpr Duration kAccess = nanoseconds(300);
 
-class DelayedNic {
+class DelayedNic final : public Nic {
  public:
-  DelayedNic(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress, NicObserver* observer)
-      : endpoint_(fabric, host, config, egress, Framing::kWire, observer),
+  DelayedNic(Exchange& exchange, Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress,
+             PacketMarking marking, NicObserver* observer)
+      : Nic(exchange, fabric, host, config, egress, marking, observer),
         access_actor_(fabric.timeline.add<&DelayedNic::on_access_done>(*this)),
         idle_actor_(fabric.timeline.add<&DelayedNic::on_wake>(*this)) {}
 
-  Device& device() { return endpoint_.device; }
+  void attach(Network& network) override { network.attach<&DelayedNic::arrive>(host().v, *this); }
   void arrive(const Transit& t, std::uint32_t /*link*/) {
     arrived_.push_back(t);
     next();
   }
-  void doorbell() { next(); }
+  Posted post_send(Qpn qpn, std::span<const SendWr> list) override {
+    Posted posted;
+    for (const SendWr& wr : list) {
+      if (!device().post_send(qpn, wr)) return {posted.taken, fail(Errc::kNoMemory)};
+      ++posted.taken;
+    }
+    return posted;
+  }
+  Posted post_recv(Qpn, std::span<const RecvWr>) override { return {0, fail(Errc::kUnsupported)}; }
+  void ring() override { next(); }
+  std::uint32_t poll(CqId cq, std::span<Completion> out) override { return device().poll_cq(cq, out); }
   const std::map<std::uint32_t, int>& accesses() const { return accesses_; }
 
  private:
@@ -85,7 +96,6 @@ class DelayedNic {
     endpoint_.progressed();
   }
 
-  Endpoint endpoint_;
   ActorId access_actor_;
   ActorId idle_actor_;
   std::deque<Transit> arrived_;
@@ -99,7 +109,7 @@ struct Writer final : NicObserver {
   void progressed(HostId host, Time now) override {
     if (host.v != 0) return;
     Completion got[8];
-    for (std::uint32_t n = device->poll_cq(cq, got); n != 0; n = device->poll_cq(cq, got)) {
+    for (std::uint32_t n = nic->poll(cq, got); n != 0; n = nic->poll(cq, got)) {
       for (std::uint32_t i = 0; i < n; ++i) failed += got[i].status == WcStatus::kSuccess ? 0 : 1;
       completed += static_cast<int>(n);
       finished = now;
@@ -108,7 +118,7 @@ struct Writer final : NicObserver {
   void placed(HostId, const Placement& p, const wire::Header&, std::span<const std::uint8_t>, Time) override {
     bytes += p.length;
   }
-  Device* device = nullptr;
+  Nic* nic = nullptr;
   CqId cq{};
   int completed = 0;
   int failed = 0;
@@ -124,60 +134,38 @@ struct Outcomes {
   std::map<std::uint32_t, int> accesses;
 };
 
-template <class Nic>
-void post_all(Nic& nic0, Nic& nic1, Writer& writer, wire::Mode mode) {
-  Device* devices[2] = {&nic0.device(), &nic1.device()};
-  PdId pd[2];
-  MrInfo mr[2];
-  Qpn qpn[2];
+void post_all(Exchange& exchange, Nic& nic0, Nic& nic1, Writer& writer, wire::Mode mode) {
+  Nic* nics[2] = {&nic0, &nic1};
+  PortMemory memory[2];
+  ConnectEnd ends[2];
   for (int h = 0; h < 2; ++h) {
-    pd[h] = *devices[h]->alloc_pd();
-    const CqId cq = *devices[h]->create_cq(256);
+    const CqId cq = *nics[h]->create_cq(256);
     if (h == 0) writer.cq = cq;
-    mr[h] = *devices[h]->register_mr(pd[h], 0x1000, kLength, kLocalWrite | kRemoteWrite);
-    QpInit init;
-    init.pd = pd[h];
-    init.send_cq = init.recv_cq = cq;
-    init.caps = {64, 1, 1, 1, 0};
-    qpn[h] = *devices[h]->create_qp(init);
+    memory[h] = *nics[h]->allocate(kLength, kLocalWrite | kRemoteWrite, MemoryKind::kCounted);
+    ends[h].address = nics[h]->address();
+    ends[h].qpn = *nics[h]->create_qp({cq, cq, {64, 1, 1, 1, 0}, false});
+    ends[h].terms.mode = mode;
+    ends[h].terms.timeout = 8;
   }
-  writer.device = devices[0];
-  for (std::uint32_t h = 0; h < 2; ++h) {
-    QpAttr a;
-    a.mode = mode;
-    a.access = kRemoteWrite;
-    a.path = *devices[h]->open_path({address_of({1 - h}), 0, {}});
-    a.dest_qpn = qpn[1 - h];
-    a.timeout = 8;
-    a.state = QpState::kInit;
-    ASSERT_TRUE(
-        devices[h]->modify_qp(qpn[h], a, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, Time{}));
-    a.state = QpState::kRtr;
-    ASSERT_TRUE(devices[h]->modify_qp(qpn[h], a,
-                                      kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn |
-                                          kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
-                                      Time{}));
-    a.state = QpState::kRts;
-    ASSERT_TRUE(devices[h]->modify_qp(
-        qpn[h], a,
-        kAttrState | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic, Time{}));
-  }
-  const Sge piece{0x1000, kLength, mr[0].lkey};
+  writer.nic = nics[0];
+  ASSERT_TRUE(exchange.join(nic0, ends[0], nic1, ends[1]));
+  const Sge piece{memory[0].address, kLength, memory[0].lkey};
   for (int i = 0; i < kMessages; ++i) {
     SendWr w;
     w.sges = {&piece, 1};
     w.opcode = WrOpcode::kWrite;
     w.flags = kSendSignaled;
-    w.remote_address = 0x1000;
-    w.rkey = mr[1].rkey;
-    ASSERT_TRUE(devices[0]->post_send(qpn[0], w));
+    w.remote_address = memory[1].address;
+    w.rkey = memory[1].rkey;
+    ASSERT_TRUE(nic0.post_send(ends[0].qpn, {&w, 1}).refused);
   }
-  nic0.doorbell();
+  nic0.ring();
 }
 
-template <class Nic, class... More>
-Writer run(wire::Mode mode, std::uint32_t loss, std::map<std::uint32_t, int>* accesses, More... more) {
+template <class Model>
+Writer run(wire::Mode mode, std::uint32_t loss, std::map<std::uint32_t, int>* accesses) {
   Fabric fabric;
+  Exchange exchange;
   Writer writer;
   PortConfig link{gigabits(100), microseconds(1), {}, {}, 1};
   link.impair.loss = loss;
@@ -185,14 +173,14 @@ Writer run(wire::Mode mode, std::uint32_t loss, std::map<std::uint32_t, int>* ac
   Port out1(fabric, link, Prng(2));
   DeviceConfig config;
   config.max_qp = 8;
-  Nic nic0(fabric, {0}, config, out0, more..., &writer);
-  Nic nic1(fabric, {1}, config, out1, more..., &writer);
-  out0.connect<&Nic::arrive>(nic1, 0);
-  out1.connect<&Nic::arrive>(nic0, 0);
-  post_all(nic0, nic1, writer, mode);
+  Model nic0(exchange, fabric, {0}, config, out0, Framing::kWire, &writer);
+  Model nic1(exchange, fabric, {1}, config, out1, Framing::kWire, &writer);
+  out0.connect<&Model::arrive>(nic1, 0);
+  out1.connect<&Model::arrive>(nic0, 0);
+  post_all(exchange, nic0, nic1, writer, mode);
   fabric.timeline.run(Time{} + seconds(2), 10'000'000);
   EXPECT_EQ(fabric.packets.in_use(), 0U);
-  if constexpr (std::is_same_v<Nic, DelayedNic>) {
+  if constexpr (std::is_same_v<Model, DelayedNic>) {
     if (accesses != nullptr) *accesses = nic0.accesses();
   }
   return writer;
@@ -204,7 +192,7 @@ TEST(DelayedNic, EveryLookUpMayTakeTime) {
       SCOPED_TRACE(std::string(mode == wire::Mode::kRoce ? "roce" : "irn") + " loss " + std::to_string(loss));
       std::map<std::uint32_t, int> accesses;
       const Writer slow = run<DelayedNic>(mode, loss, &accesses);
-      const Writer fast = run<IdealNic>(mode, loss, nullptr, Framing::kWire);
+      const Writer fast = run<IdealNic>(mode, loss, nullptr);
       for (const Writer* w : {&slow, &fast}) {
         EXPECT_EQ(w->completed, kMessages);
         EXPECT_EQ(w->failed, 0);

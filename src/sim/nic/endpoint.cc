@@ -27,11 +27,13 @@ struct Endpoint::Counter {
     std::memcpy(value, &v.value, 8);
     const std::span<const std::uint8_t> all(value);
     return place({v.qpn, v.packet, v.value_offset, v.length, v.region, v.offset},
-                 endpoint.memory.empty() ? payload : all.subspan(v.value_offset, v.length));
+                 endpoint.memory.has(v.region) ? all.subspan(v.value_offset, v.length)
+                                               : std::span<const std::uint8_t>());
   }
   AtomicResult execute(const AtomicRequest& a) {
     std::uint64_t word = 0;
-    if (endpoint.memory.empty()) {
+    const bool counted = !endpoint.memory.has(a.region);
+    if (counted) {
       word = endpoint.words_[{a.region.v, a.offset}];
     } else {
       std::memcpy(&word, endpoint.memory.at(a.region, a.offset, 8).data(), 8);
@@ -40,7 +42,7 @@ struct Endpoint::Counter {
     if (endpoint.observer_ != nullptr) endpoint.observer_->executed(endpoint.host_, a, old, endpoint.now());
     if (!a.compare_swap) word += a.swap_or_add;
     if (a.compare_swap && old == a.compare) word = a.swap_or_add;
-    if (endpoint.memory.empty()) {
+    if (counted) {
       endpoint.words_[{a.region.v, a.offset}] = word;
     } else {
       std::memcpy(endpoint.memory.at(a.region, a.offset, 8).data(), &word, 8);
@@ -51,6 +53,7 @@ struct Endpoint::Counter {
  private:
   bool place(const Placement& p, std::span<const std::uint8_t> bytes) {
     endpoint.counters_.bytes_placed += p.length;
+    if (!bytes.empty() && !endpoint.memory.has(p.region)) bytes = {};
     if (endpoint.observer_ != nullptr)
       endpoint.observer_->placed(endpoint.host_, p, header, bytes, endpoint.now());
     if (bytes.empty()) return true;
@@ -84,11 +87,18 @@ void Endpoint::emit(const wire::Burst& burst) {
       p.rx.tos = wire::kEct0;
     }
     p.retransmission = t.retransmission;
-    if (!memory.empty() && t.segment_count != 0) p.payload = gather(burst, t);
+    if (!memory.empty() && t.segment_count != 0 && held(burst, t)) p.payload = gather(burst, t);
     ++counters_.packets_sent;
     if (observer_ != nullptr) observer_->sent(host_, to, t, now());
     egress_.send(ref);
   }
+}
+
+// Whether all of its memory holds bytes.
+bool Endpoint::held(const wire::Burst& burst, const wire::TxPacket& packet) const {
+  const auto segments = burst.segments.subspan(packet.first_segment, packet.segment_count);
+  return std::all_of(segments.begin(), segments.end(),
+                     [this](const wire::Segment& s) { return memory.has(s.region); });
 }
 
 PayloadRef Endpoint::gather(const wire::Burst& burst, const wire::TxPacket& packet) {

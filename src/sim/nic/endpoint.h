@@ -70,6 +70,7 @@ class Endpoint {
 
  private:
   struct Counter;  // the Sink
+  bool held(const wire::Burst& burst, const wire::TxPacket& packet) const;
   PayloadRef gather(const wire::Burst& burst, const wire::TxPacket& packet);
 
   Fabric& fabric_;

@@ -27,6 +27,9 @@ class HostMemory {
     CHECK_OP(offset + length, <=, it->second.size());
     return std::span(it->second).subspan(offset, length);
   }
+  // Whether this region is one of those that hold bytes.
+  bool has(RegionId region) const { return regions_.contains(region); }
+  void remove(RegionId region) { regions_.erase(region); }
   bool holds(RegionId region, std::uint64_t offset, std::uint32_t length) const {
     const auto it = regions_.find(region);
     return it != regions_.end() && offset <= it->second.size() && length <= it->second.size() - offset;

@@ -4,14 +4,42 @@
 
 namespace weft::sim {
 
-IdealNic::IdealNic(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress,
+IdealNic::IdealNic(Exchange& exchange, Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress,
                    PacketMarking marking, NicObserver* observer, SendOrder order, Duration retransmit_delay)
-    : endpoint_(fabric, host, config, egress, marking, observer),
+    : Nic(exchange, fabric, host, config, egress, marking, observer),
       order_(order),
       retransmit_delay_(retransmit_delay),
       fetch_actor_(fabric.timeline.add<&IdealNic::on_fetched>(*this)),
       deadline_actor_(fabric.timeline.add<&IdealNic::on_deadline>(*this)) {
   egress.on_idle<&IdealNic::on_line_free>(*this);
+}
+
+VerbsPort::Posted IdealNic::post_send(Qpn qpn, std::span<const SendWr> list) {
+  Posted posted;
+  for (const SendWr& wr : list) {
+    // Nobody keeps inline bytes here: facts() says that there are none.
+    if ((wr.flags & kSendInline) != 0) {
+      posted.refused = fail(Errc::kUnsupported);
+      break;
+    }
+    const auto slot = device().post_send(qpn, wr);
+    if (!slot) {
+      posted.refused = fail(slot.error());
+      break;
+    }
+    ++posted.taken;
+  }
+  return posted;
+}
+
+VerbsPort::Posted IdealNic::post_recv(Qpn qpn, std::span<const RecvWr> list) {
+  Posted posted;
+  for (const RecvWr& wr : list) {
+    posted.refused = device().post_recv(qpn, wr);
+    if (!posted.refused) break;
+    ++posted.taken;
+  }
+  return posted;
 }
 
 void IdealNic::arrive(const Transit& t, std::uint32_t /*link*/) {

@@ -16,25 +16,25 @@
 #pragma once
 #include <deque>
 
-#include "sim/nic/endpoint.h"
+#include "sim/nic/nic.h"
 
 namespace weft::sim {
 
 enum class SendOrder : std::uint8_t { kControlFirst, kDataFirst };
 
-class IdealNic {
+class IdealNic final : public Nic {
  public:
-  IdealNic(Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress, PacketMarking marking,
-           NicObserver* observer, SendOrder order = SendOrder::kControlFirst, Duration retransmit_delay = {});
-  IdealNic(const IdealNic&) = delete;
-  IdealNic& operator=(const IdealNic&) = delete;
+  IdealNic(Exchange& exchange, Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress,
+           PacketMarking marking, NicObserver* observer, SendOrder order = SendOrder::kControlFirst,
+           Duration retransmit_delay = {});
 
-  Device& device() { return endpoint_.device; }
-  const Endpoint& endpoint() const { return endpoint_; }
-  HostMemory& memory() { return endpoint_.memory; }
-
+  void attach(Network& network) override { network.attach<&IdealNic::arrive>(host().v, *this); }
   void arrive(const Transit& t, std::uint32_t /*link*/);
-  void doorbell() { pump(); }  // work was posted
+
+  Posted post_send(Qpn qpn, std::span<const SendWr> list) override;
+  Posted post_recv(Qpn qpn, std::span<const RecvWr> list) override;
+  void ring() override { pump(); }
+  std::uint32_t poll(CqId cq, std::span<Completion> out) override { return device().poll_cq(cq, out); }
 
  private:
   void on_line_free(Time now);
@@ -46,7 +46,6 @@ class IdealNic {
   void on_fetched(Time now);
   void watch_deadline();
 
-  Endpoint endpoint_;
   struct Fetch {
     Qpn qpn;
     Time until;

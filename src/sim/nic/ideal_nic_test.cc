@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/verbs/ladder.h"
+
 namespace weft::sim {
 namespace {
 
@@ -63,6 +65,7 @@ struct Loser {
 Observed run(const Settings& w) {
   Observed out;
   Fabric fabric;
+  Exchange exchange;
   PortConfig link;
   link.rate = gigabits(40);
   link.delay = microseconds(2);
@@ -75,8 +78,8 @@ Observed run(const Settings& w) {
   config.seed = 7;
   PacketMarking marking;
   marking.extra_header = w.extra;
-  IdealNic a(fabric, {0}, config, there, marking, &out.recorder, SendOrder::kControlFirst, w.delay);
-  IdealNic b(fabric, {1}, config, back, marking, &out.recorder, SendOrder::kControlFirst, w.delay);
+  IdealNic a(exchange, fabric, {0}, config, there, marking, &out.recorder, SendOrder::kControlFirst, w.delay);
+  IdealNic b(exchange, fabric, {1}, config, back, marking, &out.recorder, SendOrder::kControlFirst, w.delay);
   Loser loser{&b, &fabric, w.lose};
   there.connect<&Loser::arrive>(loser, 0);
   back.connect<&IdealNic::arrive>(a, 0);
@@ -107,14 +110,9 @@ Observed run(const Settings& w) {
       attr.path = *d.open_path({address_of({1 - h}), 0, {}});
       attr.dest_qpn = qpn[1 - h];
       attr.timeout = 8;
-      const auto go = [&](QpState state, std::uint32_t mask) {
-        attr.state = state;
-        ASSERT_TRUE(d.modify_qp(qpn[h], attr, mask | kAttrState, Time{}).has_value());
-      };
-      go(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccess);
-      go(QpState::kRtr,
-         kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer);
-      go(QpState::kRts, kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic);
+      EXPECT_TRUE(climb(QpType::kRc, attr, [&](const QpAttr& at, std::uint32_t mask) {
+        return d.modify_qp(qpn[h], at, mask, Time{});
+      }));
     }
     const Sge piece{0x1000, kPackets * kMtu, mr[0].lkey};
     SendWr wr;
@@ -123,12 +121,12 @@ Observed run(const Settings& w) {
     wr.flags = kSendSignaled;
     wr.remote_address = 0x1000;
     wr.rkey = mr[1].rkey;
-    EXPECT_TRUE(a.device().post_send(qpn[0], wr).has_value());
+    EXPECT_TRUE(a.post_send(qpn[0], {&wr, 1}).refused);
   }
-  a.doorbell();
+  a.ring();
   Completion got[4];
   while (fabric.timeline.step(Time{} + milliseconds(20))) {
-    const auto n = static_cast<int>(a.device().poll_cq(cq[0], got));
+    const auto n = static_cast<int>(a.poll(cq[0], got));
     if (n > 0) out.end = fabric.timeline.now();
     out.completed += n;
     a.device().check_invariants();

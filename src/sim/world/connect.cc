@@ -12,9 +12,9 @@ check::QpFacts facts_of(const Scenario& s, const ConnectSpec& c, int i, const Co
   const TransportSpec& t = s.transport;
   const NetworkSpec& n = s.network;
   check::QpFacts q;
-  q.self = {{c.ends[i].host.v}, made.qpn[i]};
-  q.peer = {{c.ends[1 - i].host.v}, made.qpn[1 - i]};
-  q.pd = c.ends[i].pd;
+  q.self = {{c.ends[i].nic->host().v}, made.qpn[i]};
+  q.peer = {{c.ends[1 - i].nic->host().v}, made.qpn[1 - i]};
+  q.pd = c.ends[i].nic->domain();
   q.mode = t.mode;
   q.mtu = t.mtu;
   q.sq_psn = psn;
@@ -47,52 +47,39 @@ check::QpFacts facts_of(const Scenario& s, const ConnectSpec& c, int i, const Co
 
 }  // namespace
 
-std::optional<Connected> connect_pair(const Scenario& scenario, const ConnectSpec& spec,
+std::optional<Connected> connect_pair(const Scenario& scenario, const ConnectSpec& spec, Exchange& exchange,
                                       check::Referee* referee) {
   const TransportSpec& t = scenario.transport;
   Prng psns(spec.psn_seed);
   const WirePsn psn[2] = {{static_cast<std::uint32_t>(psns.next()) & kPsnMask},
                           {static_cast<std::uint32_t>(psns.next()) & kPsnMask}};
   Connected made;
+  ConnectEnd ends[2];
   for (int i = 0; i < 2; ++i) {
-    const ConnectEnd& e = spec.ends[i];
-    QpInit init;
-    init.pd = e.pd;
-    init.send_cq = init.recv_cq = e.cq;
-    init.caps.max_send_wr = e.send_depth;
-    init.caps.max_recv_wr = e.recv_depth;
-    const auto qpn = e.device->create_qp(init);
+    const SpecEnd& e = spec.ends[i];
+    PortQueuePair wanted{e.cq, e.cq, {}, false};
+    wanted.caps.max_send_wr = e.send_depth;
+    wanted.caps.max_recv_wr = e.recv_depth;
+    const auto qpn = e.nic->create_qp(wanted);
     if (!qpn) {
       CHECK(qpn.error() == Errc::kNoMemory);
-      if (i == 1) CHECK(spec.ends[0].device->destroy_qp(made.qpn[0]).has_value());
+      if (i == 1) CHECK(spec.ends[0].nic->destroy_qp(made.qpn[0]).has_value());
       return std::nullopt;
     }
     made.qpn[i] = *qpn;
+    ConnectTerms terms;
+    terms.mode = t.mode;
+    terms.access = kFullAccess;
+    terms.mtu = t.mtu;
+    terms.reads = static_cast<std::uint8_t>(std::min(spec.reads, 128U));
+    terms.min_rnr_timer = 1;
+    terms.timeout = t.timeouts ? t.timeout : std::uint8_t{0};
+    terms.retry_count = t.retry_count;
+    terms.rnr_retry = t.rnr_retry;
+    terms.psn = psn[i];
+    ends[i] = {e.nic->address(), *qpn, terms};
   }
-  for (int i = 0; i < 2; ++i) {
-    Device& d = *spec.ends[i].device;
-    QpAttr a;
-    a.access = kFullAccess;
-    a.mode = t.mode;
-    a.mtu = t.mtu;
-    a.path = *d.open_path({address_of(spec.ends[1 - i].host), 0, {}});
-    a.dest_qpn = made.qpn[1 - i];
-    a.sq_psn = psn[i];
-    a.rq_psn = psn[1 - i];
-    a.max_rd_atomic = a.max_dest_rd_atomic = static_cast<std::uint8_t>(std::min(spec.reads, 128U));
-    a.min_rnr_timer = 1;
-    a.timeout = t.timeouts ? t.timeout : std::uint8_t{0};
-    a.retry_count = t.retry_count;
-    a.rnr_retry = t.rnr_retry;
-    const auto go = [&](QpState state, std::uint32_t mask) {
-      a.state = state;
-      CHECK(d.modify_qp(made.qpn[i], a, mask | kAttrState, spec.now).has_value());
-    };
-    go(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccess);
-    go(QpState::kRtr,
-       kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer);
-    go(QpState::kRts, kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic);
-  }
+  CHECK(exchange.join(*spec.ends[0].nic, ends[0], *spec.ends[1].nic, ends[1]).has_value());
   if (referee != nullptr)
     referee->connected(facts_of(scenario, spec, 0, made, psn[0]), facts_of(scenario, spec, 1, made, psn[1]));
   return made;

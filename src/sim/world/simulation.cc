@@ -46,7 +46,7 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
   if (scenario.transport.tcp) {
     if (referee_ != nullptr) streams_ = std::make_unique<check::ByteStreams>(referee_->report());
     tcp_ = std::make_unique<TcpRun>(scenario_, *book_, fabric_, *network_, streams_.get());
-    workload_ = std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, referee_.get());
+    workload_ = std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, exchange_, referee_.get());
     return;
   }
   PacketMarking marking;
@@ -55,13 +55,14 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
   marking.extra_header = scenario.nic.extra_header;
   marking.ack_bytes = scenario.nic.ack_bytes;
   for (std::uint32_t h = 0; h < scenario.graph.hosts; ++h) {
-    nics_.push_back(std::make_unique<IdealNic>(fabric_, HostId{h}, device_config(scenario, h),
+    nics_.push_back(std::make_unique<IdealNic>(exchange_, fabric_, HostId{h}, device_config(scenario, h),
                                                network_->uplink(h), marking, this, SendOrder::kControlFirst,
                                                scenario.nic.retransmit_delay));
-    network_->attach<&IdealNic::arrive>(h, *nics_[h]);
+    nics_[h]->attach(*network_);
   }
-  workload_ = std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, referee_.get());
-  traffic_ = std::make_unique<TrafficRun>(scenario_, *book_, nics_, fabric_.timeline, referee_.get());
+  workload_ = std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, exchange_, referee_.get());
+  traffic_ =
+      std::make_unique<TrafficRun>(scenario_, *book_, nics_, fabric_.timeline, exchange_, referee_.get());
 }
 
 Simulation::~Simulation() = default;

@@ -75,7 +75,7 @@ class Simulation final : public NicObserver {
   // Packets that nobody released: zero at the end of a run that was not cut off.
   std::size_t packets_in_use() const { return fabric_.packets.in_use(); }
   const Network& network() const { return *network_; }
-  IdealNic& nic(std::uint32_t host) { return *nics_[host]; }  // not with TCP
+  Nic& nic(std::uint32_t host) { return *nics_[host]; }  // not with TCP
 
  private:
   void sent(HostId from, HostId to, const wire::TxPacket& p, Time now) override;
@@ -95,7 +95,8 @@ class Simulation final : public NicObserver {
   std::unique_ptr<check::ByteStreams> streams_;  // with TCP; reports to the referee's report
   Fabric fabric_;
   std::unique_ptr<Network> network_;
-  std::vector<std::unique_ptr<IdealNic>> nics_;  // none with TCP
+  Exchange exchange_;
+  std::vector<std::unique_ptr<Nic>> nics_;  // none with TCP
   std::unique_ptr<Failures> failures_;
   std::unique_ptr<FlowBook> book_;
   std::unique_ptr<Workload> workload_;

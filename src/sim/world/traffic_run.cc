@@ -16,12 +16,13 @@ std::uint64_t pair_key(std::uint32_t from, std::uint32_t to) { return std::uint6
 
 }  // namespace
 
-TrafficRun::TrafficRun(const Scenario& scenario, FlowBook& book, std::vector<std::unique_ptr<IdealNic>>& nics,
-                       Timeline& timeline, check::Referee* referee)
+TrafficRun::TrafficRun(const Scenario& scenario, FlowBook& book, std::vector<std::unique_ptr<Nic>>& nics,
+                       Timeline& timeline, Exchange& exchange, check::Referee* referee)
     : scenario_(scenario),
       book_(book),
       nics_(nics),
       timeline_(timeline),
+      exchange_(exchange),
       referee_(referee),
       arrival_actor_(timeline.add<&TrafficRun::on_arrival>(*this)),
       hosts_(nics.size()) {
@@ -31,22 +32,23 @@ TrafficRun::TrafficRun(const Scenario& scenario, FlowBook& book, std::vector<std
 
 void TrafficRun::open_host(std::uint32_t index) {
   Host& h = hosts_[index];
-  Device& d = nics_[index]->device();
-  h.pd = *d.alloc_pd();
-  h.cq = *d.create_cq(std::min(4U * d.config().max_qp, 4096U));
+  Nic& nic = *nics_[index];
+  const DeviceConfig& config = nic.device().config();
+  h.cq = *nic.create_cq(std::min(4U * config.max_qp, 4096U));
   const std::uint64_t length = scenario_.bytes ? scenario_.derived.bytes_of_host[index] + 8 : kMemoryBytes;
-  h.memory = *d.register_mr(h.pd, kMemoryAt, length, kFullAccess);
-  h.connection_of.assign(std::size_t{1} << d.config().qpn_bits, kNobody);
+  h.memory =
+      *nic.map(kMemoryAt, length, kFullAccess, scenario_.bytes ? MemoryKind::kBytes : MemoryKind::kCounted,
+               Prng(~scenario_.seed - index));
+  h.connection_of.assign(std::size_t{1} << config.qpn_bits, kNobody);
   if (referee_ == nullptr) return;
   check::Region r;
   r.key = h.memory.rkey;
-  r.pd = h.pd;
+  r.pd = nic.domain();
   r.address = kMemoryAt;
   r.length = length;
   r.access = kFullAccess;
-  if (scenario_.bytes)
-    r.memory = nics_[index]->memory().add(h.memory.region, length, Prng(~scenario_.seed - index));
-  referee_->region({index}, h.memory.region, r);
+  r.memory = h.memory.bytes;
+  referee_->region({index}, nic.region_of(h.memory.lkey), r);
 }
 
 void TrafficRun::await_next() {
@@ -60,7 +62,7 @@ void TrafficRun::on_arrival(Time now) {
   await_next();
 }
 
-std::uint32_t TrafficRun::connection_for(const Arrival& flow, Time now) {
+std::uint32_t TrafficRun::connection_for(const Arrival& flow) {
   std::vector<std::uint32_t>& idle = idle_[pair_key(flow.from, flow.to)];
   if (!idle.empty()) {
     const std::uint32_t index = idle.back();
@@ -69,11 +71,9 @@ std::uint32_t TrafficRun::connection_for(const Arrival& flow, Time now) {
   }
   ConnectSpec spec;
   const std::uint32_t ends[2] = {flow.from, flow.to};
-  for (std::uint32_t i = 0; i < 2; ++i)
-    spec.ends[i] = {{ends[i]}, &nics_[ends[i]]->device(), hosts_[ends[i]].pd, hosts_[ends[i]].cq, 1, 1};
+  for (std::uint32_t i = 0; i < 2; ++i) spec.ends[i] = {nics_[ends[i]].get(), hosts_[ends[i]].cq, 1, 1};
   spec.psn_seed = scenario_.seed ^ (serial_ * 0x9E37'79B9'7F4A'7C15ULL);
-  spec.now = now;
-  const auto made = connect_pair(scenario_, spec, referee_);
+  const auto made = connect_pair(scenario_, spec, exchange_, referee_);
   CHECK(made.has_value());  // Devices are sized by the number of their flows
   auto index = static_cast<std::uint32_t>(connections_.size());
   if (free_.empty()) {
@@ -95,7 +95,7 @@ std::uint32_t TrafficRun::connection_for(const Arrival& flow, Time now) {
 }
 
 void TrafficRun::begin(const Arrival& flow, std::uint32_t table, Time now) {
-  const std::uint32_t index = connection_for(flow, now);
+  const std::uint32_t index = connection_for(flow);
   Connection& c = connections_[index];
   c.flow = flow;
   c.table = table;
@@ -118,7 +118,7 @@ void TrafficRun::post(Connection& c, Time now) {
   if (f.op == WrOpcode::kSend) {
     const Sge into{there, length, hosts_[other].memory.lkey};
     const RecvWr wr{c.serial, {&into, 1}};
-    CHECK(nics_[other]->device().post_recv(c.qpn[1 - side], wr).has_value());
+    CHECK(nics_[other]->post_recv(c.qpn[1 - side], {&wr, 1}).refused.has_value());
     if (referee_ != nullptr) referee_->posted_recv({{other}, c.qpn[1 - side]}, wr, now);
     c.receive_waits = true;
   }
@@ -131,8 +131,8 @@ void TrafficRun::post(Connection& c, Time now) {
   wr.remote_address = there;
   wr.rkey = hosts_[other].memory.rkey;
   if (referee_ != nullptr) referee_->posted_send({{poster}, c.qpn[side]}, wr, {}, now);
-  CHECK(nics_[poster]->device().post_send(c.qpn[side], wr).has_value());
-  nics_[poster]->doorbell();
+  CHECK(nics_[poster]->post_send(c.qpn[side], {&wr, 1}).refused.has_value());
+  nics_[poster]->ring();
 }
 
 void TrafficRun::completed(std::uint32_t host, const Completion& done, Time now) {
@@ -159,15 +159,15 @@ void TrafficRun::completed(std::uint32_t host, const Completion& done, Time now)
 void TrafficRun::close(Connection& c, Time now) {
   const std::uint32_t ends[2] = {c.from, c.to};
   for (std::uint32_t i = 0; i < 2; ++i) {
-    CHECK(nics_[ends[i]]->device().destroy_qp(c.qpn[i]).has_value());
+    CHECK(nics_[ends[i]]->destroy_qp(c.qpn[i]).has_value());
     if (referee_ != nullptr) referee_->destroyed({{ends[i]}, c.qpn[i]}, now);
   }
   free_.push_back(static_cast<std::uint32_t>(&c - connections_.data()));
 }
 
 void TrafficRun::poll(HostId host, Time now) {
-  Device& d = nics_[host.v]->device();
-  for (std::uint32_t n = d.poll_cq(hosts_[host.v].cq, got_); n != 0; n = d.poll_cq(hosts_[host.v].cq, got_)) {
+  Nic& nic = *nics_[host.v];
+  for (std::uint32_t n = nic.poll(hosts_[host.v].cq, got_); n != 0; n = nic.poll(hosts_[host.v].cq, got_)) {
     for (std::uint32_t i = 0; i < n; ++i) {
       if (referee_ != nullptr) referee_->completed({host.v}, got_[i], now);
       completed(host.v, got_[i], now);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "check/referee.h"
-#include "sim/nic/ideal_nic.h"
+#include "sim/nic/nic.h"
 #include "sim/world/flow_book.h"
 #include "sim/world/scenario.h"
 
@@ -20,8 +20,8 @@ namespace weft::sim {
 class TrafficRun {
  public:
   // `referee` may be null.
-  TrafficRun(const Scenario& scenario, FlowBook& book, std::vector<std::unique_ptr<IdealNic>>& nics,
-             Timeline& timeline, check::Referee* referee);
+  TrafficRun(const Scenario& scenario, FlowBook& book, std::vector<std::unique_ptr<Nic>>& nics,
+             Timeline& timeline, Exchange& exchange, check::Referee* referee);
   TrafficRun(const TrafficRun&) = delete;
   TrafficRun& operator=(const TrafficRun&) = delete;
 
@@ -39,16 +39,15 @@ class TrafficRun {
     bool busy = false;
   };
   struct Host {
-    PdId pd{};
     CqId cq{};
-    MrInfo memory;
+    PortMemory memory;
     std::uint64_t taken = 0;
     std::vector<std::uint32_t> connection_of;  // by queue pair index
   };
   void open_host(std::uint32_t index);
   void on_arrival(Time now);
   void begin(const Arrival& flow, std::uint32_t table, Time now);
-  std::uint32_t connection_for(const Arrival& flow, Time now);
+  std::uint32_t connection_for(const Arrival& flow);
   void post(Connection& c, Time now);
   void completed(std::uint32_t host, const Completion& c, Time now);
   void await_next();
@@ -56,8 +55,9 @@ class TrafficRun {
 
   const Scenario& scenario_;
   FlowBook& book_;
-  std::vector<std::unique_ptr<IdealNic>>& nics_;
+  std::vector<std::unique_ptr<Nic>>& nics_;
   Timeline& timeline_;
+  Exchange& exchange_;
   check::Referee* referee_;
   std::array<Completion, 16> got_;  // scratch of poll()
   ActorId arrival_actor_;

@@ -17,11 +17,12 @@ bool consumes_receive(WrOpcode op) {
 
 }  // namespace
 
-Workload::Workload(const Scenario& scenario, std::vector<std::unique_ptr<IdealNic>>& nics, Timeline& timeline,
-                   check::Referee* referee)
+Workload::Workload(const Scenario& scenario, std::vector<std::unique_ptr<Nic>>& nics, Timeline& timeline,
+                   Exchange& exchange, check::Referee* referee)
     : scenario_(scenario),
       nics_(nics),
       timeline_(timeline),
+      exchange_(exchange),
       referee_(referee),
       start_actor_(timeline.add<&Workload::on_start>(*this)),
       hosts_(nics.size()),
@@ -37,7 +38,7 @@ std::uint32_t Workload::index_of(std::uint32_t host, Qpn qpn) const {
 
 void Workload::open_host(std::uint32_t index) {
   Host& h = hosts_[index];
-  Device& d = nics_[index]->device();
+  Nic& nic = *nics_[index];
   std::uint64_t length = 8;
   std::uint64_t entries = 16;
   for (const FlowSpec& f : scenario_.flows) {
@@ -45,22 +46,23 @@ void Workload::open_host(std::uint32_t index) {
     length += f.stretch() * f.qps;
     entries += std::uint64_t{f.depth} * f.qps * 2U;
   }
-  h.pd = *d.alloc_pd();
-  h.cq = *d.create_cq(static_cast<std::uint32_t>(std::min<std::uint64_t>(entries, d.config().max_cqe)));
-  h.memory = *d.register_mr(h.pd, kMemoryAt, length, kFullAccess);
-  const std::size_t numbers = std::size_t{1} << d.config().qpn_bits;
+  const DeviceConfig& config = nic.device().config();
+  h.cq = *nic.create_cq(static_cast<std::uint32_t>(std::min<std::uint64_t>(entries, config.max_cqe)));
+  h.memory =
+      *nic.map(kMemoryAt, length, kFullAccess, scenario_.bytes ? MemoryKind::kBytes : MemoryKind::kCounted,
+               Prng(scenario_.seed + index));
+  const std::size_t numbers = std::size_t{1} << config.qpn_bits;
   h.sender_of.assign(numbers, kNobody);
   h.receiver_of.assign(numbers, kNobody);
   if (referee_ == nullptr) return;
   check::Region r;
   r.key = h.memory.rkey;
-  r.pd = h.pd;
+  r.pd = nic.domain();
   r.address = kMemoryAt;
   r.length = length;
   r.access = kFullAccess;
-  if (scenario_.bytes)
-    r.memory = nics_[index]->memory().add(h.memory.region, length, Prng(scenario_.seed + index));
-  referee_->region({index}, h.memory.region, r);
+  r.memory = h.memory.bytes;
+  referee_->region({index}, nic.region_of(h.memory.lkey), r);
 }
 
 void Workload::open_flow(std::uint32_t flow) {
@@ -75,13 +77,12 @@ void Workload::connect(const FlowSpec& f, std::uint32_t flow) {
   ConnectSpec spec;
   for (std::uint32_t i = 0; i < 2; ++i) {
     const std::uint32_t host = i == 0 ? f.from : f.to;
-    spec.ends[i] = {
-        {host},          &nics_[host]->device(), hosts_[host].pd,
-        hosts_[host].cq, i == 0 ? f.depth : 1U,  i == 1 && consumes_receive(f.op) ? 2 * f.depth : 1U};
+    spec.ends[i] = {nics_[host].get(), hosts_[host].cq, i == 0 ? f.depth : 1U,
+                    i == 1 && consumes_receive(f.op) ? 2 * f.depth : 1U};
   }
   spec.reads = std::min(f.depth, 128U);
   spec.psn_seed = scenario_.seed ^ (std::uint64_t{flow} << 32U) ^ unfinished_;
-  const auto made = connect_pair(scenario_, spec, referee_);
+  const auto made = connect_pair(scenario_, spec, exchange_, referee_);
   CHECK(made.has_value());
   const Qpn qpn[2] = {made->qpn[0], made->qpn[1]};
   Host& from = hosts_[f.from];
@@ -115,7 +116,7 @@ void Workload::on_start(Time now) {
     for (Sender& s : hosts_[spec.from].senders) {
       if (s.flow == f) post(s, now);
     }
-    nics_[spec.from]->doorbell();
+    nics_[spec.from]->ring();
   }
 }
 
@@ -139,8 +140,7 @@ void Workload::post(Sender& s, Time now) {
     wr.rkey = s.remote;
     wr.compare_or_add = 1;
     if (referee_ != nullptr) referee_->posted_send({{s.host}, s.qpn}, wr, {}, now);
-    const auto posted = nics_[s.host]->device().post_send(s.qpn, wr);
-    CHECK(posted.has_value());
+    CHECK(nics_[s.host]->post_send(s.qpn, {&wr, 1}).refused.has_value());
     s.posted_at[s.posted % f.depth] = now;
     ++s.posted;
   }
@@ -154,7 +154,7 @@ void Workload::post_receive(std::uint32_t host, Receiver& r, Time now) {
                   hosts_[host].memory.lkey};
   const RecvWr wr{r.posted++, {&piece, fills ? 1U : 0U}};
   // A queue pair that has failed takes no more.
-  if (nics_[host]->device().post_recv(r.qpn, wr) && referee_ != nullptr)
+  if (nics_[host]->post_recv(r.qpn, {&wr, 1}).refused && referee_ != nullptr)
     referee_->posted_recv({{host}, r.qpn}, wr, now);
 }
 
@@ -188,10 +188,10 @@ void Workload::completed(std::uint32_t host, const Completion& c, Time now) {
 }
 
 void Workload::poll(HostId host, Time now) {
-  Device& d = nics_[host.v]->device();
+  Nic& nic = *nics_[host.v];
   Host& h = hosts_[host.v];
   bool any = false;
-  for (std::uint32_t n = d.poll_cq(h.cq, got_); n != 0; n = d.poll_cq(h.cq, got_)) {
+  for (std::uint32_t n = nic.poll(h.cq, got_); n != 0; n = nic.poll(h.cq, got_)) {
     any = true;
     for (std::uint32_t i = 0; i < n; ++i) {
       if (referee_ != nullptr) referee_->completed({host.v}, got_[i], now);
@@ -202,7 +202,7 @@ void Workload::poll(HostId host, Time now) {
       if (sender != kNobody) post(h.senders[sender], now);
     }
   }
-  if (any) nics_[host.v]->doorbell();
+  if (any) nic.ring();
 }
 
 }  // namespace weft::sim

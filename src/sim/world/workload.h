@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "check/referee.h"
-#include "sim/nic/ideal_nic.h"
+#include "sim/nic/nic.h"
 #include "sim/world/scenario.h"
 
 namespace weft::sim {
@@ -37,8 +37,8 @@ struct FlowResult {
 class Workload {
  public:
   // `referee` may be null.
-  Workload(const Scenario& scenario, std::vector<std::unique_ptr<IdealNic>>& nics, Timeline& timeline,
-           check::Referee* referee);
+  Workload(const Scenario& scenario, std::vector<std::unique_ptr<Nic>>& nics, Timeline& timeline,
+           Exchange& exchange, check::Referee* referee);
   Workload(const Workload&) = delete;
   Workload& operator=(const Workload&) = delete;
 
@@ -66,9 +66,8 @@ class Workload {
     std::uint64_t here = 0;
   };
   struct Host {
-    PdId pd{};
     CqId cq{};
-    MrInfo memory;
+    PortMemory memory;
     std::uint64_t taken = 0;  // bytes of it given to queue pairs
     std::vector<Sender> senders;
     std::vector<Receiver> receivers;
@@ -86,8 +85,9 @@ class Workload {
   std::uint32_t index_of(std::uint32_t host, Qpn qpn) const;
 
   const Scenario& scenario_;
-  std::vector<std::unique_ptr<IdealNic>>& nics_;
+  std::vector<std::unique_ptr<Nic>>& nics_;
   Timeline& timeline_;
+  Exchange& exchange_;
   check::Referee* referee_;
   std::array<Completion, 16> got_;  // scratch of poll()
   ActorId start_actor_;

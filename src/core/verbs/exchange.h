@@ -1,0 +1,89 @@
+// A connection manager that costs nothing, for worlds in virtual time: the ends of one world meet in its
+// Exchange, and what one of them says reaches the other at once. (Over sockets the same words travel as
+// bytes: verbs_port/handshake.h. The connection manager of core/cm takes this place when its MADs are to be
+// part of a run.)
+//
+// An end is a port that can be told which queue pair to bring up towards whom; the Exchange keeps who asked
+// whom.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "core/verbs/port.h"
+
+namespace weft {
+
+// What both ends of a connection need to know of each other.
+struct ConnectEnd {
+  wire::Address address;
+  Qpn qpn = kNoQpn;
+  ConnectTerms terms;
+};
+
+// The attributes of `own` end's queue pair; its path is the world's affair.
+QpAttr attributes_of(const ConnectEnd& own, const ConnectEnd& peer);
+
+class Exchange;
+
+// A port whose connections are made by an Exchange.
+class MeetingPort : public VerbsPort {
+ public:
+  MeetingPort(Exchange& exchange, const wire::Address& address);
+  ~MeetingPort() override;
+
+  Outcome<void> listen(std::uint16_t service) override;
+  Outcome<ConnectionId> connect(const wire::Address& to, std::uint16_t service, Qpn qpn,
+                                const ConnectTerms& terms, const ConnectData& data) override;
+  Outcome<void> accept(ConnectionId connection, Qpn qpn, const ConnectTerms& terms,
+                       const ConnectData& data) override;
+  Outcome<void> reject(ConnectionId connection) override;
+  Outcome<void> disconnect(ConnectionId connection) override;
+  bool poll_event(PortEvent& out) override;
+
+  const wire::Address& address() const { return address_; }
+
+ protected:
+  friend class Exchange;
+  // Brings the queue pair from RESET to RTS; to ERR.
+  virtual Outcome<void> raise(const ConnectEnd& own, const ConnectEnd& peer) = 0;
+  virtual void fall(Qpn qpn) = 0;
+  // Both ends: a world whose observers must know of both at once does more.
+  virtual Outcome<void> join(const ConnectEnd& own, MeetingPort& other, const ConnectEnd& theirs);
+  // What the device itself has to tell.
+  virtual bool device_event(PortEvent& out) = 0;
+  // A program has something to look at: whoever runs it wakes it.
+  virtual void awake() {}
+
+ private:
+  void tell(const PortEvent& event);
+
+  Exchange& exchange_;
+  wire::Address address_;
+  std::deque<PortEvent> events_;
+};
+
+class Exchange {
+ public:
+  // Both at once, for worlds that are set up before they begin.
+  Outcome<void> join(MeetingPort& a, const ConnectEnd& at_a, MeetingPort& b, const ConnectEnd& at_b);
+
+ private:
+  friend class MeetingPort;
+  enum class State : std::uint8_t { kAsked, kOpen, kClosed };
+  struct Connection {
+    State state = State::kAsked;
+    MeetingPort* ports[2] = {};  // who asked, and whom
+    ConnectEnd ends[2];
+  };
+  Connection* find(ConnectionId id, const MeetingPort& port, State state);
+
+  MeetingPort* at(const wire::Address& address) const;
+
+  std::vector<MeetingPort*> ports_;
+  std::vector<std::pair<MeetingPort*, std::uint16_t>> listeners_;
+  std::vector<Connection> connections_;  // by ConnectionId
+};
+
+}  // namespace weft

@@ -1,0 +1,65 @@
+// What every simulated NIC is: a port for the program on its host, and an attachment to the network. A model
+// decides what a post, a doorbell, a packet that arrives and a completion cost, and when; IdealNic is the one
+// that costs nothing. Programs post and poll through the NIC, never around it: a detailed model has PCIe in
+// between, and packets of one queue pair may wait inside it while others go on.
+//
+// Here is what models share: the Device and the link (endpoint.h), one protection domain, memory, and queue
+// pairs whose making costs no time in any of them. A model implements the data path: post_send, post_recv,
+// ring, poll.
+//
+// Memory of kCounted holds nothing; bytes travel between memories that hold them, and are counted elsewhere.
+#pragma once
+#include <cstdint>
+
+#include "core/verbs/exchange.h"
+#include "sim/fabric/network.h"
+#include "sim/nic/endpoint.h"
+
+namespace weft::sim {
+
+class Nic : public MeetingPort {
+ public:
+  Nic(Exchange& exchange, Fabric& fabric, HostId host, const DeviceConfig& config, Port& egress,
+      PacketMarking marking, NicObserver* observer);
+
+  // From here on what the network has for this host arrives here.
+  virtual void attach(Network& network) = 0;
+
+  Device& device() { return endpoint_.device; }
+  const Device& device() const { return endpoint_.device; }
+  const Endpoint& endpoint() const { return endpoint_; }
+  HostMemory& memory() { return endpoint_.memory; }
+  PdId domain() const { return domain_; }
+  HostId host() const { return endpoint_.host(); }
+
+  // Memory where the program wants it to appear; `random` fills what holds bytes.
+  Outcome<PortMemory> map(std::uint64_t address, std::uint64_t length, std::uint8_t access, MemoryKind kind,
+                          Prng random);
+  RegionId region_of(Key key) const;
+
+  PortFacts facts() const override { return {address(), true, 0}; }
+  Outcome<PortMemory> allocate(std::uint64_t length, std::uint8_t access, MemoryKind kind) override;
+  Outcome<void> release(Key lkey) override;
+  Outcome<CqId> create_cq(std::uint32_t entries) override { return device().create_cq(entries); }
+  Outcome<void> destroy_cq(CqId cq) override { return device().destroy_cq(cq); }
+  Outcome<Qpn> create_qp(const PortQueuePair& wanted) override;
+  Outcome<void> destroy_qp(Qpn qpn) override { return device().destroy_qp(qpn); }
+  Outcome<QpState> state(Qpn qpn) const override;
+  Outcome<void> arm(CqId cq, bool solicited_only) override {
+    return device().request_notify(cq, solicited_only);
+  }
+
+ protected:
+  Endpoint endpoint_;
+
+ private:
+  Outcome<void> raise(const ConnectEnd& own, const ConnectEnd& peer) override;
+  void fall(Qpn qpn) override;
+  bool device_event(PortEvent& out) override;
+
+  PdId domain_;
+  std::uint64_t next_address_ = 1ULL << 40U;
+  std::map<Key, RegionId> regions_;  // of allocated memory
+};
+
+}  // namespace weft::sim
