@@ -16,44 +16,15 @@
 #include <vector>
 
 #include "core/verbs/ladder.h"
+#include "verbs_port/convert.h"
 #include "verbs_port/handshake.h"
 
 namespace weft {
 namespace {
 
-static_assert(int{IBV_QP_MIN_RNR_TIMER} == int{kAttrMinRnrTimer} &&
-              int{IBV_QP_DEST_QPN} == int{kAttrDestQpn} && int{IBV_QP_SQ_PSN} == int{kAttrSqPsn} &&
-              int{IBV_QP_MAX_DEST_RD_ATOMIC} == int{kAttrMaxDestRdAtomic});
-
 constexpr std::uint8_t kPortNumber = 1;
 constexpr std::uint32_t kMostInline = 64;
 constexpr int kWaiting = 16;  // of listen()
-
-Errc code_of(int error) {
-  switch (error) {
-    case ENOMEM:
-      return Errc::kNoMemory;
-    case EBUSY:
-      return Errc::kBusy;
-    case EOPNOTSUPP:
-      return Errc::kUnsupported;
-    default:
-      return Errc::kInvalid;
-  }
-}
-
-Outcome<void> answer(int error) {
-  if (error != 0) return fail(code_of(error));
-  return {};
-}
-
-ibv_mtu verbs_mtu(std::uint32_t bytes) {
-  return bytes >= 4096   ? IBV_MTU_4096
-         : bytes >= 2048 ? IBV_MTU_2048
-         : bytes >= 1024 ? IBV_MTU_1024
-         : bytes >= 512  ? IBV_MTU_512
-                         : IBV_MTU_256;
-}
 
 sockaddr_in socket_address(const wire::Address& a, std::uint16_t port) {
   sockaddr_in sa{};
@@ -238,23 +209,9 @@ class IbverbsPort final : public VerbsPort {
     const auto it = qps_.find(qpn);
     if (it == qps_.end()) return {0, fail(Errc::kNotFound)};
     for (const SendWr& from : list) {
-      ibv_send_wr wr{};
+      ibv_send_wr wr = request_of(from);
       ibv_send_wr* bad = nullptr;
-      wr.wr_id = from.wr_id;
       gather(from.sges, wr.sg_list, wr.num_sge);
-      wr.opcode = static_cast<ibv_wr_opcode>(from.opcode);
-      wr.send_flags = ((from.flags & kSendFence) != 0 ? unsigned{IBV_SEND_FENCE} : 0U) |
-                      ((from.flags & kSendSignaled) != 0 ? unsigned{IBV_SEND_SIGNALED} : 0U) |
-                      ((from.flags & kSendSolicited) != 0 ? unsigned{IBV_SEND_SOLICITED} : 0U) |
-                      ((from.flags & kSendInline) != 0 ? unsigned{IBV_SEND_INLINE} : 0U);
-      wr.imm_data = htonl(from.imm);
-      if (from.opcode == WrOpcode::kSendInvalidate || from.opcode == WrOpcode::kLocalInvalidate)
-        wr.invalidate_rkey = from.imm;
-      if (from.opcode == WrOpcode::kCompareSwap || from.opcode == WrOpcode::kFetchAdd) {
-        wr.wr.atomic = {from.remote_address, from.compare_or_add, from.swap, from.rkey.v};
-      } else {
-        wr.wr.rdma = {from.remote_address, from.rkey.v};
-      }
       posted.refused = answer(ibv_post_send(it->second, &wr, &bad));
       if (!posted.refused) break;
       ++posted.taken;
@@ -281,16 +238,7 @@ class IbverbsPort final : public VerbsPort {
   std::uint32_t poll(CqId cq, std::span<Completion> out) override {
     std::uint32_t n = 0;
     for (ibv_wc wc; n < out.size() && ibv_poll_cq(cqs_[cq.v], 1, &wc) > 0;) {
-      Completion& c = out[n++];
-      c = {};
-      c.wr_id = wc.wr_id;
-      c.status = static_cast<WcStatus>(wc.status);
-      c.opcode = static_cast<WcOpcode>(wc.opcode);
-      c.flags = static_cast<std::uint8_t>(wc.wc_flags & (kWcGrh | kWcWithImm | kWcWithInvalidate));
-      c.byte_len = wc.byte_len;
-      c.imm = (wc.wc_flags & IBV_WC_WITH_INV) != 0 ? wc.invalidated_rkey : ntohl(wc.imm_data);
-      c.qpn = {wc.qp_num};
-      c.src_qp = {wc.src_qp};
+      out[n++] = completion_of(wc);
     }
     return n;
   }
