@@ -311,7 +311,7 @@ Filled probe(Engine& e, QueuePair& q, Time now) {
   packet.segment_count = segments;
   packet.retransmission = true;
   packet.header.bits |= wire::kAckReq;
-  s.flags = static_cast<std::uint8_t>((s.flags & ~kProbeDue) | kProbed);
+  s.flags = static_cast<std::uint8_t>((s.flags & ~(kProbeDue | kAlone)) | kProbed);
   s.rtx = SendStream::low(s.una);
   s.lost = SendStream::low(s.nxt);
   c.probed_at = now;
