@@ -70,6 +70,7 @@ def simulated(mode, loss, gbps, delay_us, rto_low_us, rto_high_us):
         timeout = 14
         rto_low = "{rto_low_us}us"
         rto_high = "{rto_high_us}us"
+        tail_probe = "1ms"
         [[flow]]
         size = "{SIZE}"
         depth = {DEPTH}

@@ -67,6 +67,21 @@ TEST_F(Probing, LateAcksAreNotTakenForTheProbes) {
   EXPECT_EQ(w.count(Counter::tx_retransmitted), w.count(Counter::tx_probes));
 }
 
+// What one probe was answered says nothing once more has left: the next probe needs an answer of its own.
+TEST_F(Probing, TheAnswerOfAnOlderProbeIsForgotten) {
+  bool deaf = true;
+  bool mute = false;
+  w.loses = [&](const wire::Header& h) { return h.opcode == wire::kAcknowledge ? mute : deaf; };
+  w.writes(8, 1);
+  while (w.step() && w.count(Counter::tx_probes) == 0) deaf = w.count(Counter::tx_packets) < 28;
+  w.complete(1, milliseconds(1));  // the probe is taken, alone
+  deaf = mute = true;
+  w.writes(1, 1);  // and something leaves behind it
+  while (w.step() && w.count(Counter::tx_probes) < 4) {
+    EXPECT_EQ(w.count(Counter::tx_retransmitted), w.count(Counter::tx_probes));
+  }
+}
+
 TEST_F(Probing, AnAckThatWasLost) {
   lose(wire::kAcknowledge, 1);
   EXPECT_LE(takes(WrOpcode::kWrite, 1), microseconds(1300));
