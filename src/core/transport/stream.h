@@ -53,6 +53,8 @@ struct RecvStream {
   Seq expected{};
   std::uint16_t block = kNoBlock;
   std::uint16_t held = 0;  // packets kept ahead of `expected`
+  std::uint32_t msn = 0;   // messages that have ended before `expected`
 };
+static_assert(sizeof(RecvStream) == 16);
 
 }  // namespace weft

@@ -22,7 +22,7 @@ bool read_waiting(Engine& e, const QueuePair& q) {
 
 Time charge_deadline(Engine& e, const QueuePair& q) {
   const Duration t = e.verbs_timeout(q);
-  return t == kForever ? kNever : q.progress.after(t * (std::int64_t{q.retries} + 1));
+  return t == kForever ? kNever : q.requests_out.progress.after(t * (std::int64_t{q.retries} + 1));
 }
 
 Duration read_timeout(Engine& e, const QueuePair& q) {
@@ -46,30 +46,28 @@ void resend_read(Engine& e, QueuePair& q, Time now) {
   q.rx_flags |= kResendRequest;
 }
 
-// What went unanswered twice is on its way no longer, and may be for a peer that is gone: other queue pairs
-// of the path get its credit. Sending it again takes none.
-void give_credit_back(Engine& e, QueuePair& q, std::uint64_t& acked, std::uint64_t sent) {
-  const std::uint64_t freed = sent - acked;
-  acked = sent;
-  if (freed != 0) e.discharge(e.path_of(q), freed);
-}
+bool few_in_flight(const Engine& e, const SendStream& s) { return s.in_flight() <= e.config.rto_low_packets; }
 
 void request_timeout(Engine& e, QueuePair& q, Time now) {
-  SendStream& s = q.requests_out;
-  if (s.backoff > 0) give_credit_back(e, q, e.cold(q).acked_charged, e.cold(q).sent_charged);
-  LossContext loss = e.loss();
-  if (q.tx_dialect().own_timeouts) {
-    e.counters.add(s.in_flight() <= e.config.rto_low_packets ? Counter::timeout_low : Counter::timeout_high);
-  } else {
-    e.counters.add(Counter::timeout_high);
+  Sending half = e.requests(q);
+  half.strike(q.tx_dialect().own_timeouts && few_in_flight(e, half.s), now);
+  half.resend();
+  if (half.s.nxt == half.s.una) rc_rewind(e, q);
+  if (controlled(q)) congestion_timed_out(e, q, half.s, now);
+}
+
+void response_timeout(Engine& e, QueuePair& q, Time now) {
+  Sending half = e.responses(q);
+  half.strike(few_in_flight(e, half.s), now);
+  if (half.s.backoff <= kResponderTries) {
+    half.resend();
+    if (controlled(q)) congestion_timed_out(e, q, half.s, now);
+    return;
   }
-  e.tx_scheme(q).on_timeout(loss, s);
-  e.path_of(q).shrink();
-  if (s.nxt == s.una) rc_rewind(e, q);
-  q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
-  if (s.backoff < 10) ++s.backoff;
-  q.rto_base = now;
-  if (controlled(q)) congestion_timed_out(e, q, q.rto_base, q.progress, now);
+  // Silent from now on; credit and bitmap are for others. A refusal that waited for the answers ends it here.
+  release_block(e.pool, half.s.block);
+  half.s.flags = 0;
+  rc_answers_given_up(e, q);
 }
 
 }  // namespace
@@ -82,16 +80,17 @@ Time rc_deadline(Engine& e, QueuePair& q) {
     at = c.rnr_until;
   } else if (q.requests_out.outstanding()) {
     if (q.tx_dialect().own_timeouts) {
-      at = std::min(q.rto_base.after(e.retransmission_timeout(q, q.requests_out)), charge_deadline(e, q));
+      at = std::min(q.requests_out.timer.after(e.retransmission_timeout(q, q.requests_out)),
+                    charge_deadline(e, q));
     } else if (e.verbs_timeout(q) != kForever) {
-      at = q.rto_base.after(e.verbs_timeout(q));
+      at = q.requests_out.timer.after(e.verbs_timeout(q));
     }
   }
   if (!q.has(kRnrWaiting) && read_waiting(e, q)) {
     at = std::min({at, c.read_base.after(read_timeout(e, q)), charge_deadline(e, q)});
   }
   if (q.rx_dialect().response_stream && q.served.outstanding() && q.served.backoff <= kResponderTries) {
-    at = std::min(at, c.response_base.after(e.retransmission_timeout(q, q.served)));
+    at = std::min(at, q.served.timer.after(e.retransmission_timeout(q, q.served)));
   }
   return at;
 }
@@ -104,9 +103,8 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
       q.clear(kRnrWaiting);
       c.rnr_until = kNever;
       // What was refused is on its way no longer. Others may hold what the receiver waits for.
-      give_credit_back(e, q, c.acked_charged, c.sent_charged);
-      q.progress = now;
-      q.rto_base = now;
+      e.requests(q).give_credit_back();
+      q.requests_out.progress = q.requests_out.timer = now;
     }
   } else if (q.requests_out.outstanding() || read_waiting(e, q)) {
     const bool own = q.tx_dialect().own_timeouts;
@@ -121,8 +119,9 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
     }
     if (q.requests_out.outstanding()) {
       if (own) {
-        if (now >= q.rto_base.after(e.retransmission_timeout(q, q.requests_out))) request_timeout(e, q, now);
-      } else if (e.verbs_timeout(q) != kForever && now >= q.rto_base.after(e.verbs_timeout(q))) {
+        if (now >= q.requests_out.timer.after(e.retransmission_timeout(q, q.requests_out)))
+          request_timeout(e, q, now);
+      } else if (e.verbs_timeout(q) != kForever && now >= q.requests_out.timer.after(e.verbs_timeout(q))) {
         e.counters.add(Counter::retries_charged);
         if (e.exhausted(q)) {
           rc_fail(e, q, WcStatus::kRetryExceeded, rc_slot_of(e, q, q.requests_out.una), now);
@@ -135,38 +134,14 @@ void rc_on_timer(Engine& e, QueuePair& q, Time now) {
     if (read_waiting(e, q) && now >= c.read_base.after(read_timeout(e, q))) resend_read(e, q, now);
   }
   if (q.rx_dialect().response_stream && q.served.outstanding() && q.served.backoff <= kResponderTries &&
-      now >= c.response_base.after(e.retransmission_timeout(q, q.served))) {
-    LossContext loss = e.loss();
-    e.counters.add(q.served.in_flight() <= e.config.rto_low_packets ? Counter::timeout_low
-                                                                    : Counter::timeout_high);
-    if (q.served.backoff > 0) give_credit_back(e, q, c.response_charged_acked, c.response_charged_sent);
-    if (q.served.backoff < kResponderTries) {
-      e.rx_scheme(q).on_timeout(loss, q.served);
-    } else {
-      // Silent from now on; credit and bitmap are for others. A refusal that waited for the answers ends it
-      // here.
-      release_block(e.pool, q.served.block);
-      q.served.flags = 0;
-      rc_answers_given_up(e, q);
-      if (q.state == QpState::kErr) return;
-    }
-    c.response_timed_at = kNever;
-    ++q.served.backoff;
-    c.response_base = now;
-    if (controlled(q) && q.served.backoff <= kResponderTries)
-      congestion_timed_out(e, q, c.response_base, q.served_progress, now);
-  }
-  e.make_ready(q);
+      now >= q.served.timer.after(e.retransmission_timeout(q, q.served)))
+    response_timeout(e, q, now);
 }
 
 void rc_forgive(Engine& e, QueuePair& q, Time now) {
   if (!q.receives()) return;
-  ColdQueuePair& c = e.cold(q);
-  q.progress = now;
-  q.rto_base = now;
-  c.read_base = now;
-  c.response_base = now;
-  q.served_progress = now;
+  for (Sender* s : {&q.requests_out, &q.served}) s->timer = s->progress = now;
+  e.cold(q).read_base = now;
 }
 
 }  // namespace weft
