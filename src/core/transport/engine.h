@@ -17,6 +17,7 @@
 //   ud/responder.h        datagrams in                                                 (template: Sink)
 //
 //   sender.h              what is in flight of either half, its recovery, clock and path credit
+//   receiver.h            what has arrived of either half, and what an acknowledgement says of it
 //   congestion.h          between queue pairs and controllers: samples, window, pacing, marks and CNPs
 #pragma once
 #include <memory>
@@ -150,6 +151,14 @@ struct Engine {
     ColdQueuePair& c = cold(q);
     return {q.served, c.responses_account, rx_scheme(q), loss(), path_of(q), c.round_trip};
   }
+  // And its two receivers.
+  Receiving received_requests(QueuePair& q) const {
+    return {q.requests, q.last_in_order(), q.rx_mode, wire::kAcknowledge, kAckQueued};
+  }
+  Receiving received_responses(QueuePair& q) {
+    ColdQueuePair& c = cold(q);
+    return {c.responses, c.last_response, q.tx_mode, wire::kReadAcknowledge, kReadAckQueued};
+  }
   const LossScheme& tx_scheme(const QueuePair& q) const { return *schemes[q.tx_mode]; }
   const LossScheme& rx_scheme(const QueuePair& q) const { return *schemes[q.rx_mode]; }
   SendWqe& send_wqe(ColdQueuePair& c, std::uint16_t slot) { return c.sq[slot & c.sq_mask]; }
@@ -261,12 +270,14 @@ struct Engine {
 };
 
 // --- rc/control.cc ---
-void rc_schedule_ack(Engine& e, QueuePair& q, bool congestion);
-void rc_schedule_read_ack(Engine& e, QueuePair& q, bool congestion);
-void rc_push_nack(Engine& e, QueuePair& q, const wire::Header& trigger, bool kept, bool congestion);
-void rc_push_read_nack(Engine& e, QueuePair& q, const wire::Header& trigger, bool kept, bool congestion);
-void rc_ack_duplicate(Engine& e, QueuePair& q, const wire::Header& trigger, bool congestion);
-void rc_ack_duplicate_response(Engine& e, QueuePair& q, const wire::Header& trigger, bool congestion);
+void rc_schedule_ack(Engine& e, QueuePair& q, const Receiving& half, bool congestion);
+void rc_push_nack(Engine& e, QueuePair& q, const Receiving& half, const wire::Header& trigger, bool kept,
+                  bool congestion);
+void rc_ack_duplicate(Engine& e, QueuePair& q, const Receiving& half, const wire::Header& trigger,
+                      bool congestion);
+// A packet that might have been kept, but is not: it is counted, and the NACK says so.
+void rc_decline(Engine& e, QueuePair& q, const Receiving& half, Arrival why, const wire::Header& trigger,
+                bool congestion);
 void rc_nak(Engine& e, QueuePair& q,
             std::uint8_t syndrome);  // RNR, sequence and error NAKs at the expected number
 void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome,

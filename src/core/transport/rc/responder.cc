@@ -209,12 +209,12 @@ void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, S
   ColdQueuePair& c = e.cold(q);
   if (kind != RcKind::kRead && kind != RcKind::kAtomic) {
     if (q.rx_dialect().acks_every_packet || (h.bits & wire::kAckReq) != 0 || seq + 1 == q.requests.expected) {
-      rc_ack_duplicate(e, q, h, congestion);
+      rc_ack_duplicate(e, q, e.received_requests(q), h, congestion);
     }
     return;
   }
   if (q.rx_dialect().response_stream) {
-    rc_ack_duplicate(e, q, h, congestion);
+    rc_ack_duplicate(e, q, e.received_requests(q), h, congestion);
     // Either the ACK of the request was lost, or the requester misses responses. Our own timer is for the
     // latter; only if it has run out already, and waits longer now, is this a reason to start over.
     const SendStream& s = q.served;

@@ -265,7 +265,7 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
         (!q.has(kReadsWaiting) || !rc_activate_reads(e, q) || rc_execute_atomics(e, q, sink)))
       rc_complete_receives(e, q, q.requests.expected);
     if (form.acks_every_packet || (h.bits & wire::kAckReq) != 0) {
-      rc_schedule_ack(e, q, congestion);
+      rc_schedule_ack(e, q, e.received_requests(q), congestion);
     } else if (congestion) {
       q.level |= kEchoOwed;
     }
@@ -286,19 +286,15 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
       if (const Verdict v = rc_accept(e, q, p, op, seq, index, sink); v == Verdict::kDone) {
         e.counters.add(Counter::rx_out_of_order);
         e.rx_scheme(q).hold(loss, q.requests, seq, op.last);
-        rc_push_nack(e, q, h, true, congestion);
+        rc_push_nack(e, q, e.received_requests(q), h, true, congestion);
       } else {
         e.counters.add(v == Verdict::kNoReceive ? Counter::drop_no_receive : Counter::drop_out_of_order);
         if (q.requests.held == 0) release_block(e.pool, q.requests.block);
       }
       break;
     case Arrival::kPoolEmpty:
-      e.counters.add(Counter::drop_no_block);
-      rc_push_nack(e, q, h, false, congestion);
-      break;
     case Arrival::kDecline:
-      e.counters.add(Counter::drop_out_of_order);
-      rc_push_nack(e, q, h, false, congestion);
+      rc_decline(e, q, e.received_requests(q), arrival, h, congestion);
       break;
     case Arrival::kBeyond:
       e.counters.add(Counter::drop_out_of_order);

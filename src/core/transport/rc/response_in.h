@@ -98,14 +98,11 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
     arrival = e.tx_scheme(q).classify(loss, in, seq);
     if (arrival == Arrival::kDuplicate) {
       e.counters.add(Counter::rx_duplicate);
-      rc_ack_duplicate_response(e, q, p.header, congestion);
+      rc_ack_duplicate(e, q, e.received_responses(q), p.header, congestion);
       return;
     }
-    if (arrival == Arrival::kPoolEmpty || arrival == Arrival::kDecline) {
-      e.counters.add(arrival == Arrival::kPoolEmpty ? Counter::drop_no_block : Counter::drop_out_of_order);
-      rc_push_read_nack(e, q, p.header, false, congestion);
-      return;
-    }
+    if (arrival == Arrival::kPoolEmpty || arrival == Arrival::kDecline)
+      return rc_decline(e, q, e.received_responses(q), arrival, p.header, congestion);
     if (arrival == Arrival::kBeyond) return e.counters.add(Counter::drop_stale);
   }
   bool fits = true;
@@ -117,11 +114,11 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
   if (in_order) {
     c.last_response = echo_of(p.header);
     receive_in_order(e.pool, in, false);
-    rc_schedule_read_ack(e, q, congestion);
+    rc_schedule_ack(e, q, e.received_responses(q), congestion);
   } else {
     e.counters.add(Counter::rx_out_of_order);
     e.tx_scheme(q).hold(loss, in, seq, false);
-    rc_push_read_nack(e, q, p.header, true, congestion);
+    rc_push_nack(e, q, e.received_responses(q), p.header, true, congestion);
   }
   rc_reads_progress(e, q, in.expected, now);
   rc_complete_requests(e, q, now);
