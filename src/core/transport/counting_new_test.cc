@@ -20,6 +20,10 @@ void* operator new(std::size_t n, std::align_val_t a) {
   if (void* p = std::aligned_alloc(align, (n + align - 1) / align * align)) return p;
   std::abort();
 }
+void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return operator new(n); }
+void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return operator new(n, a);
+}
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }

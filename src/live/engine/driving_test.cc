@@ -23,11 +23,18 @@ class MemoryWire final : public Wire {
     facts_.max_frames = 16;
     facts_.receive_buffer = 4U << 20U;
   }
+  ~MemoryWire() override {
+    if (peer != nullptr) peer->peer = nullptr;
+  }
+  MemoryWire(const MemoryWire&) = delete;
+  MemoryWire& operator=(const MemoryWire&) = delete;
+
   const WireFacts& facts() const override { return facts_; }
   int descriptor() const override { return -1; }
   SendStatus send(const TxTrain& train) override {
     ++sent;
-    peer->inbox_.push_back({{train.bytes.begin(), train.bytes.end()}, train.frame_size});
+    if (peer == nullptr) return SendStatus::kSent;  // its end is closed
+    peer->inbox_.push_back({{train.bytes.begin(), train.bytes.end()}, train.frame_size, facts_.address});
     return SendStatus::kSent;
   }
   std::span<const RxTrain> receive(Time) override {
@@ -38,7 +45,7 @@ class MemoryWire final : public Wire {
     train_.data = current_.bytes.data();
     train_.bytes = static_cast<std::uint32_t>(current_.bytes.size());
     train_.frame_size = current_.frame_size;
-    train_.source = peer->facts_.address;
+    train_.source = current_.source;
     return {&train_, 1};
   }
   MemoryWire* peer = nullptr;
@@ -48,6 +55,7 @@ class MemoryWire final : public Wire {
   struct Train {
     std::vector<std::uint8_t> bytes;
     std::uint32_t frame_size = 0;
+    wire::Address source;
   };
   WireFacts facts_;
   std::deque<Train> inbox_;
