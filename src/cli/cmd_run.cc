@@ -1,8 +1,8 @@
 // weft run: any unmodified verbs program over the soft NIC.
 //
-// It finds the directory with the drop-in libibverbs.so.1 (lib/weft beside a built weft, ../lib/weft
-// of an installed one), puts it first on LD_LIBRARY_PATH, writes the options as WEFT_* variables and
-// becomes the program. Nothing stays in between: signals, exit code and terminal are the program's own.
+// It finds the directory with the drop-in libibverbs.so.1 and librdmacm.so.1 (lib/weft beside a built weft,
+// ../lib/weft of an installed one), puts it first on LD_LIBRARY_PATH, writes the options as WEFT_* variables
+// and becomes the program. Nothing stays in between: signals, exit code and terminal are the program's own.
 //
 // The options are the rows of live/engine/options.h: one table for the command line, the environment
 // and their help. What can be known to be wrong beforehand is refused here, one sentence, exit 2:

@@ -2,6 +2,9 @@
 """Two unmodified verbs programs over weft: a server on 127.0.0.1, its client on 127.0.0.2.
 
     run_pair.py WEFT --mode irn --loss 1% -- ib_write_bw -n 500
+    run_pair.py WEFT -- rping -s -a @SERVER :: rping -c -a @SERVER
+
+Behind `::` stands what the client runs, if it is not the server's command and its address; @SERVER is that address.
 
 Both must end with exit code 0 within the time limit. What the client prints is shown on failure, and a
 table of `weft --stats on` with it. The impairments' seed is fixed, so that a failure repeats as far as
@@ -37,17 +40,27 @@ def finish(process, seconds):
         return process.communicate()[0] + "\nkilled: it did not end in time\n", -1
 
 
+def commands(words):
+    """What server and client run."""
+    words = [word.replace("@SERVER", SERVER) for word in words]
+    if "::" not in words:
+        return words, [*words, SERVER]
+    at = words.index("::")
+    return words[:at], words[at + 1:]
+
+
 def run_once(a, command):
+    serve, ask = commands(command)
     options = ["--mode", a.mode, "--loss", a.loss, "--seed", "7"]
     deadline = time.monotonic() + a.seconds
-    server = start(a.weft, options, SERVER, command)
+    server = start(a.weft, options, SERVER, serve)
     # The server listens on a TCP port before it does anything that takes long; a client that comes too
     # early is refused at once and tries again.
     while True:
         time.sleep(0.2)
-        client = start(a.weft, options, CLIENT, [*command, SERVER])
+        client = start(a.weft, options, CLIENT, ask)
         text, code = finish(client, deadline - time.monotonic())
-        early = "onnection refused" in text or "Couldn't connect" in text
+        early = "onnection refused" in text or "Couldn't connect" in text or "REJECTED, error 8" in text
         if code == 0 or not early or server.poll() is not None or time.monotonic() > deadline:
             break
     server_text, server_code = finish(server, min(5.0, deadline - time.monotonic()))

@@ -92,6 +92,10 @@ bool Cm::poll_mad(MadOut& out) {
   return false;
 }
 
+bool Cm::has_mads() const {
+  return state_->replies_head != state_->replies_tail || state_->outbox_head != state_->outbox_tail;
+}
+
 void State::on_timeout(Connection& c, Time now) {
   stop_waiting(c);
   if (c.retries_left > 0) {

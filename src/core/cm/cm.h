@@ -75,6 +75,7 @@ class Cm {
   // --- world ---
   bool on_mad(Time now, const MadFacts& facts, std::span<const std::uint8_t> bytes);
   bool poll_mad(MadOut& out);
+  bool has_mads() const;  // false: poll_mad() has nothing
   void on_timer(Time now);
   Time next_deadline() const;
 

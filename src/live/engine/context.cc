@@ -106,6 +106,7 @@ bool Context::owns(Key lkey) const {
 }
 
 const Attributes& Context::attributes() const { return nic_->attributes(); }
+Connections Context::connections() const { return Connections(nic_); }
 
 // --- memory ---
 
@@ -285,21 +286,26 @@ Outcome<Qp*> Context::create_qp(const QpInit& init, void* cookie) {
   return slot.get();
 }
 
-Outcome<void> Context::modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask, const PathAttr& to) {
-  const Owned owned(nic_->ownership());
-  nic_->settle_owned();
+Outcome<void> Nic::modify_owned(Qp& qp, const QpAttr& attr, std::uint32_t mask, const PathAttr& to) {
   QpAttr ours = attr;
-  ours.mode = nic_->mode();
+  ours.mode = mode();
   if ((mask & kAttrPath) != 0) {
-    const auto path = nic_->device().open_path(to);
+    const auto path = device().open_path(to);
     if (!path) return fail(path.error());
     ours.path = *path;
   }
-  const auto done = nic_->device().modify_qp(qp->qpn, ours, mask, nic_->clock().now());
+  const auto done = device().modify_qp(qp.qpn, ours, mask, clock_.now());
   if (done && (mask & kAttrPath) != 0) {
-    record(qp).path = ours.path;
-    record(qp).has_path = true;
+    record(&qp).path = ours.path;
+    record(&qp).has_path = true;
   }
+  return done;
+}
+
+Outcome<void> Context::modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask, const PathAttr& to) {
+  const Owned owned(nic_->ownership());
+  nic_->settle_owned();
+  const auto done = nic_->modify_owned(*qp, attr, mask, to);
   nic_->settle_owned();  // the credit of what was flushed is for others
   nic_->dispatch_events_owned();
   return done;

@@ -57,6 +57,7 @@ struct Attributes {
 
 // An eventfd and the completion queues that report to it.
 class CompletionChannel;
+class Connections;
 class EventQueue;
 
 // Handles. The fields are for the caller to read; the rest is the engine's.
@@ -113,6 +114,7 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   const Attributes& attributes() const;
+  Connections connections() const;  // connections.h
 
   // --- memory ---
   Outcome<PdId> alloc_pd();

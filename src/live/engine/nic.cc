@@ -63,6 +63,21 @@ Attributes describe(const Options& options, const WireFacts& facts, const Device
   return a;
 }
 
+// A lost message of the manager costs what the time-outs below say, so they are a local network's, not
+// RDMA-CM's: a REQ goes out again after 0.4 s, and a peer is unreachable after 6.4 s. Slow programs are no
+// concern of theirs: a peer that has a request, and a program that has not answered it, asks for time.
+cm::CmConfig describe_services(const Options& options, const WireFacts& facts, std::uint64_t seed) {
+  cm::CmConfig c;
+  c.max_connections = 16384;
+  c.seed = seed ^ 0x636D;  // another sequence than the Device's
+  c.ca_guid = guid_of(facts.address);
+  c.packet_life = 14;
+  c.response_timeout = 16;
+  c.modes = wire::mode_bit(options.mode);
+  c.preferred = options.mode;
+  return c;
+}
+
 }  // namespace
 
 std::uint64_t guid_of(const wire::Address& address) {
@@ -97,7 +112,7 @@ Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig&
       pd_owners(config.max_pd),
       stats_(options.stats),
       wire_(std::move(wire)),
-      shard_(config, wire_->facts(), options.icrc),
+      shard_(config, wire_->facts(), options.icrc, describe_services(options, wire_->facts(), config.seed)),
       qpn_mask_((1U << config.qpn_bits) - 1U),
       attributes_(describe(options, wire_->facts(), config)) {}
 
@@ -117,8 +132,13 @@ Nic::~Nic() {
   stopping_ = true;
   if (wake_fd_ >= 0) wake();
   if (thread_.joinable()) thread_.join();
-  if (stats_) report();
+  report_once();
   if (wake_fd_ >= 0) close(wake_fd_);
+}
+
+void Nic::report_once() {
+  if (stats_) report();
+  stats_ = false;
 }
 
 // Everything that is not zero, a line each, with what it means.
@@ -138,6 +158,13 @@ void Nic::report() const {
   line("frames_sent", "frames in them", s.frames_sent);
   line("wire_full", "sends that had to be repeated", s.wire_full);
   line("send_failed", "trains that the network refused", s.send_failed);
+  const cm::CmCounters& m = std::as_const(shard_.services()).manager().counters();
+  line("cm_received", "messages of the connection manager received", m.received);
+  line("cm_sent", "messages of the connection manager sent", m.sent);
+  line("cm_repeated", "of those, sent again after a time-out", m.repeated);
+  line("cm_duplicates", "of those received, received before", m.duplicates);
+  line("cm_strays", "of those received, about no connection here", m.strays);
+  line("cm_refused", "requests that the connection manager turned away by itself", m.refused);
   wire_->visit_counters(line);
 }
 
@@ -166,6 +193,7 @@ void Nic::dispatch_events_owned() {
         break;
     }
   }
+  for (cm::CmEvent told; shard_.services().poll_event(told);) tell_owned(told);
 }
 
 }  // namespace weft::live

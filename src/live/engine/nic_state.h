@@ -4,10 +4,12 @@
 #include <atomic>
 #include <memory>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "live/engine/clock.h"
+#include "live/engine/connections.h"
 #include "live/engine/event_queue.h"
 #include "live/engine/nic.h"
 #include "live/engine/ownership.h"
@@ -48,8 +50,12 @@ class Nic {
   const Clock& clock() const { return clock_; }
   const Attributes& attributes() const { return attributes_; }
   wire::Mode mode() const { return attributes_.mode; }
-  // Tells programs what happened (completion channels, asynchronous events).
+  // Tells programs what happened (completion channels, asynchronous events, connections).
   void dispatch_events_owned();
+  // Nothing is sent before or after it, and nobody is told.
+  Outcome<void> modify_owned(Qp& qp, const QpAttr& attr, std::uint32_t mask, const PathAttr& to);
+  void report_once();
+  cm::Cm& connections_owned() { return shard_.services().manager(); }
 
   // Records by CqId, by SrqId, by queue pair number (low bits) and by key (index); empty where there is none.
   std::vector<std::unique_ptr<CqRecord>> cqs;
@@ -60,6 +66,9 @@ class Nic {
   std::vector<std::pair<Key, const Context*>> windows;  // in no order
   std::vector<const Context*> pd_owners;
   std::vector<std::unique_ptr<CompletionChannel>> channels;
+  // Who is told of a connection or a listener, by its number (connections.h).
+  std::unordered_map<std::uint32_t, ConnectionSink*> sinks;
+  std::unordered_map<std::uint32_t, ConnectionSink*> listeners;
   std::unique_ptr<QpRecord>& qp_slot(Qpn qpn) { return qps[qpn.v & qpn_mask_]; }
 
  private:
@@ -71,10 +80,11 @@ class Nic {
   // Whether the background thread looks soon enough for work to be left to it.
   bool watched(Time now) const;
   void transmit_owned(Time now);
+  void tell_owned(const cm::CmEvent& event);
 
   void report() const;
 
-  const bool stats_;
+  bool stats_;  // still to be printed
   Clock clock_;
   std::unique_ptr<Wire> wire_;
   Shard shard_;

@@ -1,6 +1,7 @@
 #include "live/engine/shard.h"
 
 #include "core/base/check.h"
+#include "core/wire/mad.h"
 #include "live/engine/placement.h"
 
 namespace weft::live {
@@ -13,8 +14,10 @@ constexpr Duration kStall = milliseconds(1);
 
 }  // namespace
 
-Shard::Shard(const DeviceConfig& config, const WireFacts& facts, bool icrc)
+Shard::Shard(const DeviceConfig& config, const WireFacts& facts, bool icrc, const cm::CmConfig& cm)
     : device_(config),
+      services_(cm),
+      address_(facts.address),
       qpn_mask_((1U << config.qpn_bits) - 1U),
       regions_(config.max_mr),
       inline_areas_(std::size_t{qpn_mask_} + 1U),
@@ -23,10 +26,31 @@ Shard::Shard(const DeviceConfig& config, const WireFacts& facts, bool icrc)
 }
 
 void Shard::deliver(Time now) {
+  if (batch_.for_services) take_services(now);
   if (batch_.size == 0) return;
   MemorySink sink{regions_, {batch_.payloads.data(), batch_.size}};
   device_.on_packets(now, batch_.view(), sink);
   batch_.size = 0;
+}
+
+// Takes the host's own datagrams out of the batch. What else is addressed to queue pair 1 stays, and the
+// Device drops it: it has no such queue pair.
+void Shard::take_services(Time now) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < batch_.size; ++i) {
+    const wire::RxPacket& p = batch_.packets[i];
+    if (wire::carries_mad(p.header, p.payload)) {
+      services_.take(now, {.source = p.source, .destination = address_}, {batch_.payloads[i], p.payload});
+      continue;
+    }
+    if (kept != i) {
+      batch_.packets[kept] = p;
+      batch_.payloads[kept] = batch_.payloads[i];
+    }
+    ++kept;
+  }
+  batch_.size = kept;
+  batch_.for_services = false;
 }
 
 bool Shard::receive(Time now, Wire& wire) {
@@ -66,6 +90,29 @@ Shard::Flush Shard::flush(Wire& wire, Packer& packer) {
   return Flush::kDone;
 }
 
+// Closes the train under construction if the frame does not fit it. False: the closed train waits.
+bool Shard::make_room(const wire::Address& to, const wire::Header& header, std::uint32_t payload, IpChoice ip,
+                      Wire& wire) {
+  if (packers_[filling_]->fits(to, header, payload, ip)) return true;
+  const bool sent = flush(wire, *packers_[filling_]) == Flush::kDone;
+  filling_ ^= 1U;
+  CHECK(packers_[filling_]->fits(to, header, payload, ip));
+  return sent;
+}
+
+bool Shard::send_services(Wire& wire) {
+  for (cm::MadOut out; services_.poll(out);) {
+    const wire::Header header = wire::mad_packet(services_psn_);
+    services_psn_ = {(services_psn_.v + 1) & kPsnMask};
+    const wire::Address& to = out.facts.destination;
+    const Piece bytes{out.mad.data(), wire::kMadBytes};
+    const bool sent = make_room(to, header, wire::kMadBytes, {}, wire);
+    CHECK(packers_[filling_]->append(to, header, {&bytes, 1}, wire::kMadBytes));
+    if (!sent) return false;
+  }
+  return true;
+}
+
 // Moves a burst into trains. A burst alone fits one train, so at most one train is closed on the way,
 // and the other packer is empty: that is transmit()'s precondition. False: the closed train waits. A packet
 // whose memory is gone is the burst's last, and it does not leave.
@@ -85,11 +132,7 @@ bool Shard::pack(const wire::Burst& burst, Wire& wire, Time now) {
           s.region == wire::kInlineRegion ? inline_areas_[burst.qpn.v & qpn_mask_] : regions_[s.region.v];
       pieces[i] = {base + s.offset, s.length};
     }
-    if (!packers_[filling_]->fits(destination, p.header, p.payload, ip)) {
-      sent = flush(wire, *packers_[filling_]) == Flush::kDone && sent;
-      filling_ ^= 1U;
-      CHECK(packers_[filling_]->fits(destination, p.header, p.payload, ip));
-    }
+    sent = make_room(destination, p.header, p.payload, ip, wire) && sent;
     if (!packers_[filling_]->append(destination, p.header, {pieces.data(), p.segment_count}, p.payload, ip)) {
       device_.gather_failed(burst, k, now);
       break;
@@ -117,13 +160,19 @@ bool Shard::transmit(Time now, Wire& wire) {
     moved = true;
     if (!pack(burst, wire, now)) return true;
   }
+  if (services_.has_to_send()) {
+    moved = true;
+    if (!send_services(wire)) return true;
+  }
   if (flush(wire, *packers_[filling_]) == Flush::kFull) return moved;
   blocked_ = false;
   return moved;
 }
 
 bool Shard::fire(Time now) {
-  if (device_.next_deadline() > now) return false;
+  const bool services = services_.next_deadline() <= now;
+  if (services) services_.fire(now);
+  if (device_.next_deadline() > now) return services;
   device_.on_timer(now, kStall);
   return true;
 }

@@ -7,6 +7,7 @@
 //   transmit  bursts and ACKs out of the Device into trains, until it has nothing more or the wire is
 //             full. Data first, then ACKs: an ACK then rides as the short last segment of a reply's
 //             train, and a ping-pong costs one system call per message
+//   services  datagrams to queue pair 1 never reach the Device: they are the host's (services.h)
 //   fire      timers, only when the wire is drained: what lies in the socket may be the ACK that makes
 //             a time-out needless. After a stall of our own, timers restart instead of firing
 //   step      all of it, until nothing moves or the caller's patience (turns) is used up
@@ -15,12 +16,14 @@
 // become visible in order, the last eight with one store at the end, for programs that watch the last
 // byte of a WRITE.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "core/transport/device.h"
+#include "live/engine/services.h"
 #include "live/wires/pack.h"
 #include "live/wires/unpack.h"
 #include "live/wires/wire.h"
@@ -36,10 +39,12 @@ struct ShardCounters {
 
 class Shard {
  public:
-  Shard(const DeviceConfig& config, const WireFacts& facts, bool icrc);
+  Shard(const DeviceConfig& config, const WireFacts& facts, bool icrc, const cm::CmConfig& cm = {});
 
   Device& device() { return device_; }
   const Device& device() const { return device_; }
+  GeneralServices& services() { return services_; }
+  const GeneralServices& services() const { return services_; }
 
   // --- memory ---
   void set_region(RegionId region, std::uint8_t* base) { regions_[region.v] = base; }
@@ -55,8 +60,8 @@ class Shard {
 
   // The last transmit() ended because the wire was full.
   bool wire_was_full() const { return blocked_; }
-  bool has_to_send() const { return device_.has_to_send(); }
-  Time next_deadline() const { return device_.next_deadline(); }
+  bool has_to_send() const { return device_.has_to_send() || services_.has_to_send(); }
+  Time next_deadline() const { return std::min(device_.next_deadline(), services_.next_deadline()); }
 
   const WireCounters& wire_counters() const { return unpacker_.counters(); }
   const ShardCounters& counters() const { return counters_; }
@@ -65,10 +70,17 @@ class Shard {
   enum class Flush : std::uint8_t { kDone, kFull };
 
   bool pack(const wire::Burst& burst, Wire& wire, Time now);
+  bool make_room(const wire::Address& to, const wire::Header& header, std::uint32_t payload, IpChoice ip,
+                 Wire& wire);
+  bool send_services(Wire& wire);
+  void take_services(Time now);
   Flush flush(Wire& wire, Packer& packer);
   void deliver(Time now);
 
   Device device_;
+  GeneralServices services_;
+  wire::Address address_;
+  WirePsn services_psn_{};  // of the next datagram from queue pair 1
   std::uint32_t qpn_mask_;
   std::vector<std::uint8_t*> regions_;
   std::vector<std::uint8_t*> inline_areas_;

@@ -4,6 +4,7 @@
 
 #include "core/wire/codec.h"
 #include "core/wire/icrc.h"
+#include "core/wire/mad.h"
 
 namespace weft::live {
 namespace {
@@ -136,6 +137,8 @@ std::uint32_t Unpacker::unpack(const RxTrain& train, std::uint32_t from, RxBatch
     }
     wire::RxPacket& p = out.packets[out.size];
     p.header = decoded.header;
+    if (p.header.dest_qp == wire::kGeneralServices) [[unlikely]]
+      out.for_services = true;
     p.source = train.source;
     p.payload = decoded.payload;
     p.tos = train.tos;

@@ -50,6 +50,7 @@ struct RxBatch {
   std::array<wire::RxPacket, kCapacity> packets;
   std::array<const std::uint8_t*, kCapacity> payloads;
   std::size_t size = 0;
+  bool for_services = false;  // one of them is for the host's own queue pair (wire::kGeneralServices)
   bool full() const { return size == kCapacity; }
   std::span<const wire::RxPacket> view() const { return {packets.data(), size}; }
 };

@@ -1,0 +1,184 @@
+#include "live/engine/connections.h"
+
+#include "live/engine/nic_state.h"
+
+namespace weft::live {
+namespace {
+
+// The queue pair through the states that remain, as its connection has agreed. One that was not brought to
+// INIT begins there.
+Outcome<void> bring_up(Nic& nic, cm::ConnId conn, Qp& qp) {
+  const auto info = nic.connections_owned().info(conn);
+  if (!info) return fail(info.error());
+  const PathAttr to{.peer = info->peer, .traffic_class = info->tos, .hop_limit = 0};
+  for (const QpState state : {QpState::kInit, QpState::kRtr, QpState::kRts}) {
+    const auto setup = nic.connections_owned().qp_setup(conn, state);
+    if (!setup) return fail(setup.error());
+    const auto done = nic.modify_owned(qp, setup->attr, setup->mask, to);
+    if (!done) return done;
+  }
+  return {};
+}
+
+}  // namespace
+
+Outcome<cm::ListenerId> Connections::listen(const cm::ListenAttr& attr, ConnectionSink& sink) {
+  const Owned owned(nic_->ownership());
+  const auto listener = nic_->connections_owned().listen(attr);
+  if (listener) nic_->listeners[listener->v] = &sink;
+  return listener;
+}
+
+void Connections::close(cm::ListenerId listener) {
+  const Owned owned(nic_->ownership());
+  nic_->listeners.erase(listener.v);
+  static_cast<void>(nic_->connections_owned().close(listener, nic_->clock().now()));
+  nic_->settle_owned();
+}
+
+Outcome<cm::ConnId> Connections::connect(const cm::ConnectAttr& attr, ConnectionSink& sink) {
+  const Owned owned(nic_->ownership());
+  const auto conn = nic_->connections_owned().connect(attr, nic_->clock().now());
+  if (conn) nic_->sinks[conn->v] = &sink;
+  nic_->settle_owned();
+  return conn;
+}
+
+Outcome<void> Connections::complete(cm::ConnId conn, Qp& qp) {
+  const Owned owned(nic_->ownership());
+  const auto up = bring_up(*nic_, conn, qp);
+  if (!up) return up;
+  const auto done = nic_->connections_owned().establish(conn, nic_->clock().now());
+  nic_->settle_owned();
+  nic_->dispatch_events_owned();
+  return done;
+}
+
+Outcome<void> Connections::establish(cm::ConnId conn) {
+  const Owned owned(nic_->ownership());
+  const auto done = nic_->connections_owned().establish(conn, nic_->clock().now());
+  nic_->settle_owned();
+  nic_->dispatch_events_owned();
+  return done;
+}
+
+// The answer is written first, for it draws the numbers that the queue pair begins with; it leaves when
+// everything is settled.
+Outcome<void> Connections::accept(cm::ConnId conn, const cm::AcceptAttr& attr, Qp* qp) {
+  const Owned owned(nic_->ownership());
+  const Time now = nic_->clock().now();
+  const auto accepted = nic_->connections_owned().accept(conn, attr, now);
+  if (!accepted) return accepted;
+  if (qp != nullptr) {
+    if (const auto up = bring_up(*nic_, conn, *qp); !up) {
+      nic_->sinks.erase(conn.v);
+      static_cast<void>(nic_->connections_owned().abandon(conn, now));
+      nic_->settle_owned();
+      return up;
+    }
+  }
+  nic_->settle_owned();
+  return {};
+}
+
+Outcome<void> Connections::reject(cm::ConnId conn, std::span<const std::uint8_t> private_data) {
+  const Owned owned(nic_->ownership());
+  const auto done = nic_->connections_owned().reject(conn, private_data, nic_->clock().now());
+  if (done) nic_->sinks.erase(conn.v);
+  nic_->settle_owned();
+  return done;
+}
+
+Outcome<void> Connections::notify(cm::ConnId conn) {
+  const Owned owned(nic_->ownership());
+  const auto done = nic_->connections_owned().notify(conn, nic_->clock().now());
+  nic_->settle_owned();
+  nic_->dispatch_events_owned();
+  return done;
+}
+
+Outcome<void> Connections::disconnect(cm::ConnId conn) {
+  const Owned owned(nic_->ownership());
+  const auto done = nic_->connections_owned().disconnect(conn, nic_->clock().now());
+  nic_->settle_owned();
+  nic_->dispatch_events_owned();
+  return done;
+}
+
+void Connections::forget(cm::ConnId conn) {
+  const Owned owned(nic_->ownership());
+  nic_->sinks.erase(conn.v);
+  static_cast<void>(nic_->connections_owned().abandon(conn, nic_->clock().now()));
+  nic_->settle_owned();
+}
+
+Outcome<cm::ConnId> Connections::resolve(const cm::ResolveAttr& attr, ConnectionSink& sink) {
+  const Owned owned(nic_->ownership());
+  const auto conn = nic_->connections_owned().resolve(attr, nic_->clock().now());
+  if (conn) nic_->sinks[conn->v] = &sink;
+  nic_->settle_owned();
+  return conn;
+}
+
+Outcome<void> Connections::answer(cm::ConnId conn, const cm::AnswerAttr& attr) {
+  const Owned owned(nic_->ownership());
+  const auto done = nic_->connections_owned().answer(conn, attr, nic_->clock().now());
+  if (done) nic_->sinks.erase(conn.v);
+  nic_->settle_owned();
+  return done;
+}
+
+Outcome<cm::QpSetup> Connections::qp_setup(cm::ConnId conn, QpState state) const {
+  const Owned owned(nic_->ownership());
+  return std::as_const(nic_->shard().services()).manager().qp_setup(conn, state);
+}
+
+Outcome<cm::ConnInfo> Connections::info(cm::ConnId conn) const {
+  const Owned owned(nic_->ownership());
+  return std::as_const(nic_->shard().services()).manager().info(conn);
+}
+
+std::uint32_t Connections::count() const {
+  const Owned owned(nic_->ownership());
+  return std::as_const(nic_->shard().services()).manager().connections();
+}
+
+void Connections::end_all() {
+  const Owned owned(nic_->ownership());
+  const Time now = nic_->clock().now();
+  for (const auto& [number, sink] : nic_->sinks)
+    static_cast<void>(nic_->connections_owned().abandon({number}, now));
+  nic_->sinks.clear();
+  nic_->listeners.clear();
+  nic_->settle_owned();
+  nic_->report_once();
+}
+
+void Connections::hold() const { nic_->ownership().acquire(); }
+void Connections::release() const { nic_->ownership().release(); }
+
+// --- telling -----------------------------------------------------------------------------------------
+
+void Nic::tell_owned(const cm::CmEvent& event) {
+  using cm::CmEventKind;
+  if (event.kind == CmEventKind::kConnectRequest || event.kind == CmEventKind::kResolveRequest) {
+    const auto listener = listeners.find(event.listener.v);
+    ConnectionSink* const sink = listener != listeners.end() ? listener->second->requested(event) : nullptr;
+    if (sink != nullptr) {
+      sinks[event.conn.v] = sink;
+    } else {
+      static_cast<void>(connections_owned().abandon(event.conn, clock_.now()));
+    }
+    return;
+  }
+  const auto it = sinks.find(event.conn.v);
+  if (it == sinks.end()) return;
+  ConnectionSink* const sink = it->second;
+  const bool last = event.kind == CmEventKind::kRejected || event.kind == CmEventKind::kUnreachable ||
+                    event.kind == CmEventKind::kTimewaitExit || event.kind == CmEventKind::kResolved ||
+                    event.kind == CmEventKind::kRefused;
+  if (last) sinks.erase(it);
+  sink->happened(event);
+}
+
+}  // namespace weft::live

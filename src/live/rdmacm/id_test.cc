@@ -1,0 +1,177 @@
+// Identifiers and channels: addresses and ports, accounts of events, migration, calls without a channel.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "live/rdmacm/party.h"
+
+namespace weft::live::rdmacm {
+namespace {
+
+TEST(Id, BindsOnceToItsOwnAddressAndToAFreePort) {
+  Listening l;
+  rdma_cm_id* const a = l.create();
+  rdma_cm_id* const b = l.create();
+  sockaddr_in other = socket_address(0);
+  inet_pton(AF_INET, "127.255.255.1", &other.sin_addr);
+  EXPECT_EQ(rdma_bind_addr(a, generic(other)), -1);
+  EXPECT_EQ(errno, EADDRNOTAVAIL);
+  sockaddr_in free = socket_address(0);
+  EXPECT_EQ(rdma_bind_addr(a, generic(free)), 0);
+  EXPECT_NE(a->verbs, nullptr);
+  const std::uint16_t port = ntohs(rdma_get_src_port(a));
+  EXPECT_NE(port, 0);
+  EXPECT_EQ(rdma_bind_addr(a, generic(free)), -1);
+  EXPECT_EQ(errno, EINVAL);
+  sockaddr_in taken = socket_address(port);
+  EXPECT_EQ(rdma_bind_addr(b, generic(taken)), -1);
+  EXPECT_EQ(errno, EADDRINUSE);
+  EXPECT_EQ(rdma_destroy_id(a), 0);
+  EXPECT_EQ(rdma_bind_addr(b, generic(taken)), 0);
+  EXPECT_EQ(rdma_destroy_id(b), 0);
+}
+
+TEST(Id, BoundToAnyAddressHasNoDeviceAndListensOnIt) {
+  Listening l;
+  rdma_cm_id* const id = l.create();
+  sockaddr_in any = socket_address(7101, true);
+  ASSERT_EQ(rdma_bind_addr(id, generic(any)), 0);
+  EXPECT_EQ(id->verbs, nullptr);
+  EXPECT_EQ(rdma_listen(id, 1), 0);
+  EXPECT_EQ(rdma_destroy_id(id), 0);
+}
+
+TEST(Id, GoesOnlyWhenItsEventsAreAcknowledged) {
+  Listening l;
+  rdma_cm_id* const id = l.create();
+  sockaddr_in to = socket_address(7102);
+  ASSERT_EQ(rdma_resolve_addr(id, nullptr, generic(to), 100), 0);
+  rdma_cm_event* const e = l.next();
+  ASSERT_NE(e, nullptr);
+  std::atomic<bool> gone{false};
+  std::thread destroyer([&] {
+    rdma_destroy_id(id);
+    gone = true;
+  });
+  usleep(50'000);
+  EXPECT_FALSE(gone);
+  rdma_ack_cm_event(e);
+  destroyer.join();
+}
+
+TEST(Id, TakesItsUnseenEventsAlong) {
+  Listening l;
+  rdma_cm_id* const id = l.create();
+  sockaddr_in to = socket_address(7103);
+  ASSERT_EQ(rdma_resolve_addr(id, nullptr, generic(to), 100), 0);
+  pollfd p{l.channel->fd, POLLIN, 0};
+  EXPECT_EQ(poll(&p, 1, 0), 1);
+  EXPECT_EQ(rdma_destroy_id(id), 0);
+  EXPECT_EQ(poll(&p, 1, 0), 0);
+  rdma_cm_event* e = nullptr;
+  EXPECT_EQ(rdma_get_cm_event(l.channel, &e), -1);
+  EXPECT_EQ(errno, EAGAIN);
+}
+
+// A request that nobody looked at goes with its listener, and the end that asked is told.
+TEST(Id, ThatListensTurnsAwayWhatItsProgramNeverSaw) {
+  Pair p(7104);
+  rdma_conn_param ask{};
+  ask.retry_count = 7;
+  ASSERT_EQ(rdma_connect(p.active, &ask), 0);
+  pollfd fd{p.server.channel->fd, POLLIN, 0};
+  ASSERT_EQ(poll(&fd, 1, 10'000), 1);
+  EXPECT_EQ(rdma_destroy_id(p.listener), 0);
+  p.listener = nullptr;
+  EXPECT_EQ(p.client.expect(RDMA_CM_EVENT_REJECTED).status, 28);
+}
+
+TEST(Id, MovesToAnotherChannelWithWhatWaits) {
+  Listening from;
+  Listening to;
+  rdma_cm_id* const id = from.create();
+  sockaddr_in at = socket_address(7105);
+  ASSERT_EQ(rdma_resolve_addr(id, nullptr, generic(at), 100), 0);
+  ASSERT_EQ(rdma_migrate_id(id, to.channel), 0);
+  EXPECT_EQ(from.next(0), nullptr);
+  EXPECT_EQ(to.expect(RDMA_CM_EVENT_ADDR_RESOLVED).id, id);
+  EXPECT_EQ(rdma_destroy_id(id), 0);
+}
+
+TEST(Endpoint, WithoutAChannelWaitsForEachAnswer) {
+  socket_address(0);
+  rdma_addrinfo hints{};
+  hints.ai_flags = RAI_PASSIVE;
+  hints.ai_port_space = RDMA_PS_TCP;
+  rdma_addrinfo* found = nullptr;
+  ASSERT_EQ(rdma_getaddrinfo(nullptr, "7106", &hints, &found), 0);
+  ibv_qp_init_attr init{};
+  init.cap = {4, 4, 1, 1, 0};
+  init.qp_type = IBV_QPT_RC;
+  rdma_cm_id* listener = nullptr;
+  ASSERT_EQ(rdma_create_ep(&listener, found, nullptr, &init), 0);
+  rdma_freeaddrinfo(found);
+  ASSERT_EQ(rdma_listen(listener, 0), 0);
+  std::thread server([&] {
+    rdma_cm_id* id = nullptr;
+    ASSERT_EQ(rdma_get_request(listener, &id), 0);
+    ASSERT_NE(id->qp, nullptr);
+    ASSERT_EQ(rdma_accept(id, nullptr), 0);
+    EXPECT_EQ(id->event->event, RDMA_CM_EVENT_ESTABLISHED);
+    rdma_disconnect(id);
+    rdma_destroy_ep(id);
+  });
+  hints.ai_flags = 0;
+  ASSERT_EQ(rdma_getaddrinfo(own_address().c_str(), "7106", &hints, &found), 0);
+  rdma_cm_id* client = nullptr;
+  ASSERT_EQ(rdma_create_ep(&client, found, nullptr, &init), 0);
+  rdma_freeaddrinfo(found);
+  EXPECT_EQ(rdma_connect(client, nullptr), 0);
+  server.join();
+  rdma_destroy_ep(client);
+  rdma_destroy_ep(listener);
+}
+
+TEST(Endpoint, ThatIsRefusedSaysSo) {
+  socket_address(0);
+  rdma_addrinfo hints{};
+  hints.ai_port_space = RDMA_PS_TCP;
+  rdma_addrinfo* found = nullptr;
+  ASSERT_EQ(rdma_getaddrinfo(own_address().c_str(), "7107", &hints, &found), 0);
+  ibv_qp_init_attr init{};
+  init.cap = {4, 4, 1, 1, 0};
+  rdma_cm_id* client = nullptr;
+  ASSERT_EQ(rdma_create_ep(&client, found, nullptr, &init), 0);
+  rdma_freeaddrinfo(found);
+  EXPECT_EQ(rdma_connect(client, nullptr), -1);
+  EXPECT_EQ(errno, ECONNREFUSED);
+  rdma_destroy_ep(client);
+}
+
+TEST(Datagrams, AreLookedUpByPort) {
+  Pair p(7108, RDMA_PS_UDP);
+  p.request("hello");
+  ASSERT_EQ(rdma_accept(p.passive, nullptr), 0);
+  rdma_cm_event* const e = p.client.next();
+  ASSERT_NE(e, nullptr);
+  EXPECT_EQ(e->event, RDMA_CM_EVENT_ESTABLISHED);
+  EXPECT_EQ(e->param.ud.qp_num, p.passive->qp->qp_num);
+  EXPECT_EQ(e->param.ud.qkey, static_cast<unsigned>(RDMA_UDP_QKEY));
+  ibv_ah* const ah = ibv_create_ah(p.active->pd, &e->param.ud.ah_attr);
+  EXPECT_NE(ah, nullptr);
+  if (ah != nullptr) ibv_destroy_ah(ah);
+  rdma_ack_cm_event(e);
+}
+
+TEST(Datagrams, ThatNobodyServesAreUnreachable) {
+  Pair p(7109, RDMA_PS_UDP);
+  ASSERT_EQ(rdma_destroy_id(p.listener), 0);
+  p.listener = nullptr;
+  rdma_conn_param ask{};
+  ASSERT_EQ(rdma_connect(p.active, &ask), 0);
+  EXPECT_EQ(p.client.expect(RDMA_CM_EVENT_UNREACHABLE).status, 1);
+}
+
+}  // namespace
+}  // namespace weft::live::rdmacm
