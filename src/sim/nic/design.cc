@@ -40,6 +40,11 @@ Result<void> check_context(const Design& d) {
     return fail(d.name + ": context.stride: " + number(c.stride) + " bytes do not hold a context of " +
                 number(c.bytes));
   const std::uint64_t stride = c.stride != 0 ? c.stride : c.bytes;
+  if (c.channels == 0 || c.channels > 8) return fail(d.name + ": context.channels is from 1 to 8");
+  if (c.index_bits == 0 || c.index_bits > 16) return fail(d.name + ": context.index_bits is from 1 to 16");
+  if (c.ooo_capacity == 0 || c.ooo_capacity > (1U << c.index_bits))
+    return fail(d.name + ": context.ooo_capacity: " + number(c.ooo_capacity) + " is not from 1 to " +
+                number(1U << c.index_bits) + ", what context.index_bits can number");
   if (c.policy == ContextPolicy::kOnChip) {
     if (c.cache != 0)
       return fail(d.name + ": context.cache: with every context on chip there is no cache of them");
@@ -55,13 +60,7 @@ Result<void> check_context(const Design& d) {
   if (c.home == Home::kBoard && c.most * std::uint64_t{c.bytes} > d.board.size.n)
     return fail(d.name + ": context.most: " + number(c.most) + " contexts are larger than board.size, " +
                 number(d.board.size.n) + " bytes");
-  if (c.policy == ContextPolicy::kNonBlocking) {
-    if (c.index_bits == 0 || c.index_bits > 16) return fail(d.name + ": context.index_bits is from 1 to 16");
-    if (c.ooo_capacity == 0 || c.ooo_capacity > (1U << c.index_bits))
-      return fail(d.name + ": context.ooo_capacity: " + number(c.ooo_capacity) + " is not from 1 to " +
-                  number(1U << c.index_bits) + ", what context.index_bits can number");
-  }
-  if (c.channels == 0 || c.channels > 8) return fail(d.name + ": context.channels is from 1 to 8");
+  if (c.misses == 0 || c.misses > 256) return fail(d.name + ": context.misses is from 1 to 256");
   return check_board(d, c.home, "context");
 }
 

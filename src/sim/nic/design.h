@@ -84,10 +84,12 @@ struct ContextDesign {
   std::uint32_t cache = 0;    // contexts on chip; with kOnChip all of them are
   Replacement replacement = Replacement::kLru;
   Home home = Home::kHost;
-  PipelineDesign access{1, 1};      // of the store
-  bool write_back = true;           // changed contexts that leave the cache are written to their home
-  std::uint32_t channels = 3;       // requesters of contexts (csRNA §4.4)
-  std::uint32_t ooo_capacity = 16;  // kNonBlocking: waiting requests of each channel (csRNA §4.4)
+  PipelineDesign access{1, 1};  // of the store
+  bool write_back = true;       // changed contexts that leave the cache are written to their home
+  std::uint32_t channels = 3;   // requesters of contexts (csRNA §4.4)
+  std::uint32_t misses =
+      1;  // kFcfs: reads under way at once; 1 blocks, more look ahead, answers stay in order
+  std::uint32_t ooo_capacity = 16;  // waiting requests of each channel (csRNA §4.4)
   std::uint32_t index_bits = 8;
   // Latency hiding (csRNA §4.5): addresses of send queues on chip, contexts prefetched beside the WQEs.
   std::uint32_t sq_table = 0;  // entries; 0: none
