@@ -107,9 +107,15 @@ void run_live(const Plan& plan, std::uint64_t seed, Script& script, std::uint64_
     memory[h].resize(kMemory);
     shards[h]->set_region(script.memory(h).region, memory[h].data());
   }
+  // A shard sends a few trains and then looks at its wire; time does not pass meanwhile here.
+  const auto drain = [&](std::size_t h, Time now) {
+    while (shards[h]->has_to_send() && shards[h]->transmit(now, *wires[h])) {
+    }
+  };
   const auto act = [&](std::size_t h, Time now) {
     wires[h]->time = now;
     if (script.act(h, now)) shards[h]->transmit(now, *wires[h]);
+    drain(h, now);
   };
   for (std::size_t h = 0; h < 2; ++h) act(h, Time{});
   for (;;) {
@@ -124,10 +130,12 @@ void run_live(const Plan& plan, std::uint64_t seed, Script& script, std::uint64_
       wires[h]->time = at;
       while (!wires[h]->inbox.empty() && wires[h]->inbox.front().due <= at) {
         shards[h]->step(at, *wires[h], 1);
+        drain(h, at);
         act(h, at);
       }
       if (shards[h]->next_deadline() <= at) {
         shards[h]->step(at, *wires[h], 1);
+        drain(h, at);
         act(h, at);
       }
     }

@@ -7,8 +7,9 @@
 //
 // Doorbells: the first post transmits at once when nothing of its path is in flight; later ones wait
 // for the next poll, kMostPosts of them, or kLongestWait, because packets that leave together cost one
-// system call. If nobody polls, every post transmits; if the background thread is late (it may share a core
-// with the program), it is called once and the posts wait all the same.
+// system call. A program that posts will poll or post again, unless it waits for an event: then every post
+// transmits. Should it do neither, the background thread looks after kTakeOver; if that thread is late (it
+// may share a core with the program), it is called once and the posts wait all the same.
 //
 // Replies first: a poll that finds completions returns at once. What it received may let ACKs leave, and
 // requests and answers of any queue pair: they go with the next post, or in the next poll that finds none, so
@@ -59,8 +60,11 @@ void Nic::transmit_owned(Time now) {
   posts_ = 0;
   waiting_ = false;
   shard_.transmit(now, *wire_);
-  // The background thread may be asleep since before there were deadlines.
-  if (shard_.next_deadline() < Time{wakes_at_.load(std::memory_order_relaxed)}) wake();
+  // The background thread may be asleep since before there were deadlines, or more to send than leaves in one
+  // go.
+  if (shard_.next_deadline() < Time{wakes_at_.load(std::memory_order_relaxed)} ||
+      (shard_.has_to_send() && !watched(now)))
+    wake();
 }
 
 std::uint32_t Nic::poll(CqId cq, std::span<Completion> out) {
@@ -93,12 +97,15 @@ void Nic::end_posting(const QpRecord& qp) {
     const Time now = clock_.now();
     if (!waiting_) first_post_ = now;
     waiting_ = true;
+    const bool one_of_many = now - posted_at_ < kLongestWait;
+    if (one_of_many && !armed_) polled_at_.store(now.ps, std::memory_order_relaxed);
     const bool alone = !qp.has_path || device().path_in_flight(qp.path).n == 0;
     if (alone || posts_ >= kMostPosts || now - first_post_ > kLongestWait || !program_drives(now)) {
       transmit_owned(now);
     } else if (!watched(now) && !called_.exchange(true)) {
       wake();  // should the program stop polling now, somebody must look
     }
+    posted_at_ = clock_.now();
   }
   dispatch_events_owned();
   ownership_.release();

@@ -95,6 +95,7 @@ class Nic {
   // Under the ownership.
   std::uint32_t posts_ = 0;  // since the last transmit
   Time first_post_{};        // of those, if any wait
+  Time posted_at_{};         // when the last post was done
   bool waiting_ = false;
   bool armed_ = false;  // a completion queue is armed and nothing was polled since
 

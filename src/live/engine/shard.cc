@@ -11,6 +11,9 @@ constexpr std::size_t kMostPieces = 64;
 // A timer found overdue by more than this means that we were not running, not that the peer is dead.
 // It is the floor of the retransmission time-outs (sizing.cc).
 constexpr Duration kStall = milliseconds(1);
+// Data that leaves between two looks at the wire: what comes in meanwhile may be a NAK, and then the rest of
+// the window is not worth sending. One system call that finds nothing costs little beside two that send.
+constexpr std::uint64_t kTrainsATurn = 2;
 
 }  // namespace
 
@@ -143,19 +146,24 @@ bool Shard::pack(const wire::Burst& burst, Wire& wire, Time now) {
 
 bool Shard::transmit(Time now, Wire& wire) {
   const Budget budget{device_.config().burst_packets, device_.config().burst_bytes};
+  const std::uint64_t before = counters_.trains_sent + counters_.send_failed;
+  const auto enough = [&] {
+    const std::uint64_t left = counters_.trains_sent + counters_.send_failed - before;
+    return left + (packers_[filling_]->mostly_full() ? 1 : 0) >= kTrainsATurn;
+  };
   bool moved = false;
   bool first = true;
   blocked_ = true;
   // A train that the wire refused earlier goes first.
   if (flush(wire, *packers_[filling_ ^ 1U]) == Flush::kFull) return false;
   for (;;) {
-    // One burst of data, then all ACKs, then the rest of the data: ACKs neither wait behind a window
-    // of data nor lose the ride.
+    // One burst of data, then all ACKs, then more data: ACKs neither wait behind a window of data nor lose
+    // the ride.
     wire::Burst burst;
     if (first) burst = device_.poll_transmit(now, budget);
     first = false;
     if (burst.empty()) burst = device_.poll_control(now);
-    if (burst.empty()) burst = device_.poll_transmit(now, budget);
+    if (burst.empty() && !enough()) burst = device_.poll_transmit(now, budget);
     if (burst.empty()) break;
     moved = true;
     if (!pack(burst, wire, now)) return true;
@@ -183,7 +191,7 @@ bool Shard::step(Time now, Wire& wire, std::uint32_t turns) {
     const bool received = receive(now, wire);
     const bool sent = transmit(now, wire);
     moved = moved || received || sent;
-    if (received) continue;
+    if (received || (sent && has_to_send() && !blocked_)) continue;
     if (fire(now)) {
       moved = transmit(now, wire) || moved;
     }

@@ -4,9 +4,10 @@
 //
 //   receive   one batch from the wire: ICRC, header, Device::on_packets; payloads are copied into
 //             registered memory as the Device says
-//   transmit  bursts and ACKs out of the Device into trains, until it has nothing more or the wire is
-//             full. Data first, then ACKs: an ACK then rides as the short last segment of a reply's
-//             train, and a ping-pong costs one system call per message
+//   transmit  bursts and ACKs out of the Device into trains, until it has nothing more, the wire is
+//             full, or a few trains left: has_to_send() then tells. Data first, then ACKs: an ACK then
+//             rides as the short last segment of a reply's train, and a ping-pong costs one system call
+//             per message
 //   services  datagrams to queue pair 1 never reach the Device: they are the host's (services.h)
 //   fire      timers, only when the wire is drained: what lies in the socket may be the ACK that makes
 //             a time-out needless. After a stall of our own, timers restart instead of firing

@@ -44,8 +44,8 @@ DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed) {
   c.address = facts.address;
   c.port_mtu = verbs_mtu(facts.mtu);
 
-  c.window_packets = 512;
-  c.bdp_cap = c.window_packets;  // the path's credit is the tighter bound for anything but small packets
+  c.window_packets = 1024;
+  c.bdp_cap = c.window_packets;  // the path's credit is the tighter bound down to packets of 256 bytes
   c.loss_blocks = 256;
   c.rto = Rto::kFloored;
   c.rto_floor = kLeastTimeout;

@@ -42,6 +42,7 @@ class Packer {
   void reseal();
 
   bool empty() const { return frames_ == 0; }
+  bool mostly_full() const { return frames_ * 2 > facts_.max_frames || bytes_ * 2 > facts_.max_bytes; }
   std::uint32_t frames() const { return frames_; }
   TxTrain train() const { return {{buffer_.get(), bytes_}, frame_size_, destination_, ip_}; }
   void clear() { frames_ = bytes_ = frame_size_ = 0; }
