@@ -15,6 +15,7 @@ machine its socket may overflow, and perftest then waits for ever for what was l
 """
 import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -60,10 +61,16 @@ def run_once(a, command):
         time.sleep(0.2)
         client = start(a.weft, options, CLIENT, ask)
         text, code = finish(client, deadline - time.monotonic())
-        early = "onnection refused" in text or "Couldn't connect" in text or "REJECTED, error 8" in text
+        early = "onnection refused" in text or "Couldn't connect" in text or re.search(r"REJECTED[,;] error:? 8", text)
         if code == 0 or not early or server.poll() is not None or time.monotonic() > deadline:
             break
-    server_text, server_code = finish(server, min(5.0, deadline - time.monotonic()))
+    if a.server_stays and code == 0:
+        still_there = server.poll() is None
+        os.killpg(server.pid, signal.SIGTERM)
+        server_text = server.communicate()[0]
+        server_code = 0 if still_there else server.returncode
+    else:
+        server_text, server_code = finish(server, min(5.0, deadline - time.monotonic()))
     if code == 0 and server_code == 0 and a.loss not in ("0", "0%") and "impaired_frames" not in text:
         print(f"--stats does not say what the impairments did:\n{text}")
         return False
@@ -80,10 +87,14 @@ def main():
     parser.add_argument("--mode", default="roce")
     parser.add_argument("--loss", default="0")
     parser.add_argument("--seconds", type=float, default=25)
+    parser.add_argument("--server-stays", action="store_true", help="the server serves for ever")
     parser.add_argument("--tries", type=int, default=1)
     split = sys.argv.index("--")
     a = parser.parse_args(sys.argv[1:split])
     command = sys.argv[split + 1:]
+    if command[0] == "--server-stays":
+        a.server_stays = True
+        del command[0]
     if shutil.which(command[0]) is None:
         print(f"skipped: {command[0]} is not installed; ./dev setup installs it")
         return 77

@@ -83,7 +83,7 @@ Outcome<ConnId> Cm::connect(const ConnectAttr& a, Time now) {
   i.responder_resources = a.responder_resources;
   i.initiator_depth = a.initiator_depth;
   i.retry_count = a.retry_count;
-  i.rnr_retry = a.rnr_retry;
+  i.rnr_retry = i.peer_rnr_retry = a.rnr_retry;
   i.ack_timeout = a.ack_timeout != 0 ? a.ack_timeout : ack_timeout_code(s.config);
   i.tos = a.tos;
   i.flow_control = a.flow_control;

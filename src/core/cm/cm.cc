@@ -197,7 +197,7 @@ Outcome<QpSetup> Cm::qp_setup(ConnId conn, QpState state) const {
     a.dest_qpn = i.peer_qpn;
     a.rq_psn = i.rq_psn;
     a.max_dest_rd_atomic = i.responder_resources;
-    a.min_rnr_timer = 0;
+    a.min_rnr_timer = i.peer_rnr_retry == 7 ? state_->config.patient_rnr_timer : std::uint8_t{0};
     setup.mask |= kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn;
     if (rc) setup.mask |= kAttrMaxDestRdAtomic | kAttrMinRnrTimer;
     return setup;

@@ -61,6 +61,23 @@ TEST(Connections, TellWhatTheirQueuePairsAreSetTo) {
   }
 }
 
+// Where the peer counts, a count must last as long as with RDMA-CM's own delay.
+TEST(Connections, KeepRdmaCmsRnrDelayWhereThePeerCounts) {
+  CmConfig config = TwoManagers::small(1);
+  config.patient_rnr_timer = 12;
+  for (const std::uint8_t retries : {std::uint8_t{6}, std::uint8_t{7}}) {
+    TwoManagers t(config, TwoManagers::small(2));
+    listen_at(t.b);
+    ConnectAttr attr = t.connect_attr();
+    attr.rnr_retry = retries;
+    const ConnId x = *t.a.cm.connect(attr, t.now);
+    carry(t, t.a, t.b);
+    ASSERT_TRUE(t.b.cm.accept(event(t.b).conn, accept_attr(), t.now).has_value());
+    carry(t, t.b, t.a);
+    EXPECT_EQ(t.a.cm.qp_setup(x, QpState::kRtr)->attr.min_rnr_timer, retries == 7 ? 12 : 0);
+  }
+}
+
 TEST(Connections, OfUnreliableQueuePairsSetWhatThoseHave) {
   TwoManagers t;
   listen_at(t.b);

@@ -25,6 +25,14 @@ struct CmConfig {
   std::uint8_t service_timeout = 24;   // promised by an MRA: 69 s
   std::uint8_t max_retries = 15;
 
+  // Until then a request for what nobody serves is dropped instead of refused: a program that has just begun
+  // may be about to listen, and the peer asks again.
+  Time refuse_from{};
+
+  // The RNR delay of a connection's receiver, code 12 (0.64 ms), where the peer asks for ever; where it
+  // counts, RDMA-CM's own, 0 (655 ms), so that a count lasts as long as with hardware.
+  std::uint8_t patient_rnr_timer = 0;
+
   // Bits of wire::mode_bit. Connections use what both sides speak; without roce among ours, `preferred` is
   // used even towards a peer that negotiates nothing.
   std::uint16_t modes = wire::kAllModes;

@@ -54,6 +54,10 @@ void State::on_sidr_req(const MadFacts& f, const CmMessage& m, Time now) {
   Listener* const l = m.service_id == wire::service_id(wire::PortSpace::kUdp, port)
                           ? find_listener(wire::PortSpace::kUdp, port, f.destination)
                           : nullptr;
+  if (l == nullptr && now < config.refuse_from) {
+    ++counters.early;
+    return;
+  }
   if (l == nullptr) return refuse(wire::kSidrUnsupported);
   wire::AddressHeader from;
   if (!read_address_header(std::span(m.private_data).first(private_bytes(m.kind)), from))

@@ -110,6 +110,10 @@ void State::on_req(const MadFacts& f, const CmMessage& m, Time now) {
   Listener* const l = m.service_id >> 32U == 0 && space != wire::PortSpace::kUdp
                           ? find_listener(space, port, f.destination)
                           : nullptr;
+  if (l == nullptr && now < config.refuse_from) {
+    ++counters.early;
+    return;
+  }
   if (l == nullptr) return refuse(wire::kRejInvalidServiceId);
   wire::AddressHeader from;
   if (!read_address_header(std::span(m.private_data).first(private_bytes(m.kind)), from))
@@ -160,6 +164,7 @@ Outcome<void> Cm::accept(ConnId conn, const AcceptAttr& a, Time now) {
   s.leave_backlog(*c);
   ConnInfo& i = c->info;
   i.qpn = a.qpn;
+  i.peer_rnr_retry = a.rnr_retry;
   i.rq_psn = s.new_psn();
   i.responder_resources = std::min(i.responder_resources, a.responder_resources);
   i.initiator_depth = std::min(i.initiator_depth, a.initiator_depth);

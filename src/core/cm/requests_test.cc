@@ -116,6 +116,32 @@ TEST(Requests, ThatNobodyHeardOfGoWithTheirListener) {
   t.b.cm.check_invariants();
 }
 
+// A program that has just begun may be about to listen: what comes too early is asked again, not refused.
+TEST(Requests, ThatComeBeforeAProgramHasBegunAreAskedAgain) {
+  CmConfig late = TwoManagers::small(2);
+  late.refuse_from = Time{} + seconds(1);
+  for (const bool datagrams : {false, true}) {
+    TwoManagers t(TwoManagers::small(1), late);
+    ResolveAttr r;
+    r.local = t.a.address;
+    r.peer = t.b.address;
+    r.port = TwoManagers::kPort;
+    if (datagrams) {
+      ASSERT_TRUE(t.a.cm.resolve(r, t.now).has_value());
+    } else {
+      ASSERT_TRUE(t.a.cm.connect(t.connect_attr(), t.now).has_value());
+    }
+    carry(t, t.a, t.b);
+    EXPECT_TRUE(mads(t.b).empty());
+    EXPECT_EQ(t.b.cm.counters().early, 1U);
+    listen_at(t.b, datagrams ? wire::PortSpace::kUdp : wire::PortSpace::kTcp);
+    t.now = t.a.cm.next_deadline();
+    t.a.cm.on_timer(t.now);
+    carry(t, t.a, t.b);
+    EXPECT_EQ(event(t.b).kind, datagrams ? K::kResolveRequest : K::kConnectRequest);
+  }
+}
+
 // What each side speaks and prefers, and the mode that they agree on.
 struct ModeCase {
   std::uint16_t active, passive;

@@ -17,6 +17,7 @@ Result<void> CmConfig::validate() const {
     if (code > 31)
       return fail("packet_life, ack_delay, response_timeout and service_timeout are codes up to 31");
   }
+  if (patient_rnr_timer > 31) return fail("patient_rnr_timer is a code up to 31");
   if (max_retries > 15) return fail("max_retries must be at most 15");
   if (modes == 0 || (modes & ~unsigned{wire::kAllModes}) != 0)
     return fail("modes must name some of roce, irn and srnic");

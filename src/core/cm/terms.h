@@ -93,7 +93,8 @@ struct ConnInfo {
   std::uint8_t responder_resources = 0;
   std::uint8_t initiator_depth = 0;
   std::uint8_t retry_count = 0;
-  std::uint8_t rnr_retry = 0;  // ours, as the peer asked
+  std::uint8_t rnr_retry = 0;       // ours, as the peer asked
+  std::uint8_t peer_rnr_retry = 0;  // as we asked; 7 is for ever
   std::uint8_t ack_timeout = 0;
   std::uint8_t tos = 0;
   bool flow_control = false;
@@ -152,6 +153,7 @@ struct CmCounters {
   std::uint64_t duplicates = 0;  // received again
   std::uint64_t strays = 0;      // for no connection of ours, or from another address than its peer's
   std::uint64_t refused = 0;     // requests answered by the manager itself: nobody listens, table full, …
+  std::uint64_t early = 0;       // dropped before CmConfig::refuse_from
   std::uint64_t overflow = 0;    // answers that found no room; the peer asks again
 };
 

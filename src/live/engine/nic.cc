@@ -23,6 +23,8 @@ constexpr std::uint16_t kRocePort = 4791;
 constexpr std::uint32_t kMostInline = 1024;
 constexpr std::uint32_t kMostSges = 32;
 constexpr std::uint32_t kMostReads = 128;
+// A program listens within this much of opening its device, or its peers are told that nobody does.
+constexpr Duration kBeginning = milliseconds(500);
 
 std::uint64_t unpredictable() {
   std::uint64_t v = 0;
@@ -66,8 +68,10 @@ Attributes describe(const Options& options, const WireFacts& facts, const Device
 // A lost message of the manager costs what the time-outs below say, so they are a local network's, not
 // RDMA-CM's: a REQ goes out again after 0.4 s, and a peer is unreachable after 6.4 s. Slow programs are no
 // concern of theirs: a peer that has a request, and a program that has not answered it, asks for time.
-cm::CmConfig describe_services(const Options& options, const WireFacts& facts, std::uint64_t seed) {
+cm::CmConfig describe_services(const Options& options, const WireFacts& facts, std::uint64_t seed, Time now) {
   cm::CmConfig c;
+  c.refuse_from = now + kBeginning;
+  c.patient_rnr_timer = 12;
   c.max_connections = 16384;
   c.seed = seed ^ 0x636D;  // another sequence than the Device's
   c.ca_guid = guid_of(facts.address);
@@ -112,7 +116,8 @@ Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig&
       pd_owners(config.max_pd),
       stats_(options.stats),
       wire_(std::move(wire)),
-      shard_(config, wire_->facts(), options.icrc, describe_services(options, wire_->facts(), config.seed)),
+      shard_(config, wire_->facts(), options.icrc,
+             describe_services(options, wire_->facts(), config.seed, clock_.now())),
       qpn_mask_((1U << config.qpn_bits) - 1U),
       attributes_(describe(options, wire_->facts(), config)) {}
 
@@ -164,6 +169,7 @@ void Nic::report() const {
   line("cm_repeated", "of those, sent again after a time-out", m.repeated);
   line("cm_duplicates", "of those received, received before", m.duplicates);
   line("cm_strays", "of those received, about no connection here", m.strays);
+  line("cm_early", "requests that came before the program listened, and that the peer repeats", m.early);
   line("cm_refused", "requests that the connection manager turned away by itself", m.refused);
   wire_->visit_counters(line);
 }

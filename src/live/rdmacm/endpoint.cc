@@ -15,8 +15,11 @@ namespace {
 int prepare(CmId& id, const rdma_addrinfo& from, ibv_pd* pd, ibv_qp_init_attr* init) {
   if ((from.ai_flags & RAI_PASSIVE) != 0) {
     if (from.ai_src_addr == nullptr) return EINVAL;
-    if (init != nullptr) id.endpoint = *init;
-    if (init != nullptr) id.base.pd = pd;
+    if (init != nullptr) {
+      id.endpoint = *init;
+      id.endpoint->qp_type = id.base.qp_type;
+      id.base.pd = pd;
+    }
     return bind(id, from.ai_src_addr);
   }
   int failed = resolve_address(id, from.ai_src_addr, from.ai_dst_addr);

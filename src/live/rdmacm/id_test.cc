@@ -106,9 +106,8 @@ TEST(Endpoint, WithoutAChannelWaitsForEachAnswer) {
   hints.ai_port_space = RDMA_PS_TCP;
   rdma_addrinfo* found = nullptr;
   ASSERT_EQ(rdma_getaddrinfo(nullptr, "7106", &hints, &found), 0);
-  ibv_qp_init_attr init{};
+  ibv_qp_init_attr init{};  // its type is that of the address
   init.cap = {4, 4, 1, 1, 0};
-  init.qp_type = IBV_QPT_RC;
   rdma_cm_id* listener = nullptr;
   ASSERT_EQ(rdma_create_ep(&listener, found, nullptr, &init), 0);
   rdma_freeaddrinfo(found);
