@@ -18,10 +18,11 @@ void ContextOrder::granted(Qpn qpn, std::uint32_t channel, std::uint64_t tag, Ti
   const Request first = c.waiting.front();
   c.waiting.pop_front();
   if (first.channel != channel || first.tag != tag) {
-    report_.add(now, "context order",
-                "queue pair %u: granted channel %u's request %llu before channel %u's request %llu, which came first", qpn.v,
-                channel, static_cast<unsigned long long>(tag), first.channel,
-                static_cast<unsigned long long>(first.tag));
+    report_.add(
+        now, "context order",
+        "queue pair %u: granted channel %u's request %llu before channel %u's request %llu, which came first",
+        qpn.v, channel, static_cast<unsigned long long>(tag), first.channel,
+        static_cast<unsigned long long>(first.tag));
   }
 }
 
@@ -49,7 +50,8 @@ void ContextOrder::read_begun(Qpn qpn, Time now) {
   moved(qpn, "read from memory", now);
   Context& c = contexts_[qpn];
   if (c.changed)
-    report_.add(now, "context written back", "queue pair %u: read from memory before its changes were written", qpn.v);
+    report_.add(now, "context written back",
+                "queue pair %u: read from memory before its changes were written", qpn.v);
   if (++c.reads > 1)
     report_.add(now, "context reads", "queue pair %u: read from memory twice at once", qpn.v);
   reads_.push_back(qpn);
@@ -72,7 +74,8 @@ void ContextOrder::written(Qpn qpn, Time now) {
 void ContextOrder::finish(Time now) {
   for (const auto& [qpn, c] : contexts_) {
     if (!c.waiting.empty())
-      report_.add(now, "context grant", "queue pair %u: %zu requests were never granted", qpn.v, c.waiting.size());
+      report_.add(now, "context grant", "queue pair %u: %zu requests were never granted", qpn.v,
+                  c.waiting.size());
   }
 }
 

@@ -1,6 +1,7 @@
-// Watches a store of contexts from outside: that requests of one queue pair are granted in the order in which they were
-// made, each once; that a context in use stays where it is; that what changed reaches the memory before it is read
-// again; and that reads of the memory end in the order in which they began (csRNA §3, C2; §4.3.4).
+// Watches a store of contexts from outside: that requests of one queue pair are granted in the order in which
+// they were made, each once; that a context in use stays where it is; that what changed reaches the memory
+// before it is read again; and that reads of the memory end in the order in which they began (csRNA §3, C2;
+// §4.3.4).
 //
 // It knows of requests, grants and the traffic with the memory, and nothing of caches and tables.
 #pragma once

@@ -35,9 +35,12 @@ CHECKERS = {
     "unreliable": ("tests/unreliable/weft_unreliable_test", *TEST),
     "fabric": ("src/sim/fabric/weft_sim_fabric_test", *TEST),
     "fabrics": ("weft-fabric-swarm", [*SWARM[0], "100"], SWARM[1]),
+    "caches": ("src/sim/nic/weft_sim_nic_test", *TEST),
+    "stores": ("tests/nic/weft_nic_store_test", *TEST),
 }
-# What the simulator alone does is noticed by its own.
-OF_SIM = ("fabric", "fabrics")
+# What a part of the simulator alone does is noticed by its own: the first row whose folders hold all files of a patch.
+OWN = ((("src/sim/nic/context/", "src/sim/nic/cache/"), ("caches", "stores")), (("src/sim/",), ("fabric", "fabrics")))
+OTHERS = tuple(c for c in CHECKERS if all(c not in own for _, own in OWN))
 
 
 class Mutant:
@@ -49,8 +52,7 @@ class Mutant:
             raise SystemExit(f"{path.name}: wants its name, 'Breaks: ' and the rule, and a unified diff")
         self.rule = " ".join(rule[1].split())
         self.files = re.findall(r"^\+\+\+ b/(.+)$", "--- " + diff, re.M)
-        of_sim = all(f.startswith("src/sim/") for f in self.files)
-        self.checkers = [c for c in CHECKERS if (c in OF_SIM) == of_sim]
+        self.checkers = list(next((own for folders, own in OWN if all(f.startswith(folders) for f in self.files)), OTHERS))
         if rule[2] is not None:
             if rule[2] not in self.checkers:
                 raise SystemExit(f"{path.name}: First: '{rule[2]}' is not one of {', '.join(self.checkers)}")

@@ -1,10 +1,10 @@
-// csRNA's Algorithms 1 and 2 as they are printed (csRNA §4.3), step by step and without time: to show what they do with
-// evictions, with requests that follow each other, and with indexes that come back. Each repair is a switch;
-// with all of them it is what sim/nic/context/non_blocking.h does.
+// csRNA's Algorithms 1 and 2 as they are printed (csRNA §4.3), step by step and without time: to show what
+// they do with evictions, with requests that follow each other, and with indexes that come back. Each repair
+// is a switch; with all of them it is what sim/nic/context/non_blocking.h does.
 //
-// What the paper leaves open is chosen in its favour: roles of the two FIFOs change when an empty one is popped, a
-// request of type 2 that heads the FIFO when an answer comes is looked at like any other (as the authors' code
-// does), and the traversal goes on as long as anything is pending.
+// What the paper leaves open is chosen in its favour: roles of the two FIFOs change when an empty one is
+// popped, a request of type 2 that heads the FIFO when an answer comes is looked at like any other (as the
+// authors' code does), and the traversal goes on as long as anything is pending.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -101,7 +101,8 @@ class PrintedStore {
     for (int i = 0; i < 100; ++i) check();
   }
 
-  // "X0 X1 Y0": in the order in which they were granted; the number says which request of its queue pair it was.
+  // "X0 X1 Y0": in the order in which they were granted; the number says which request of its queue pair it
+  // was.
   std::string granted() const { return granted_; }
   std::size_t reads() const { return reads_.size(); }
   // An answer went round and round among elements that it is not for.

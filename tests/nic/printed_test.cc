@@ -1,5 +1,5 @@
-// Where csRNA's printed algorithms fail, one sequence each, and what repairs them. X0, X1 are the first and second request of
-// queue pair X.
+// Where csRNA's printed algorithms fail, one sequence each, and what repairs them. X0, X1 are the first and
+// second request of queue pair X.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,8 +11,8 @@
 namespace weft::sim {
 namespace {
 
-// Algorithm 2 counts an element down before it knows that it can be returned. X1 is looked at twice while X0's read is under
-// way; when X0 returns, the table takes X for done, and X2 overtakes X1.
+// Algorithm 2 counts an element down before it knows that it can be returned. X1 is looked at twice while
+// X0's read is under way; when X0 returns, the table takes X for done, and X2 overtakes X1.
 std::string a_look_in_vain(Repairs repairs) {
   PrintedStore s(4, 8, repairs);
   s.request('A');
@@ -31,8 +31,8 @@ TEST(PrintedAlgorithm, CountsARequestDownThatItOnlyLooksAt) {
   EXPECT_EQ(a_look_in_vain({.count_when_returned = true, .tickets = true}), "A0 X0 X1 X2");
 }
 
-// The same sequence with the count repaired. X1 was looked at and stands in the online FIFO; X2 comes to the offline one,
-// which the traversal looks at first.
+// The same sequence with the count repaired. X1 was looked at and stands in the online FIFO; X2 comes to the
+// offline one, which the traversal looks at first.
 TEST(PrintedAlgorithm, LooksAtNewRequestsBeforeThoseThatItHasLookedAt) {
   Repairs all{true, true, true, false, true};
   EXPECT_EQ(a_look_in_vain(all), "A0 X0 X2 X1");
@@ -40,8 +40,8 @@ TEST(PrintedAlgorithm, LooksAtNewRequestsBeforeThoseThatItHasLookedAt) {
   EXPECT_EQ(a_look_in_vain(all), "A0 X0 X1 X2");
 }
 
-// A cache of one. X0 returns, Y0 returns and takes its place before X1 is looked at. Algorithm 2 pushes X1 back, and
-// neither marks it nor begins a read.
+// A cache of one. X0 returns, Y0 returns and takes its place before X1 is looked at. Algorithm 2 pushes X1
+// back, and neither marks it nor begins a read.
 std::string an_evicted_context(Repairs repairs) {
   PrintedStore s(1, 8, repairs);
   s.request('X');
@@ -60,8 +60,8 @@ TEST(PrintedAlgorithm, ForgetsToReadAContextThatHasLeftAgain) {
   EXPECT_EQ(an_evicted_context({.count_when_returned = true, .read_when_converted = true}), "X0 Y0 X1");
 }
 
-// Two indexes. X0 creates X's entry at place 0 (Formula 1) and returns; its index is free again while X1 is pending. Y0
-// takes index 0, misses, and overwrites X's entry. X2 then finds no entry and overtakes X1.
+// Two indexes. X0 creates X's entry at place 0 (Formula 1) and returns; its index is free again while X1 is
+// pending. Y0 takes index 0, misses, and overwrites X's entry. X2 then finds no entry and overtakes X1.
 std::string a_recycled_index(Repairs repairs) {
   PrintedStore s(4, 3, repairs);
   s.request('X');  // index 0, place 0
@@ -84,8 +84,8 @@ TEST(PrintedAlgorithm, OverwritesTheEntryOfAQueuePairWhoseIndexHasComeBack) {
   EXPECT_EQ(a_recycled_index(all), "X0 X1 B0 X2 Y0");
 }
 
-// All of that repaired. X1 and X2 are pending when X's context leaves; X1 is read again and goes to the end of the FIFO,
-// behind X2. When its answer comes X2 stands first and finds the context there.
+// All of that repaired. X1 and X2 are pending when X's context leaves; X1 is read again and goes to the end
+// of the FIFO, behind X2. When its answer comes X2 stands first and finds the context there.
 std::string a_second_read(Repairs repairs) {
   PrintedStore s(1, 8, repairs);
   s.request('X');
@@ -107,8 +107,9 @@ TEST(PrintedAlgorithm, LetsALaterRequestPassOneWhoseContextIsReadAgain) {
   EXPECT_EQ(a_second_read(all), "X0 Y0 X1 X2");
 }
 
-// X1 and X2 have been looked at and stand online; Y0 is offline. Y0's answer finds X1, whose context it has just driven out,
-// and then X2, whose turn it is not: X2 goes round and round, and Y0 behind the other FIFO is never reached.
+// X1 and X2 have been looked at and stand online; Y0 is offline. Y0's answer finds X1, whose context it has
+// just driven out, and then X2, whose turn it is not: X2 goes round and round, and Y0 behind the other FIFO
+// is never reached.
 TEST(PrintedAlgorithm, LetsAnAnswerGoRoundAmongElementsThatItIsNotFor) {
   for (const bool repaired : {false, true}) {
     PrintedStore s(1, 8, {true, true, true, true, repaired});
@@ -129,7 +130,8 @@ TEST(PrintedAlgorithm, LetsAnAnswerGoRoundAmongElementsThatItIsNotFor) {
   }
 }
 
-// Random sequences on the printed algorithms: how often each goes wrong, and that all repairs together never do.
+// Random sequences on the printed algorithms: how often each goes wrong, and that all repairs together never
+// do.
 struct Outcome {
   int lost = 0;  // or stuck
   int disordered = 0;
@@ -180,8 +182,8 @@ TEST(PrintedAlgorithm, NeedsEveryRepair) {
   const Outcome good = at_random(all, kSequences);
   EXPECT_EQ(good.lost, 0);
   EXPECT_EQ(good.disordered, 0);
-  for (bool Repairs::*one : {&Repairs::count_when_returned, &Repairs::read_when_converted, &Repairs::any_free_entry,
-                             &Repairs::tickets, &Repairs::out_of_the_way}) {
+  for (bool Repairs::*one : {&Repairs::count_when_returned, &Repairs::read_when_converted,
+                             &Repairs::any_free_entry, &Repairs::tickets, &Repairs::out_of_the_way}) {
     Repairs without = all;
     without.*one = false;
     const Outcome bad = at_random(without, kSequences);

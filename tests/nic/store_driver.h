@@ -1,6 +1,6 @@
-// Drives a context store through virtual time: requests that come when the driver wants, a memory with delays of its own,
-// stages that hold what they are granted for a while. The order observer looks on. Everything else is
-// counted, so that two stores, or a store and an oracle, can be compared grant by grant.
+// Drives a context store through virtual time: requests that come when the driver wants, a memory with delays
+// of its own, stages that hold what they are granted for a while. The order observer looks on. Everything
+// else is counted, so that two stores, or a store and an oracle, can be compared grant by grant.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -27,7 +27,9 @@ class StoreDriver final : public ContextMemory, public StoreObserver {
 
   // `latency` of the next read.
   StoreDriver(const Design& design, std::function<Duration()> latency)
-      : order(report, design.context.write_back), latency_(std::move(latency)), store(make_store(design, this)) {
+      : order(report, design.context.write_back),
+        latency_(std::move(latency)),
+        store(make_store(design, this)) {
     store->observe(this);
   }
 

@@ -1,5 +1,5 @@
-// The stores of contexts against serial oracles: what they must grant, in which order, and for the blocking one and the one
-// that holds everything, when to the picosecond.
+// The stores of contexts against serial oracles: what they must grant, in which order, and for the blocking
+// one and the one that holds everything, when to the picosecond.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -90,7 +90,8 @@ TEST(Stores, LookingAheadOfAMissKeepsTheOrderAndOverlapsReads) {
   }
 }
 
-// The look-up of a send queue's address begins the read; the request that comes 300 ns later waits for the rest of it.
+// The look-up of a send queue's address begins the read; the request that comes 300 ns later waits for the
+// rest of it.
 TEST(Stores, APrefetchTakesTheTimeUntilTheRequestOffItsWait) {
   Design design = cached(ContextPolicy::kNonBlocking, 8);
   design.context.sq_table = 1024;
@@ -152,7 +153,8 @@ std::vector<Ask> draw(const Traffic& t, Prng& random) {
   std::vector<Ask> asks;
   Time at{};
   for (std::uint32_t i = 0; i < t.requests; ++i) {
-    at = at + nanoseconds(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(2 * t.gap_ns + 1))));
+    at = at +
+         nanoseconds(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(2 * t.gap_ns + 1))));
     // A few are asked for often, so that requests meet.
     const std::uint64_t among = random.below(2) == 0 ? t.queue_pairs : 1 + t.queue_pairs / 4;
     Ask a;
@@ -184,8 +186,8 @@ void expect_whole(const StoreDriver& d, const std::vector<Ask>& asks) {
   d.store->check_invariants();
 }
 
-// Small caches, few indexes, many requests of few queue pairs, reads of any length: contexts leave while requests wait
-// for them, indexes come back while their queue pair has more requests.
+// Small caches, few indexes, many requests of few queue pairs, reads of any length: contexts leave while
+// requests wait for them, indexes come back while their queue pair has more requests.
 void serial_order(ContextPolicy policy, std::uint64_t seeds) {
   std::uint64_t refetched = 0;
   std::uint64_t ordered = 0;
@@ -195,7 +197,8 @@ void serial_order(ContextPolicy policy, std::uint64_t seeds) {
     Design d = cached(policy, static_cast<std::uint32_t>(random.between(1, 6)),
                       static_cast<std::uint32_t>(random.between(1, 6)));
     d.context.replacement = random.below(2) == 0 ? Replacement::kLru : Replacement::kRandom;
-    d.context.access = {static_cast<std::uint32_t>(random.between(1, 3)), static_cast<std::uint32_t>(random.between(1, 6))};
+    d.context.access = {static_cast<std::uint32_t>(random.between(1, 3)),
+                        static_cast<std::uint32_t>(random.between(1, 6))};
     d.context.misses = static_cast<std::uint32_t>(random.between(1, 4));
     d.context.write_back = random.below(8) != 0;
     d.context.sq_table = random.below(2) == 0 ? 100 : 0;
@@ -233,7 +236,8 @@ TEST(SerialOracle, FirstComeGrantsEachRequestOnceAndInTheOrderOfItsQueuePair) {
   serial_order(ContextPolicy::kFcfs, sequences());
 }
 
-// First come, first served, with one miss at a time, is a serial machine: a list of requests, a clock, and a reference LRU.
+// First come, first served, with one miss at a time, is a serial machine: a list of requests, a clock, and a
+// reference LRU.
 TEST(SerialOracle, FirstComeIsASerialMachineToThePicosecond) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     Prng random(seed);

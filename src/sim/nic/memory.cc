@@ -50,9 +50,11 @@ class Account {
   void contexts() {
     const ContextDesign& c = d_.context;
     const std::uint64_t stride = c.stride != 0 ? c.stride : c.bytes;
-    const std::string width = text(stride) + " B" + (stride != c.bytes ? " (" + text(c.bytes) + " B aligned)" : "");
+    const std::string width =
+        text(stride) + " B" + (stride != c.bytes ? " (" + text(c.bytes) + " B aligned)" : "");
     if (c.policy == ContextPolicy::kOnChip) {
-      add("contexts", Place::kChip, account::srnic::contexts(n_, stride), true, text(n_) + " queue pairs x " + width);
+      add("contexts", Place::kChip, account::srnic::contexts(n_, stride), true,
+          text(n_) + " queue pairs x " + width);
       return;
     }
     add("context cache", Place::kChip, c.cache * stride, false, text(c.cache) + " entries x " + width);
@@ -129,7 +131,8 @@ class Account {
                text(n_) + " queue pairs x " + text(r.bitmap_count) + " bitmaps x " + text(r.slots) + " bits");
     each("reordering buffers", Place::kChip, account::srnic::reordering(1, r.reorder_buffer.n),
          text(r.reorder_buffer.n) + " B");
-    each("outstanding requests", Place::kChip, account::srnic::outstanding_requests(1, r.slots, r.request_entry),
+    each("outstanding requests", Place::kChip,
+         account::srnic::outstanding_requests(1, r.slots, r.request_entry),
          text(r.slots) + " packets x " + text(r.request_entry) + " B");
   }
 

@@ -1,6 +1,6 @@
-// What memory a design takes for N queue pairs, part by part: on the chip, on the board and in the host (SRNIC §3.2, Tables 1
-// and 2; IRN §6.1; csRNA §4.7, Table 1). Every figure is computed from the parts of the Design, and from
-// nothing else, so that a changed part changes it; `how` says with which numbers.
+// What memory a design takes for N queue pairs, part by part: on the chip, on the board and in the host
+// (SRNIC §3.2, Tables 1 and 2; IRN §6.1; csRNA §4.7, Table 1). Every figure is computed from the parts of the
+// Design, and from nothing else, so that a changed part changes it; `how` says with which numbers.
 //
 // K is 1024 for memory, as in SRNIC's first footnote.
 #pragma once
@@ -42,8 +42,8 @@ Result<MemoryAccount> memory_of(const Design& design, std::uint64_t queue_pairs)
 // even what is independent of them.
 std::uint64_t queue_pairs_within(const Design& design, Bytes chip);
 
-// Bits that one more unit of out-of-order capacity costs (csRNA §4.7, Formula 2): index FIFOs, pending FIFO and
-// pending record table of all channels, without the waiting SRAM.
+// Bits that one more unit of out-of-order capacity costs (csRNA §4.7, Formula 2): index FIFOs, pending FIFO
+// and pending record table of all channels, without the waiting SRAM.
 struct PendingBits {
   std::uint32_t index = 0;    // of an index FIFO
   std::uint32_t element = 0;  // of the pending FIFO

@@ -64,8 +64,8 @@ TEST(Memory, WhatMovesToTheHostLeavesTheChip) {
   EXPECT_EQ(memory_of(d, 1000)->total(Place::kBoard), 100'000U);
 }
 
-// csRNA §4.7: with the fields that the paper names one unit of capacity costs about 40 bytes; the tickets that keep the order cost
-// more.
+// csRNA §4.7: with the fields that the paper names one unit of capacity costs about 40 bytes; the tickets
+// that keep the order cost more.
 TEST(Memory, OfPendingRequestsIsLinearInTheCapacity) {
   Design d = small();
   d.context.policy = ContextPolicy::kNonBlocking;

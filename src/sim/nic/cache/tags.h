@@ -1,10 +1,10 @@
-// Which keys a cache of a fixed number of entries holds, and which one leaves for a new one: the least recently used,
-// or one drawn at random. Contexts, translations and WQEs are kept by the same machinery; what the entries hold
-// is their caches' business.
+// Which keys a cache of a fixed number of entries holds, and which one leaves for a new one: the least
+// recently used, or one drawn at random. Contexts, translations and WQEs are kept by the same machinery; what
+// the entries hold is their caches' business.
 //
-// An entry that is pinned does not leave. LRU: a list through the entries that may leave, the oldest use first; an
-// entry comes to its end when it is used, and when its last pin goes. Random: those entries stand in an array.
-// Either way every operation takes constant time, and nothing allocates after the constructor.
+// An entry that is pinned does not leave. LRU: a list through the entries that may leave, the oldest use
+// first; an entry comes to its end when it is used, and when its last pin goes. Random: those entries stand
+// in an array. Either way every operation takes constant time, and nothing allocates after the constructor.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -62,7 +62,7 @@ class Tags {
  private:
   struct Entry {
     std::uint64_t key = 0;
-    Slot chain = kNone;  // the next entry of the same bucket, or of the unused ones
+    Slot chain = kNone;                   // the next entry of the same bucket, or of the unused ones
     Slot before = kNone, behind = kNone;  // LRU: neighbours. Random: `before` is the place in the array
     std::uint32_t pins = 0;
     bool dirty = false;
@@ -76,15 +76,15 @@ class Tags {
   Prng random_;
   std::vector<Entry> slots_;
   std::vector<Slot> buckets_;
-  std::vector<Slot> array_;     // random: entries that may leave
+  std::vector<Slot> array_;  // random: entries that may leave
   Slot oldest_ = kNone, newest_ = kNone;
   Slot unused_ = kNone;
   std::uint32_t used_ = 0;
   std::uint32_t evictable_ = 0;
 };
 
-// A table on the chip of things that lie elsewhere, where only presence counts: look_up says whether it was a hit,
-// and after a miss the key is there.
+// A table on the chip of things that lie elsewhere, where only presence counts: look_up says whether it was a
+// hit, and after a miss the key is there.
 struct CacheCounters {
   std::uint64_t hits = 0;
   std::uint64_t misses = 0;

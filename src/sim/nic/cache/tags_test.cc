@@ -163,7 +163,8 @@ TEST(Translation, AReadBringsTheNeighboursThatStandInTheSamePiece) {
   EXPECT_EQ(t.pages()->hits + t.pages()->misses, 5U);
 }
 
-// SRNIC §4.5: the hit rate depends on how much memory is touched, and not on who touches it; larger pages reach further.
+// SRNIC §4.5: the hit rate depends on how much memory is touched, and not on who touches it; larger pages
+// reach further.
 TEST(Translation, HitsFollowTheMemoryThatIsTouchedAndTheSizeOfItsPages) {
   const auto hit_rate = [](std::uint64_t page, std::uint64_t touched) {
     TranslationDesign d;

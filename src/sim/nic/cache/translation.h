@@ -1,9 +1,9 @@
-// Translation and protection of memory on the NIC: a page of virtual memory becomes a physical one by the MTT, and a key is looked
-// up in the MPT (csRNA §4.1, SRNIC §4.5). Both tables are whole on the chip, or a cache of them is, or a
-// design leaves them out.
+// Translation and protection of memory on the NIC: a page of virtual memory becomes a physical one by the
+// MTT, and a key is looked up in the MPT (csRNA §4.1, SRNIC §4.5). Both tables are whole on the chip, or a
+// cache of them is, or a design leaves them out.
 //
-// One entry of the MTT translates one page; a miss reads `fetch_bytes`, which bring the neighbours of an entry that stand
-// in the same piece of the table. The caller pays for misses; this says how many there are.
+// One entry of the MTT translates one page; a miss reads `fetch_bytes`, which bring the neighbours of an
+// entry that stand in the same piece of the table. The caller pays for misses; this says how many there are.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
-// Work requests that were fetched before they are needed. Two shapes, after SRNIC §3.2.1 and §4.3.2: so many for each
-// queue, or so many in all.
+// Work requests that were fetched before they are needed. Two shapes, after SRNIC §3.2.1 and §4.3.2: so many
+// for each queue, or so many in all.
 //
 //   WqeWindow   one queue's own entries: the WQEs [first, end) of the queue, at most `entries` of them
 //   SharedWqes  entries that all queues compete for, kept by the replacement of every cache (tags.h)

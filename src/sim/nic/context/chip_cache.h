@@ -1,5 +1,5 @@
-// The cache of contexts that the caching stores share: who is there, who is in use, who has changed; and what an
-// eviction costs the memory behind it.
+// The cache of contexts that the caching stores share: who is there, who is in use, who has changed; and what
+// an eviction costs the memory behind it.
 #pragma once
 #include "sim/nic/cache/tags.h"
 #include "sim/nic/context/store.h"

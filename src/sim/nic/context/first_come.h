@@ -1,12 +1,12 @@
-// A cache of contexts behind one FIFO of requests: first come, first served (csRNA §3, Figure 2). A request whose
-// context is not there holds up all that came after it, although theirs may be.
+// A cache of contexts behind one FIFO of requests: first come, first served (csRNA §3, Figure 2). A request
+// whose context is not there holds up all that came after it, although theirs may be.
 //
 //   accept -> [ looked up: r r w | not yet: . . . . ] -> grants, from the left only
 //               r: its context is in use for it    w: its context is on the way
 //
-// With `misses` above 1 the unit looks ahead of a miss, and begins up to so many reads at once; answers still leave in
-// order. The look-ahead keeps a free place for each context that is on the way, so that what waits behind
-// the head never keeps the head's context out.
+// With `misses` above 1 the unit looks ahead of a miss, and begins up to so many reads at once; answers still
+// leave in order. The look-ahead keeps a free place for each context that is on the way, so that what waits
+// behind the head never keeps the head's context out.
 #pragma once
 #include "sim/nic/context/chip_cache.h"
 

@@ -12,9 +12,7 @@ NonBlockingStore::NonBlockingStore(const Design& design, ContextMemory* memory)
       table_(design.context.channels * design.context.ooo_capacity),
       arrivals_(std::size_t{design.context.channels} * design.context.ooo_capacity) {}
 
-void NonBlockingStore::accept(const Asked& asked, Time now) {
-  incoming_.push({asked, now});
-}
+void NonBlockingStore::accept(const Asked& asked, Time now) { incoming_.push({asked, now}); }
 
 bool NonBlockingStore::queue_address(Qpn qpn, Time now) {
   if (design_.sq_table == 0) return false;
@@ -34,8 +32,7 @@ Time NonBlockingStore::request_due() const {
 
 // While an answer waits for a context to be released, nothing else is handled.
 Time NonBlockingStore::pending_due() const {
-  if (!arrivals_.empty())
-    return cache_.free() > 0 ? std::max(arrivals_.front().at, pending_free_) : kNever;
+  if (!arrivals_.empty()) return cache_.free() > 0 ? std::max(arrivals_.front().at, pending_free_) : kNever;
   return ready_ != 0 ? pending_free_ : kNever;
 }
 
@@ -97,7 +94,8 @@ void NonBlockingStore::handle_pending(Time now) {
   }
   const Element element = pending_.pop_return();
   if (!element.reading) {
-    // To the other FIFO: this one must become empty, or an answer that is for an element there would wait for ever.
+    // To the other FIFO: this one must become empty, or an answer that is for an element there would wait for
+    // ever.
     if (!take_turn(element, now)) pending_.push_request(element);
     return;
   }

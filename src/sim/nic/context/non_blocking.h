@@ -1,23 +1,24 @@
-// csRNA's QPC management module (csRNA §4.3): a cache of contexts whose misses hold up nobody but their own queue pair.
+// csRNA's QPC management module (csRNA §4.3): a cache of contexts whose misses hold up nobody but their own
+// queue pair.
 //
 //   channel 0 --\                                            read                       fetched
-//   channel 1 ----> arbiter: FIFO -> request handling -------------> [ memory ] ----------------> pending handling
-//   channel 2 --/                      |   |   miss, or not its turn                                  |   |
+//   channel 1 ----> arbiter: FIFO -> request handling -------------> [ memory ] ----------------> pending
+//   handling channel 2 --/                      |   |   miss, or not its turn |   |
 //                                  hit |   +----------------------> [ pending FIFO, table ] <---------+   |
 //                                      v                                                                  v
 //                                    grants <-------------------------------------------------------------+
 //
-// The arbiter takes the oldest request of all channels, so that requests of a queue pair keep their order across them.
-// Request handling (Algorithm 1), one request each interval: a queue pair with pending requests has one more; a context that
-// is there is granted; otherwise the read begins and the request is pending.
-// Pending handling (Algorithm 2), one element each interval: while an answer of the memory waits it pops elements until
-// the one that the answer is for, which is granted. Otherwise, as long as some queue pair's turn has come without a
-// read of its own (`ready_`, the paper's start_check), it walks through the pending elements: whose turn it is
-// is granted, or is read again if its context has been evicted meanwhile.
+// The arbiter takes the oldest request of all channels, so that requests of a queue pair keep their order
+// across them. Request handling (Algorithm 1), one request each interval: a queue pair with pending requests
+// has one more; a context that is there is granted; otherwise the read begins and the request is pending.
+// Pending handling (Algorithm 2), one element each interval: while an answer of the memory waits it pops
+// elements until the one that the answer is for, which is granted. Otherwise, as long as some queue pair's
+// turn has come without a read of its own (`ready_`, the paper's start_check), it walks through the pending
+// elements: whose turn it is is granted, or is read again if its context has been evicted meanwhile.
 //
-// Latency hiding (csRNA §4.5): with a table of send queue addresses a WQE is read without the context; the look-up begins a
-// prefetch on the descriptor unit's channel. A prefetch takes an index while it is under way, never waits
-// for one, and is nothing where the context is there or on its way.
+// Latency hiding (csRNA §4.5): with a table of send queue addresses a WQE is read without the context; the
+// look-up begins a prefetch on the descriptor unit's channel. A prefetch takes an index while it is under
+// way, never waits for one, and is nothing where the context is there or on its way.
 #pragma once
 #include "sim/nic/context/chip_cache.h"
 #include "sim/nic/context/pending_fifo.h"

@@ -1,4 +1,5 @@
-// What watches a context store: check/context_order.h through sim/world, and tests. No call may come back to the store.
+// What watches a context store: check/context_order.h through sim/world, and tests. No call may come back to
+// the store.
 #pragma once
 #include "core/base/ids.h"
 #include "core/base/units.h"

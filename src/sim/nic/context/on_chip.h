@@ -1,5 +1,5 @@
-// All contexts are on the chip (eRNIC, SRNIC §3.2.1): a request is granted after the time of one access, and nothing
-// ever comes from outside. How many queue pairs there can be is what this costs.
+// All contexts are on the chip (eRNIC, SRNIC §3.2.1): a request is granted after the time of one access, and
+// nothing ever comes from outside. How many queue pairs there can be is what this costs.
 #pragma once
 #include "sim/nic/context/store.h"
 

@@ -1,11 +1,14 @@
-// csRNA's pending record table (csRNA §4.3.2, Figure 4a): one entry for each queue pair that has requests in the pending FIFO,
-// found by its number. The hardware is a CAM of channels x out-of-order capacity entries.
+// csRNA's pending record table (csRNA §4.3.2, Figure 4a): one entry for each queue pair that has requests in
+// the pending FIFO, found by its number. The hardware is a CAM of channels x out-of-order capacity entries.
 //
-// Two departures from the paper, whose algorithms fail without them (tests/nic/printed_test.cc shows each sequence):
-//   - Formula 1 puts an entry at the place of the request that created it. That request's index is free again as
+// Two departures from the paper, whose algorithms fail without them (tests/nic/printed_test.cc shows each
+// sequence):
+//   - Formula 1 puts an entry at the place of the request that created it. That request's index is free again
+//   as
 //     soon as it is granted, while the entry may stay for later requests of the queue pair; another miss with
 //     the same index would then overwrite it. Here an entry takes any free place.
-//   - A request knows by its ticket when it is its turn, in place of the flag dma_rtn. By place in the FIFO alone,
+//   - A request knows by its ticket when it is its turn, in place of the flag dma_rtn. By place in the FIFO
+//   alone,
 //     a request whose context was evicted, and is read again, comes behind later ones of its queue pair.
 #pragma once
 #include <cstdint>

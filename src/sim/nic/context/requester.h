@@ -3,8 +3,8 @@
 //   index FIFO     0 1 2 ... : numbers that are free; their count is the out-of-order capacity
 //   waiting SRAM   [index] -> what the stage wants back: the doorbell, the descriptor, the packet
 //
-// A request takes an index and leaves its information under it. Answers come in any order and name the index, which
-// is then free again. Without a free index the stage waits: that is all there is of backpressure.
+// A request takes an index and leaves its information under it. Answers come in any order and name the index,
+// which is then free again. Without a free index the stage waits: that is all there is of backpressure.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -42,7 +42,8 @@ void ContextStore::request(const ContextRequest& request, Time now) {
 
 void ContextStore::grant(const Asked& asked, Time now) {
   const Requester::Waiting& w = requesters_[asked.channel].at(asked.index);
-  grants_.push({asked.qpn, static_cast<StoreChannel>(asked.channel), asked.index, w.tag, w.asked, now + depth_});
+  grants_.push(
+      {asked.qpn, static_cast<StoreChannel>(asked.channel), asked.index, w.tag, w.asked, now + depth_});
 }
 
 bool ContextStore::next_grant(Time now, ContextGrant& out) {

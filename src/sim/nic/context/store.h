@@ -11,7 +11,8 @@
 //   - each request is granted once;
 //   - requests of one queue pair are granted in the order in which they were made, across all channels
 //     (csRNA §3, C2). Those of different queue pairs may overtake each other;
-//   - a context that is granted stays on the chip until it is released, and what was released as dirty reaches
+//   - a context that is granted stays on the chip until it is released, and what was released as dirty
+//   reaches
 //     the memory before the context is read again.
 //
 // A store is a machine without a clock: calls bring the time, which never goes back. `next_event` says when
@@ -43,8 +44,8 @@ inline constexpr std::uint32_t kMostQueuePairs = 1U << 24U;  // a number has 24 
 // How many queue pairs a NIC can have whose contexts are kept like this.
 std::uint32_t most_queue_pairs(const ContextDesign& design);
 
-// Where contexts are that are not on the chip. Reads end in the order in which they began; the owner of the store
-// then calls ContextStore::fetched. Writes are posted, and a later read sees them.
+// Where contexts are that are not on the chip. Reads end in the order in which they began; the owner of the
+// store then calls ContextStore::fetched. Writes are posted, and a later read sees them.
 class ContextMemory {
  public:
   virtual ~ContextMemory() = default;
@@ -71,12 +72,12 @@ struct ContextGrant {
 struct StoreCounters {
   std::uint64_t requests = 0;
   std::uint64_t grants = 0;
-  std::uint64_t hits = 0;      // granted from the cache at once
-  std::uint64_t misses = 0;    // reads of the memory for a request
-  std::uint64_t ordered = 0;   // waited behind an earlier request of their queue pair
-  std::uint64_t refetched = 0; // of those: whose context had left again meanwhile (also a miss)
-  std::uint64_t prefetches = 0;         // reads that a prefetch began
-  std::uint64_t prefetches_dropped = 0; // no index was free
+  std::uint64_t hits = 0;                // granted from the cache at once
+  std::uint64_t misses = 0;              // reads of the memory for a request
+  std::uint64_t ordered = 0;             // waited behind an earlier request of their queue pair
+  std::uint64_t refetched = 0;           // of those: whose context had left again meanwhile (also a miss)
+  std::uint64_t prefetches = 0;          // reads that a prefetch began
+  std::uint64_t prefetches_dropped = 0;  // no index was free
   std::uint64_t evictions = 0;
   std::uint64_t write_backs = 0;  // of dirty contexts
   std::uint64_t bytes_read = 0;
@@ -112,8 +113,8 @@ class ContextStore {
   void forget(Qpn qpn, Time now);
   void observe(StoreObserver* observer) { seen_.observer = observer; }
 
-  // Whether the send queue's address is on the chip without the context. If so the WQE read may begin, and the store
-  // brings the context in meanwhile (csRNA §4.5).
+  // Whether the send queue's address is on the chip without the context. If so the WQE read may begin, and
+  // the store brings the context in meanwhile (csRNA §4.5).
   virtual bool queue_address(Qpn /*qpn*/, Time /*now*/) { return false; }
 
   const ContextDesign& design() const { return design_; }
