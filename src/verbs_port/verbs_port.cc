@@ -1,12 +1,8 @@
 #include "verbs_port/verbs_port.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
-#include <netinet/in.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,30 +11,19 @@
 #include <map>
 #include <vector>
 
-#include "core/verbs/ladder.h"
 #include "verbs_port/convert.h"
-#include "verbs_port/handshake.h"
+#include "verbs_port/meetings.h"
 
 namespace weft {
 namespace {
 
 constexpr std::uint8_t kPortNumber = 1;
 constexpr std::uint32_t kMostInline = 64;
-constexpr int kWaiting = 16;  // of listen()
-
-sockaddr_in socket_address(const wire::Address& a, std::uint16_t port) {
-  sockaddr_in sa{};
-  sa.sin_family = AF_INET;
-  sa.sin_port = htons(port);
-  std::memcpy(&sa.sin_addr, &a.bytes[12], 4);
-  return sa;
-}
 
 class IbverbsPort final : public VerbsPort {
  public:
   ~IbverbsPort() override {
-    for (Meeting& m : meetings_) m.hang_up();
-    for (const auto& [socket, service] : listeners_) close(socket);
+    meetings_.close();
     for (const auto& [number, qp] : qps_) ibv_destroy_qp(qp);
     for (ibv_cq* cq : cqs_) {
       if (cq != nullptr) ibv_destroy_cq(cq);
@@ -65,7 +50,7 @@ class IbverbsPort final : public VerbsPort {
       return fail(std::string("the device: ") + std::strerror(errno));
     for (const int fd : {channel_->fd, context_->async_fd})
       fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-    return {};
+    return meetings_.open(address_, most_mtu_);
   }
 
   PortFacts facts() const override { return {address_, false, kMostInline}; }
@@ -137,72 +122,19 @@ class IbverbsPort final : public VerbsPort {
     return static_cast<QpState>(attr.qp_state);
   }
 
-  Outcome<void> listen(std::uint16_t service) override {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) return fail(Errc::kNoMemory);
-    const int on = 1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    const sockaddr_in self = socket_address(address_, service);
-    if (bind(fd, reinterpret_cast<const sockaddr*>(&self), sizeof self) != 0 || ::listen(fd, kWaiting) != 0) {
-      close(fd);
-      return fail(Errc::kBusy);
-    }
-    listeners_.emplace_back(fd, service);
-    return {};
-  }
-
+  Outcome<void> listen(std::uint16_t service) override { return meetings_.listen(service); }
   Outcome<ConnectionId> connect(const wire::Address& to, std::uint16_t service, Qpn qpn,
                                 const ConnectTerms& terms, const ConnectData& data) override {
     const auto now = state(qpn);
     if (!now || *now != QpState::kReset) return fail(Errc::kInvalid);
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) return fail(Errc::kNoMemory);
-    const sockaddr_in self = socket_address(address_, 0);
-    const sockaddr_in peer = socket_address(to, service);
-    Meeting m;
-    m.fd = fd;
-    m.peer = to;
-    m.service = service;
-    m.asked = true;
-    m.end = {qpn, terms};
-    m.to_send = hello(m.end, data);
-    m.sending = true;
-    if (bind(fd, reinterpret_cast<const sockaddr*>(&self), sizeof self) != 0 ||
-        (::connect(fd, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0 && errno != EINPROGRESS))
-      m.hang_up();  // poll_event() tells
-    meetings_.push_back(m);
-    return ConnectionId{static_cast<std::uint32_t>(meetings_.size() - 1)};
+    return meetings_.connect(to, service, qpn, terms, data);
   }
-
   Outcome<void> accept(ConnectionId id, Qpn qpn, const ConnectTerms& terms,
                        const ConnectData& data) override {
-    if (id.v >= meetings_.size() || meetings_[id.v].stage != Stage::kAsked) return fail(Errc::kNotFound);
-    Meeting& m = meetings_[id.v];
-    m.end = {qpn, terms};
-    if (const auto up = raise(m); !up) return up;
-    m.to_send = hello(m.end, data);
-    m.sending = true;
-    m.stage = Stage::kOpen;
-    PortEvent e;
-    e.kind = PortEventKind::kEstablished;
-    e.connection = id;
-    e.qpn = qpn;
-    events_.push_back(e);
-    return {};
+    return meetings_.accept(id, qpn, terms, data);
   }
-  Outcome<void> reject(ConnectionId id) override {
-    if (id.v >= meetings_.size() || meetings_[id.v].stage != Stage::kAsked) return fail(Errc::kNotFound);
-    meetings_[id.v].hang_up();
-    meetings_[id.v].stage = Stage::kOver;
-    return {};
-  }
-  Outcome<void> disconnect(ConnectionId id) override {
-    if (id.v >= meetings_.size() || meetings_[id.v].stage != Stage::kOpen) return fail(Errc::kNotFound);
-    meetings_[id.v].hang_up();
-    meetings_[id.v].stage = Stage::kOver;
-    fall(meetings_[id.v].end.qpn);
-    return {};
-  }
+  Outcome<void> reject(ConnectionId id) override { return meetings_.reject(id); }
+  Outcome<void> disconnect(ConnectionId id) override { return meetings_.disconnect(id); }
 
   Posted post_send(Qpn qpn, std::span<const SendWr> list) override {
     Posted posted;
@@ -255,31 +187,6 @@ class IbverbsPort final : public VerbsPort {
   }
 
  private:
-  enum class Stage : std::uint8_t { kHearing, kAsked, kOpen, kOver };
-  struct OwnEnd {
-    Qpn qpn = kNoQpn;
-    ConnectTerms terms;
-  };
-  // One TCP connection, and the connection that it is about.
-  struct Meeting {
-    int fd = -1;
-    wire::Address peer;
-    std::uint16_t service = 0;
-    bool asked = false;  // by us
-    Stage stage = Stage::kHearing;
-    OwnEnd end;
-    Hello theirs;
-    std::array<std::uint8_t, Hello::kBytes> to_send{};
-    std::array<std::uint8_t, Hello::kBytes> heard{};
-    bool sending = false;
-    std::size_t sent = 0;
-    std::size_t got = 0;
-    void hang_up() {
-      if (fd >= 0) close(fd);
-      fd = -1;
-    }
-  };
-
   // The address of one host in GID form; RoCE v2 where there is a choice is what drivers list last.
   void try_device(ibv_device* device) {
     ibv_context* context = ibv_open_device(device);
@@ -293,7 +200,6 @@ class IbverbsPort final : public VerbsPort {
             gid.raw[10] != 0xFF || gid.raw[11] != 0xFF)
           continue;
         std::copy(gid.raw, gid.raw + 16, address_.bytes.begin());
-        gid_index_ = static_cast<std::uint8_t>(i);
         most_mtu_ = 128U << static_cast<unsigned>(port.active_mtu);
         context_ = context;
         return;
@@ -317,54 +223,9 @@ class IbverbsPort final : public VerbsPort {
     count = static_cast<int>(sges_.size());
   }
 
-  std::array<std::uint8_t, Hello::kBytes> hello(const OwnEnd& end, const ConnectData& data) const {
-    return Hello{end.qpn, end.terms.psn, std::min(end.terms.mtu, most_mtu_), end.terms.reads, data}.encode();
-  }
-
-  Outcome<void> raise(const Meeting& m) {
-    const auto it = qps_.find(m.end.qpn);
-    if (it == qps_.end()) return fail(Errc::kNotFound);
-    const ConnectTerms& t = m.end.terms;
-    ibv_qp_attr a{};
-    a.port_num = kPortNumber;
-    a.qp_access_flags = t.access;
-    a.path_mtu = verbs_mtu(std::min({t.mtu, most_mtu_, m.theirs.mtu}));
-    a.dest_qp_num = m.theirs.qpn.v;
-    a.rq_psn = m.theirs.psn.v;
-    a.sq_psn = t.psn.v;
-    a.max_rd_atomic = a.max_dest_rd_atomic = std::min(t.reads, m.theirs.reads);
-    a.min_rnr_timer = t.min_rnr_timer;
-    a.timeout = t.timeout;
-    a.retry_cnt = t.retry_count;
-    a.rnr_retry = t.rnr_retry;
-    a.ah_attr.is_global = 1;
-    a.ah_attr.port_num = kPortNumber;
-    a.ah_attr.sl = t.service_level;
-    a.ah_attr.grh.sgid_index = gid_index_;
-    a.ah_attr.grh.hop_limit = 64;
-    std::copy(m.peer.bytes.begin(), m.peer.bytes.end(), a.ah_attr.grh.dgid.raw);
-    int error = 0;
-    climb(QpType::kRc, {}, [&](const QpAttr& step, std::uint32_t mask) {
-      a.qp_state = static_cast<ibv_qp_state>(step.state);
-      error = ibv_modify_qp(it->second, &a, static_cast<int>(mask));
-      return error == 0;
-    });
-    return answer(error);
-  }
-  void fall(Qpn qpn) {
-    const auto it = qps_.find(qpn);
-    if (it == qps_.end()) return;
-    ibv_qp_attr a{};
-    a.qp_state = IBV_QPS_ERR;
-    ibv_modify_qp(it->second, &a, IBV_QP_STATE);
-  }
-
   // --- everything that may have happened ---
   void look() {
-    for (const auto& [socket, service] : listeners_) hear(socket, service);
-    for (std::size_t i = 0; i < meetings_.size(); ++i) {
-      if (meetings_[i].stage != Stage::kOver) tend({static_cast<std::uint32_t>(i)}, meetings_[i]);
-    }
+    meetings_.look();
     ibv_cq* cq = nullptr;
     for (void* id = nullptr; ibv_get_cq_event(channel_, &cq, &id) == 0;) {
       ibv_ack_cq_events(cq, 1);
@@ -383,84 +244,20 @@ class IbverbsPort final : public VerbsPort {
     }
   }
 
-  void hear(int socket, std::uint16_t service) {
-    sockaddr_in from{};
-    socklen_t size = sizeof from;
-    const int fd = accept4(socket, reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return;
-    Meeting m;
-    m.fd = fd;
-    m.service = service;
-    std::array<std::uint8_t, 4> b{};
-    std::memcpy(b.data(), &from.sin_addr, 4);
-    m.peer = wire::Address::v4(b[0], b[1], b[2], b[3]);
-    meetings_.push_back(m);
-  }
-
-  void tend(ConnectionId id, Meeting& m) {
-    if (m.fd >= 0 && m.sending) {
-      const ssize_t n = send(m.fd, m.to_send.data() + m.sent, m.to_send.size() - m.sent, MSG_NOSIGNAL);
-      if (n > 0) m.sent += static_cast<std::size_t>(n);
-      if (m.sent == m.to_send.size()) m.sending = false;
-      if (n < 0 && errno != EAGAIN && errno != ENOTCONN && errno != EINTR) m.hang_up();
-    }
-    if (m.fd >= 0) listen_to(id, m);
-    if (m.fd < 0) ended(id, m);
-  }
-
-  void listen_to(ConnectionId id, Meeting& m) {
-    const std::size_t room = m.heard.size() - m.got;
-    std::uint8_t surplus = 0;
-    void* to = room != 0 ? static_cast<void*>(m.heard.data() + m.got) : static_cast<void*>(&surplus);
-    const ssize_t n = recv(m.fd, to, room != 0 ? room : 1, 0);
-    if (n < 0 && (errno == EAGAIN || errno == ENOTCONN || errno == EINTR)) return;
-    if (n <= 0 || room == 0) return m.hang_up();  // nobody says anything behind a Hello
-    m.got += static_cast<std::size_t>(n);
-    if (m.got < m.heard.size()) return;
-    const auto said = Hello::decode(m.heard);
-    if (!said) return m.hang_up();
-    m.theirs = *said;
-    PortEvent e;
-    e.connection = id;
-    e.service = m.service;
-    e.data = said->data;
-    if (m.asked) {
-      if (!raise(m)) return m.hang_up();
-      m.stage = Stage::kOpen;
-      e.kind = PortEventKind::kEstablished;
-      e.qpn = m.end.qpn;
-    } else {
-      m.stage = Stage::kAsked;
-      e.kind = PortEventKind::kConnectRequest;
-    }
-    events_.push_back(e);
-  }
-
-  // The other side closed, or it could not be reached.
-  void ended(ConnectionId id, Meeting& m) {
-    PortEvent e;
-    e.connection = id;
-    e.qpn = m.end.qpn;
-    e.service = m.service;
-    const Stage stage = m.stage;
-    m.stage = Stage::kOver;
-    if (stage == Stage::kOpen) fall(m.end.qpn);
-    e.kind = stage == Stage::kOpen ? PortEventKind::kDisconnected : PortEventKind::kRejected;
-    if (stage == Stage::kOpen || m.asked) events_.push_back(e);
-  }
-
   ibv_context* context_ = nullptr;
   ibv_pd* domain_ = nullptr;
   ibv_comp_channel* channel_ = nullptr;
   wire::Address address_;
-  std::uint8_t gid_index_ = 0;
   std::uint32_t most_mtu_ = 1024;
   std::vector<ibv_cq*> cqs_;  // by CqId
   std::map<Qpn, ibv_qp*> qps_;
   std::map<Key, ibv_mr*> memory_;
-  std::vector<std::pair<int, std::uint16_t>> listeners_;
-  std::vector<Meeting> meetings_;  // by ConnectionId
   std::deque<PortEvent> events_;
+  Meetings meetings_{[this](Qpn qpn) {
+                       const auto it = qps_.find(qpn);
+                       return it != qps_.end() ? it->second : nullptr;
+                     },
+                     events_};
   std::vector<ibv_sge> sges_;  // scratch of one request
 };
 

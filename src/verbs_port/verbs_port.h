@@ -1,9 +1,10 @@
-// The port (core/verbs/port.h) over libibverbs as any program links it, so over hardware and over our soft
-// NIC alike.
+// The port (core/verbs/port.h) over libibverbs and librdmacm as any program links them, so over hardware and
+// over our soft NIC alike.
 //
-// Connections by address are made over TCP (handshake.h), on the address that the device's GID names; a
-// service is a TCP port. Nothing here waits: sockets and channels are looked at when poll_event() is called.
-// The mode of a connection is the device's affair: libibverbs has no word for it (`weft run --mode`).
+// Connections by address are made through librdmacm (meetings.h), on the address that the device's GID names.
+// Nothing here waits: channels are looked at when poll_event() is called. The first numbers of packets and
+// the codes that both ends must share are the connection manager's choice. The mode of a connection is the
+// device's affair: libibverbs has no word for it (`weft run --mode`).
 //
 // One thread. A kernel that has no room left shows as kNoMemory.
 #pragma once

@@ -189,8 +189,9 @@ Outcome<QpSetup> Cm::qp_setup(ConnId conn, QpState state) const {
     setup.mask |= kAttrPkeyIndex | kAttrPort | kAttrAccess;
     return setup;
   }
-  // Both sides' numbers are known once the REP is written.
-  if (c->phase != Phase::kRepReceived && c->phase != Phase::kRepSent && c->phase != Phase::kEstablished)
+  // The passive side knows everything from the request on, the active side from the answer on.
+  if (c->phase != Phase::kReqReceived && c->phase != Phase::kRepReceived && c->phase != Phase::kRepSent &&
+      c->phase != Phase::kEstablished)
     return fail(Errc::kInvalid);
   if (state == QpState::kRtr) {
     a.mtu = i.mtu;

@@ -61,6 +61,21 @@ TEST(Connections, TellWhatTheirQueuePairsAreSetTo) {
   }
 }
 
+// A program that takes its own queue pair to RTR must do so before the REP leaves.
+TEST(Connections, TellThePassiveSideWhatItsQueuePairIsSetToBeforeItAccepts) {
+  TwoManagers t;
+  listen_at(t.b);
+  const ConnId x = *t.a.cm.connect(t.connect_attr(), t.now);
+  carry(t, t.a, t.b);
+  const ConnId y = event(t.b).conn;
+  const QpSetup before = *t.b.cm.qp_setup(y, QpState::kRtr);
+  EXPECT_TRUE(t.b.cm.qp_setup(y, QpState::kRts).has_value());
+  ASSERT_TRUE(t.b.cm.accept(y, accept_attr(), t.now).has_value());
+  carry(t, t.b, t.a);
+  EXPECT_EQ(t.a.cm.info(x)->sq_psn, before.attr.rq_psn);
+  EXPECT_EQ(t.b.cm.qp_setup(y, QpState::kRtr)->attr.rq_psn, before.attr.rq_psn);
+}
+
 // Where the peer counts, a count must last as long as with RDMA-CM's own delay.
 TEST(Connections, KeepRdmaCmsRnrDelayWhereThePeerCounts) {
   CmConfig config = TwoManagers::small(1);

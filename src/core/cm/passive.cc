@@ -139,6 +139,7 @@ void State::on_req(const MadFacts& f, const CmMessage& m, Time now) {
   i.type = m.transport == wire::kTransportUc ? QpType::kUc : QpType::kRc;
   i.peer_qpn = m.qpn;
   i.sq_psn = m.starting_psn;
+  i.rq_psn = new_psn();
   i.mtu = mtu_bytes(m.mtu);
   i.responder_resources = m.initiator_depth;  // seen from here
   i.initiator_depth = m.responder_resources;
@@ -165,7 +166,6 @@ Outcome<void> Cm::accept(ConnId conn, const AcceptAttr& a, Time now) {
   ConnInfo& i = c->info;
   i.qpn = a.qpn;
   i.peer_rnr_retry = a.rnr_retry;
-  i.rq_psn = s.new_psn();
   i.responder_resources = std::min(i.responder_resources, a.responder_resources);
   i.initiator_depth = std::min(i.initiator_depth, a.initiator_depth);
   i.flow_control = i.flow_control && a.flow_control;

@@ -17,8 +17,8 @@
 //   connections   By address and service number, as a connection manager has them: listen(); connect() at one
 //   end,
 //                 a kConnectRequest at the other, which answers with accept() or reject(); then kEstablished
-//                 at both. Both sides may send what is needed to begin: 56 bytes, the room of a REQ
-//                 (docs/protocol/).
+//                 at both. Both sides may send what is needed to begin: 54 bytes, the room of a REQ
+//                 (docs/protocol/) but for two that say how many they are and which MTU fits.
 //   posting       A list at a time. What was posted may leave at once, and does after ring(): one doorbell
 //   for all
 //                 that was posted since the last. post_send() stops at the first request that is refused, and
@@ -58,7 +58,7 @@ struct ConnectTerms {
 
 // What one end tells the other.
 struct ConnectData {
-  static constexpr std::size_t kMost = 56;
+  static constexpr std::size_t kMost = 54;
   std::array<std::uint8_t, kMost> bytes{};
   std::uint8_t size = 0;
 };
