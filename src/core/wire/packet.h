@@ -45,6 +45,7 @@ struct RxPacket {
   std::uint8_t ttl = 64;
 };
 inline constexpr std::uint8_t kEcnMask = 0x03;
+inline constexpr std::uint8_t kEcnEct0 = 0x02;  // switches may mark it
 inline constexpr std::uint8_t kEcnCe = 0x03;
 inline constexpr std::uint8_t kEct0 = 0x02;
 

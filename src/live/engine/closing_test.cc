@@ -1,6 +1,8 @@
 // Contexts that close with everything still open, and resources that go while others come: in one thread and
 // in several. The sanitizer builds run the same tests and see what a lucky run does not.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -129,6 +131,36 @@ TEST(Closing, NoObjectUsesAnotherContexts) {
   const Mr their_mr = *theirs->register_mr(their_pd, memory.data(), 4096, 0, 0);
   EXPECT_EQ(ours->deregister_mr(their_mr.lkey).error(), Errc::kNotFound);
   EXPECT_EQ(ours->dealloc_window(*theirs->alloc_window(their_pd, WindowType::k1)).error(), Errc::kNotFound);
+}
+
+// A child that closes what its parent opened ends, and neither the parent nor the peer notices: the queue
+// pairs are the parent's. The child's threads are gone, and one of them may have been inside the Nic.
+TEST(Closing, InAForkedChildEndsAndConcernsNobody) {
+  End a(1);
+  End b(2);
+  a.connect(b);
+  b.connect(a);
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 8; ++i) a.post(WrOpcode::kWrite, 0, 0, 65536, b, 0);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(10);
+      a.post(WrOpcode::kWrite, 0, 0, 4096, b, 0);
+      Completion c;
+      a.context->poll_cq(a.cq, {&c, 1});
+      static_cast<void>(a.context->destroy_qp(a.qp));
+      for (End* end : {&a, &b}) {
+        end->context.reset();
+        end->nic.reset();
+      }
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    for (const Completion& c : a.wait(8)) EXPECT_EQ(c.status, WcStatus::kSuccess);
+  }
 }
 
 }  // namespace

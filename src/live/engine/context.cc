@@ -293,6 +293,7 @@ Outcome<void> Nic::modify_owned(Qp& qp, const QpAttr& attr, std::uint32_t mask, 
     const auto path = device().open_path(to);
     if (!path) return fail(path.error());
     ours.path = *path;
+    if (level_from_dscp_) ours.service_level = static_cast<std::uint8_t>(to.traffic_class >> 5U);
   }
   const auto done = device().modify_qp(qp.qpn, ours, mask, clock_.now());
   if (done && (mask & kAttrPath) != 0) {

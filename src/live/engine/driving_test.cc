@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/transport/cc/controller.h"
 #include "live/engine/context.h"
 #include "live/engine/nic_state.h"
 #include "live/engine/sizing.h"
@@ -36,10 +37,14 @@ class MemoryWire final : public Wire {
   int descriptor() const override { return -1; }
   SendStatus send(const TxTrain& train) override {
     ++sent;
+    traffic_class = train.ip.traffic_class;
     frames += (train.bytes.size() + train.frame_size - 1) / train.frame_size;
     if (lose != 0 && lose-- != 0) return SendStatus::kSent;
-    if (peer == nullptr) return SendStatus::kSent;  // its end is closed
-    peer->inbox_.push_back({{train.bytes.begin(), train.bytes.end()}, train.frame_size, facts_.address});
+    std::size_t from = 0;
+    for (; lose_frames != 0 && from < train.bytes.size(); --lose_frames) from += train.frame_size;
+    const auto left = train.bytes.subspan(std::min(from, train.bytes.size()));
+    if (peer == nullptr || left.empty()) return SendStatus::kSent;  // its end is closed
+    peer->inbox_.push_back({{left.begin(), left.end()}, train.frame_size, facts_.address});
     return SendStatus::kSent;
   }
   std::span<const RxTrain> receive(Time) override {
@@ -56,7 +61,9 @@ class MemoryWire final : public Wire {
   MemoryWire* peer = nullptr;
   int sent = 0;
   std::uint64_t frames = 0;
-  int lose = 0;  // trains, from now on
+  std::uint8_t traffic_class = 0;  // of the last train
+  int lose = 0;                    // trains, from now on
+  int lose_frames = 0;             // frames
 
  private:
   struct Train {
@@ -71,13 +78,13 @@ class MemoryWire final : public Wire {
 };
 
 struct End {
-  End(std::uint8_t n, wire::Mode mode) : memory(1U << 20U) {
+  End(std::uint8_t n, wire::Mode mode, Options o = {}) : memory(1U << 20U) {
     auto made = std::make_unique<MemoryWire>(n);
     wire = made.get();
-    Options o;
     o.mode = mode;
     o.icrc = false;
-    const DeviceConfig config = size_device(wire->facts(), n);
+    DeviceConfig config = size_device(wire->facts(), n);
+    config.controller = o.controller;
     nic = std::make_shared<Nic>(o, std::move(made), config);  // and never started: no background thread
     context = *Context::open(nic);
     pd = *context->alloc_pd();
@@ -96,8 +103,10 @@ struct End {
     if (srq != nullptr) init.srq = srq->id;
     return *context->create_qp(init, nullptr);
   }
-  void connect(Qp* qp, const End& peer, const Qp* to, std::uint32_t mtu = 4096) {
+  void connect(Qp* qp, const End& peer, const Qp* to, std::uint32_t mtu = 4096,
+               std::uint8_t traffic_class = 0) {
     QpAttr a;
+    a.service_level = 9;
     a.access = kRemoteWrite | kRemoteRead;
     a.mtu = mtu;
     a.dest_qpn = to->qpn;
@@ -107,7 +116,10 @@ struct End {
     const auto step = [&](QpState s, std::uint32_t mask) {
       a.state = s;
       EXPECT_TRUE(
-          context->modify_qp(qp, a, mask | kAttrState, {peer.context->attributes().address}).has_value());
+          context
+              ->modify_qp(qp, a, mask | kAttrState,
+                          {.peer = peer.context->attributes().address, .traffic_class = traffic_class})
+              .has_value());
     };
     step(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccess);
     step(QpState::kRtr,
@@ -124,6 +136,11 @@ struct End {
     w.rkey = peer.mr.rkey;
     Posting posting(*context, qp);
     EXPECT_TRUE(posting.send(w).has_value());
+  }
+  void receive(Qp* qp) {
+    const Sge sge{address(0), 4096, mr.lkey};
+    Posting posting(*context, qp);
+    EXPECT_TRUE(posting.receive({0, {&sge, 1}}).has_value());
   }
   // Completions of one poll; `most` at a time.
   std::size_t poll(std::size_t most = 16) {
@@ -245,6 +262,65 @@ TEST_P(DrivingTest, TheCreditOfThePathIsWhatMayBeInFlight) {
     const WireFacts& f = x.wire->facts();
     const std::uint64_t credit = size_device(f, 1).path_credit.n;
     EXPECT_GE(x.wire->frames * (mtu + 768) * 10, credit * 9) << mtu;
+  }
+}
+
+// A receiver that leaves as soon as it has its message has acknowledged it, and more than once: nobody will
+// be there to say it again.
+TEST_P(DrivingTest, AnyOneOfTheLastAcksIsEnough) {
+  for (int lost = 0; lost < 3; ++lost) {
+    End x{8, GetParam()};
+    End y{9, GetParam()};
+    x.wire->peer = y.wire;
+    y.wire->peer = x.wire;
+    Qp* const from = x.create();
+    Qp* const to = y.create();
+    x.connect(from, y, to);
+    y.connect(to, x, from);
+    y.receive(to);
+    y.wire->lose_frames = lost;
+    x.post(from, WrOpcode::kSend, y, 64);
+    EXPECT_EQ(y.poll(), 1U);
+    EXPECT_TRUE(y.context->destroy_qp(to).has_value());
+    std::size_t done = 0;
+    for (int i = 0; i < 10 && done == 0; ++i) done = x.poll();
+    EXPECT_EQ(done, 1U) << lost;
+  }
+}
+
+// The program chooses the DSCP of what it sends. Whether switches may mark it is the controller's to say:
+// marks that nobody listens to would only keep packets from being dropped.
+TEST_P(DrivingTest, WhatAControllerListensForMayBeMarked) {
+  for (const auto& [name, ecn] :
+       {std::pair{"none", 0}, {"dctcp", wire::kEcnEct0}, {"dcqcn", wire::kEcnEct0}, {"timely", 0}}) {
+    Options o;
+    o.controller = find_controller(name).value();
+    End x{5, GetParam(), o};
+    End y{6, GetParam()};
+    x.wire->peer = y.wire;
+    y.wire->peer = x.wire;
+    Qp* const to = y.create();
+    Qp* const from = x.create();
+    x.connect(from, y, to, 4096, 0xB8 | wire::kEcnCe);
+    y.connect(to, x, from, 4096, 0x20);
+    x.post(from, WrOpcode::kWrite, y, 64);
+    EXPECT_EQ(x.wire->traffic_class, 0xB8 | ecn) << name;
+    y.poll();
+    y.poll();
+    EXPECT_EQ(y.wire->sent, 1);
+    EXPECT_EQ(y.wire->traffic_class, 0x20) << name << ": of an ACK";
+  }
+}
+
+// A program that only knows IP says with the DSCP whose turn comes first.
+TEST_P(DrivingTest, TheServiceLevelIsThatOfTheDscpWhereConfigured) {
+  for (const bool dscp : {false, true}) {
+    Options o;
+    o.level_from_dscp = dscp;
+    End x{7, GetParam(), o};
+    Qp* const q = x.create();
+    x.connect(q, a, qa, 4096, 0xB8);
+    EXPECT_EQ(x.context->query_qp(q)->service_level, dscp ? 0xB8 >> 5 : 9);
   }
 }
 

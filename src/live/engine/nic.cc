@@ -1,16 +1,19 @@
 // Opening a Nic, and telling programs about events.
 #include "live/engine/nic.h"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <system_error>
 
+#include "live/engine/forks.h"
 #include "live/engine/nic_state.h"
 #include "live/engine/sizing.h"
 #include "live/wires/impaired.h"
@@ -115,6 +118,7 @@ Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig&
       mrs(config.max_mr),
       pd_owners(config.max_pd),
       stats_(options.stats),
+      level_from_dscp_(options.level_from_dscp),
       wire_(std::move(wire)),
       shard_(config, wire_->facts(), options.icrc,
              describe_services(options, wire_->facts(), config.seed, clock_.now())),
@@ -124,6 +128,7 @@ Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig&
 Result<void> Nic::start() {
   wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd_ < 0) return fail(std::string("cannot open an eventfd: ") + std::strerror(errno));
+  mind_forks(*this);
   try {
     thread_ = std::thread([this] { background(); });
   } catch (const std::system_error& e) {
@@ -134,11 +139,24 @@ Result<void> Nic::start() {
 }
 
 Nic::~Nic() {
+  forget_forks(*this);
   stopping_ = true;
   if (wake_fd_ >= 0) wake();
   if (thread_.joinable()) thread_.join();
   report_once();
   if (wake_fd_ >= 0) close(wake_fd_);
+}
+
+// The descriptors stay valid and lead nowhere: what they were is the parent's.
+void Nic::still_owned() {
+  const int nowhere = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (nowhere < 0) std::abort();
+  for (const int fd : {wire_->descriptor(), wake_fd_}) {
+    if (fd >= 0) dup3(nowhere, fd, O_CLOEXEC);
+  }
+  close(nowhere);
+  if (thread_.joinable()) thread_.detach();
+  stats_ = false;
 }
 
 void Nic::report_once() {

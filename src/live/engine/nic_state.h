@@ -25,6 +25,7 @@ class Nic {
   Nic(const Nic&) = delete;
   Nic& operator=(const Nic&) = delete;
   Result<void> start();
+  void still_owned();  // in a forked child (forks.h)
 
   // --- driving (driving.cc) ---
   std::uint32_t poll(CqId cq, std::span<Completion> out);
@@ -85,6 +86,7 @@ class Nic {
   void report() const;
 
   bool stats_;  // still to be printed
+  const bool level_from_dscp_;
   Clock clock_;
   std::unique_ptr<Wire> wire_;
   Shard shard_;

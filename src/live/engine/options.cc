@@ -62,6 +62,12 @@ Result<void> parse_schedule(const char* field, std::string_view text, Options& o
   return {};
 }
 
+Result<void> parse_level(const char* field, std::string_view text, Options& o) {
+  if (text != "sl" && text != "dscp") return not_one_of(field, text, "sl or dscp");
+  o.level_from_dscp = text == "dscp";
+  return {};
+}
+
 template <bool Options::*kMember>
 Result<void> parse_switch(const char* field, std::string_view text, Options& o) {
   if (text != "on" && text != "off") return not_one_of(field, text, "on or off");
@@ -109,6 +115,8 @@ constexpr std::array kSettings{
             parse_controller},
     Setting{"WEFT_SCHEDULE", "schedule", "whose turn it is: round-robin, weighted or priority [round-robin]",
             parse_schedule},
+    Setting{"WEFT_LEVEL", "level",
+            "what gives a connection's service level: the sl or the dscp of its address [sl]", parse_level},
     Setting{"WEFT_LOSS", "loss", "drop received packets with this probability, such as 1%",
             parse_chance<&Config::loss>},
     Setting{"WEFT_DUPLICATE", "duplicate", "deliver received packets twice with this probability",

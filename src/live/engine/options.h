@@ -8,6 +8,8 @@
 //   WEFT_CC          none        congestion control of what this process sends: a row of the table in
 //                                core/transport/cc, such as dcqcn
 //   WEFT_SCHEDULE    round-robin whose turn it is: round-robin, weighted or priority (by service level)
+//   WEFT_LEVEL       sl          what gives a connection's service level: sl, the address vector's own, or
+//                                dscp, the upper three bits of its traffic class (0 to 7)
 //   WEFT_LOSS        0           probability that a received packet is dropped, such as 1%
 //   WEFT_DUPLICATE   0           ... is delivered twice
 //   WEFT_REORDER     0           ... is held back for WEFT_REORDER_BY
@@ -42,6 +44,7 @@ struct Options {
   wire::Mode mode = wire::Mode::kRoce;
   std::uint8_t controller = 0;  // row of controllers()
   Schedule schedule = Schedule::kRoundRobin;
+  bool level_from_dscp = false;
   impair::ImpairConfig impairments{.reorder_by = microseconds(100)};
   std::uint64_t seed = 0;  // of the impairments; 0 draws one
   bool icrc = true;

@@ -37,6 +37,7 @@ TEST(Options, EveryVariableReachesItsField) {
         {"WEFT_DELAY", "50us"},     {"WEFT_JITTER", "5us"},
         {"WEFT_SEED", "4711"},      {"WEFT_ICRC", "off"},
         {"WEFT_STATS", "on"},       {"WEFT_WRITE_ORDER", "strict"},
+        {"WEFT_LEVEL", "dscp"},
     };
     EXPECT_EQ(std::size(values), settings().size()) << "a variable without a value here";
     for (auto& v : values) {
@@ -49,6 +50,7 @@ TEST(Options, EveryVariableReachesItsField) {
   EXPECT_EQ(o->mode, wire::Mode::kIrn);
   EXPECT_EQ(o->controller, find_controller("dctcp"));
   EXPECT_EQ(o->schedule, Schedule::kPriority);
+  EXPECT_TRUE(o->level_from_dscp);
   EXPECT_TRUE(o->strict_write_order);
   EXPECT_EQ(o->impairments.mark, 50'000U);
   EXPECT_EQ(o->impairments.loss, 10'000U);
@@ -76,6 +78,7 @@ TEST(Options, BadValuesAreNamed) {
       {"WEFT_MODE", "tcp", "WEFT_MODE: 'tcp' is not a mode: roce, irn or srnic"},
       {"WEFT_CC", "swift", "WEFT_CC: 'swift' is not a controller: none aimd dctcp"},
       {"WEFT_SCHEDULE", "fair", "WEFT_SCHEDULE: 'fair' is not a schedule: round-robin, weighted or priority"},
+      {"WEFT_LEVEL", "3", "WEFT_LEVEL: '3' is not sl or dscp"},
       {"WEFT_LOSS", "1", "WEFT_LOSS"},
       {"WEFT_LOSS", "101%", "WEFT_LOSS: '101%' is not a probability"},
       {"WEFT_DELAY", "50", "WEFT_DELAY: '50' is not a time"},

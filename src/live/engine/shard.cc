@@ -122,7 +122,9 @@ bool Shard::send_services(Wire& wire) {
 bool Shard::pack(const wire::Burst& burst, Wire& wire, Time now) {
   const PathAttr& path = device_.path(burst.path);
   const wire::Address& destination = path.peer;
-  IpChoice ip{path.traffic_class};
+  // The program chooses the DSCP; whether a switch may mark is the controller's to say.
+  IpChoice ip{static_cast<std::uint8_t>((path.traffic_class & ~wire::kEcnMask) |
+                                        (burst.ecn_capable ? wire::kEcnEct0 : 0))};
   if (path.hop_limit != 0) ip.hop_limit = path.hop_limit;
   bool sent = true;
   std::array<Piece, kMostPieces> pieces;
