@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The demo: ib_write_bw over the soft NIC, lossless and with 1 % loss, in both modes; beside it the same
-traffic in the simulator. What is compared is goodput as a fraction of the lossless run.
+"""The demo: ib_write_bw over the soft NIC, lossless and with 1 % loss, in modes roce and irn; beside it the
+same traffic in the simulator. What is compared is goodput as a fraction of the lossless run.
 
     ./dev demo
 

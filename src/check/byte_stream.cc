@@ -177,8 +177,8 @@ void ByteStreams::data_sent(std::uint32_t connection, ByteRange data, Time now) 
                 Long{s->sent - s->acknowledged}, Long{allowed});
   s->sent_since += data.length();
   if (s->repairing()) {
-    // After losses the sender may send at once what fits the window; arrivals clock the rest, twice
-    // that in slow start.
+    // Conservation of packets during repairs: the sender may send the window with which repairs began. Beyond
+    // that, each byte reported since lets one byte leave, or two in slow start.
     if (s->sent_since > s->window_then + 2 * s->reported_since + s->facts.mss)
       report_.add(now, "tcp-conservation",
                   "connection %u: %llu bytes sent since repairs began, %llu reported", connection,

@@ -72,13 +72,13 @@ class ByteStreams {
     std::uint64_t acknowledged = 0;
     ByteRanges reported;  // acknowledged in any way, as far as the sender knows
     std::uint64_t duplicates = 0;
-    Time timer_from{};         // when the retransmission timer may have been started last
+    Time timer_from{};         // the latest time at which the retransmission timer may have been started
     std::uint64_t window = 0;  // at most; 0: not set yet
-    // Losses were reported while this much had been sent, and half of what was under way is so much.
+    // Losses were reported, so repairs below `justified_end` have a cause; the window may become `half`.
     std::uint64_t justified_end = 0;
     std::uint64_t half = 0;
-    // Repairs last until all below `repairs_end` is acknowledged; what was sent and reported since they
-    // began.
+    // Repairs last until all below `repairs_end` is acknowledged. The rest is counted from their beginning:
+    // the window then, the bytes sent since, and the bytes reported since.
     std::uint64_t repairs_end = 0;
     std::uint64_t window_then = 0;
     std::uint64_t sent_since = 0;

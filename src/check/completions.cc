@@ -87,7 +87,7 @@ bool Completions::deserved(const Endpoint& e, const Message& m, WcStatus status,
       return e.facts.rnr_retry < 7 && m.consumes_receive();
     case WcStatus::kRetryExceeded: {
       if (!peer_gone && !e.facts.network_loses && !credit_held(e)) return false;
-      // One charge per verbs time-out without progress; in roce also per NAK.
+      // Each verbs time-out without progress charges one retry; in roce each NAK does, too.
       std::uint32_t charges = e.facts.retry_count;
       if (e.facts.mode == wire::Mode::kRoce) charges -= std::min(charges, silence.naks);
       if (verbs_timeout(e.facts) == kForever) return charges == 0;

@@ -17,7 +17,7 @@ namespace weft::check {
 
 class ContextOrder {
  public:
-  // `written_back`: changed contexts are.
+  // `written_back`: the store writes changed contexts back to memory.
   ContextOrder(Report& report, bool written_back) : report_(report), written_back_(written_back) {}
 
   // `tag`: what tells requests of one channel apart.
@@ -28,7 +28,7 @@ class ContextOrder {
   void read_begun(Qpn qpn, Time now);
   void read_ended(Qpn qpn, Time now);
   void written(Qpn qpn, Time now);
-  // Nothing goes on any more: all has been granted.
+  // Nothing is under way any more, so every request must have been granted.
   void finish(Time now);
 
  private:
@@ -42,7 +42,7 @@ class ContextOrder {
     bool changed = false;      // since it was written
     std::uint32_t reads = 0;   // under way
   };
-  // Nobody may move it.
+  // Reports a context that is moved while it is in use.
   void moved(Qpn qpn, const char* how, Time now);
 
   Report& report_;

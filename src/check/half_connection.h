@@ -90,7 +90,7 @@ class HalfConnection {
     std::uint32_t payload = 0;
     std::uint32_t placed = 0;
     std::uint32_t times = 1;     // sent
-    std::uint64_t messages = 0;  // complete once this packet is, since the beginning
+    std::uint64_t messages = 0;  // that are complete once this packet is, from the first on
     bool arrived = false;
     bool sacked = false;
     // READ requests.
@@ -164,15 +164,15 @@ class HalfConnection {
   Stream requests_;
   Stream responses_;  // irn
   Silence silence_;
-  Silence before_;        // its last progress
-  Time read_progress_{};  // irn: an answer came
+  Silence before_;        // the silence before this one: its last progress
+  Time read_progress_{};  // irn: when an answer last came
 
   // roce: the oldest packet, sent again.
   struct Probe {
     Seq at{};
-    bool out = false;    // and nothing was sent since
-    unsigned count = 0;  // without a cause but silence, since una moved or a NAK came
-    Time sent{};         // the last of those
+    bool out = false;    // it is on its way, and nothing was sent after it
+    unsigned count = 0;  // probes whose only cause was silence, since una moved or a NAK came
+    Time sent{};         // when the last of those was sent
   };
   Probe probe_;
 
@@ -194,7 +194,7 @@ class HalfConnection {
     std::uint32_t packets = 0;
     std::uint32_t length = 0;
     std::uint32_t message = 0;  // srnic: its number
-    Time acknowledged{};        // the request, not the answer
+    Time acknowledged{};        // when the request was, not its answer
     bool atomic = false;
   };
   std::vector<ReadAsked> reads_;  // irn

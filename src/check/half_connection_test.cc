@@ -8,7 +8,7 @@ namespace {
 
 Time at(std::int64_t us) { return Time{}.after(microseconds(us)); }
 
-// READs in irn, numbered from 0 like their responses; nobody may have more than two outstanding.
+// READs in irn, numbered from 0 like their responses; neither end may have more than two outstanding.
 struct Reads {
   explicit Reads(bool remembers = true) : facts(known(remembers)) {}
   static QpFacts known(bool remembers) {

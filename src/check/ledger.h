@@ -95,8 +95,8 @@ struct SharedReceives {
   std::vector<State> states;
   std::unordered_map<std::uint64_t, std::uint64_t> index;  // wr_id -> receive
   std::uint64_t done = 0;
-  std::uint64_t done_end = 0;       // all done ones are below this
-  std::uint32_t limit = 0;          // armed; 0 is not
+  std::uint64_t done_end = 0;       // every receive that is done is below this
+  std::uint32_t limit = 0;          // the limit that is armed; 0: none
   std::uint64_t taken_at_most = 0;  // when it was armed
 };
 

@@ -47,10 +47,10 @@ class Referee {
     progress_.happened(now);
     ledger_.forced_error(end);
   }
-  // Into SQD and out of it; SQ_DRAINED.
+  // The queue pair goes into SQD or out of it; SQ_DRAINED has been raised.
   void draining(End end, bool on) { wire_.draining(end, on); }
   void drained(End end, Time now) { wire_.drained(end, now); }
-  // A queue pair has just gone to ERR; its user learns it from a completion, maybe later.
+  // A queue pair has just gone to ERR; its user learns it from a later completion.
   void failed(End end, Time now) {
     if (wire_.requester_failed(end, now)) progress_.happened(now);
     ledger_.failed(end);
@@ -79,7 +79,7 @@ class Referee {
   void sent(HostId from, HostId to, const wire::Header& h, std::uint32_t payload, Time now) {
     wire_.sent(from, to, h, payload, now);
   }
-  // `marked`: by the network, for congestion.
+  // `marked`: the network has set a congestion mark.
   void arrived(HostId at, const wire::Header& h, Time now, bool marked = false) {
     if (wire_.arrived(at, h, now, marked)) progress_.happened(now);
   }

@@ -66,7 +66,7 @@ Result<std::uint32_t> seeds_of(const Options& o) {
   return static_cast<std::uint32_t>(*n);
 }
 
-// At the size of a large machine: more children than that only wait for each other.
+// At most as many jobs as a large machine has cores: more children would only wait for each other.
 Result<unsigned> jobs_of(const Options& o) {
   const auto n = parse_integer("-j", o.jobs, 0, 1024);
   if (!n) return tl::unexpected(n.error());
@@ -212,7 +212,7 @@ int run_lab(const Options& o) {
   return required(*judged, o);
 }
 
-// Says where runs are that this program's simulator did not make.
+// Names another simulator whose runs the record has, where those of this program's simulator are incomplete.
 void point_elsewhere(const std::vector<lab::Judged>& all, const record::Store& store) {
   for (const lab::Judged& j : all) {
     const bool whole = std::all_of(j.judgements.begin(), j.judgements.end(), [](const lab::Judgement& g) {
@@ -229,7 +229,7 @@ void point_elsewhere(const std::vector<lab::Judged>& all, const record::Store& s
   }
 }
 
-// A simulator that somebody named has made runs of what is shown.
+// Refuses a --simulator that made none of the recorded runs of these experiments.
 Result<void> known_simulator(const std::vector<lab::Chosen>& chosen, const record::Store& store,
                              const std::string& simulator) {
   std::vector<std::string> known;

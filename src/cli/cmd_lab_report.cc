@@ -34,7 +34,8 @@ struct Options {
   bool full = false;
 
   std::string record() const { return db.empty() ? (fs::path(out) / "lab.db").string() : db; }
-  // The best first: what was not run at the size decide is shown as --quick found it, and says so.
+  // The sizes to look for, the best first. What was not run at the size decide is shown as --quick found it,
+  // and says so.
   std::vector<std::string> sizes() const {
     if (quick) return {"quick"};
     if (full) return {"full"};

@@ -139,7 +139,7 @@ Result<sim::Scenario> scenario_of(const Options& o, const std::string& column, c
   auto scenario =
       sim::parse_scenario("hosts = 2\ncheck = true\n[[flow]]\nfrom = 0\nto = 1\n", "weft pair", *changes);
   if (scenario) return scenario;
-  // Whoever wrote an option is told of that option.
+  // The message names the option that the user wrote, not the setting behind it.
   const std::string& said = scenario.error().message;
   for (const Setting& s : settings) {
     const std::string place = "weft pair: " + s.name + ": ";

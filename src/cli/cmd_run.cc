@@ -115,7 +115,7 @@ void add_run(CLI::App& app, int& exit_code) {
       "Examples, in two terminals:\n"
       "  weft run -- ib_write_bw\n"
       "  weft run --addr 127.0.0.2 --mode irn --loss 1% -- ib_write_bw 127.0.0.1");
-  // What starts with a dash ahead of -- is ours or nobody's.
+  // An argument ahead of -- that starts with a dash is an option of ours or a mistake.
   run->parse_complete_callback([run] {
     const std::vector<std::string> rest = run->remaining();
     if (!rest.empty() && rest.front() != "--") throw CLI::ExtrasError({rest.front()});

@@ -240,7 +240,7 @@ int simulate(const Options& o) {
   const auto scenario = sim::parse_scenario(*text, o.file, changes);
   if (!scenario) return refuse(scenario.error());
   if (!o.trace.empty() && scenario->transport.tcp)
-    return refuse({"--trace writes packets of RDMA; those of transport.mode tcp it cannot"});
+    return refuse({"--trace: writes packets of RDMA, and transport.mode is tcp"});
   auto files = Files::open(o);
   if (!files) return refuse(files.error());
 

@@ -1,6 +1,6 @@
 // What is free: in the machine (/proc/meminfo), and in every control group above this process, each of which
-// may have a bound of its own (cgroup v2: memory.max, memory.current; what memory.stat calls inactive_file
-// goes away when somebody needs it).
+// may have a bound of its own (cgroup v2: memory.max, memory.current; the kernel gives back what memory.stat
+// calls inactive_file when memory is needed).
 #include "cli/memory.h"
 
 #include <sys/resource.h>

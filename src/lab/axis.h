@@ -6,7 +6,7 @@ namespace weft::lab {
 
 class AxisScale {
  public:
-  // `low` and `high` are widened to a little more. Logarithmic only if both are above zero.
+  // The scale reaches a little beyond `low` and `high`. It is logarithmic only if both are above zero.
   AxisScale(double low, double high, bool logarithmic, double from, double to);
   double at(double v) const;  // within [from, to], whatever v
   bool beyond_low(double v) const { return v < low_; }

@@ -54,7 +54,7 @@ void compare_samples(const Experiment& e, const std::string& size, const Samples
   }
 }
 
-// The newest of a size.
+// The newest recorded simulator of this size, or null.
 const Recorded* newest(const std::vector<Recorded>& all, const std::string& size) {
   const auto it = std::find_if(all.begin(), all.end(), [&](const Recorded& r) { return r.size == size; });
   return it == all.end() ? nullptr : &*it;

@@ -24,8 +24,8 @@ struct Comparison {
   std::vector<Difference> differences;
 };
 
-// `all` are read for `size`. The newest simulator in either record, and as many seeds as both have. Adds to
-// `out`.
+// Compares `all` experiments at `size`: in each record the newest simulator, and as many seeds as both
+// records have. Adds to `out`.
 Result<void> compare(const std::vector<Experiment>& all, const std::string& size, const record::Store& before,
                      const record::Store& after, Account account, Comparison& out);
 

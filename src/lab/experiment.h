@@ -20,7 +20,7 @@ struct Metric {
   std::string text;        // in tables
   std::string expression;  // of the run's record: record/reading.h
   std::string unit;
-  bool grows = false;  // with the time that flows take: of a run that was cut off, it is a lower bound
+  bool grows = false;  // with the time that flows take: a run that was cut off gives a lower bound
 };
 
 struct Size {
@@ -63,8 +63,8 @@ struct Band {
 };
 
 enum class As : std::uint8_t { kValue, kRatio, kPercentLess, kPercentMore };
-// kEach is a finding for every point, kAlways one finding that says the same of all of them, kUpTo one of the
-// largest.
+// kEach: a finding for every point. kAlways: one finding that says the same of all points. kUpTo: one
+// finding, about the largest.
 enum class Reduce : std::uint8_t { kEach, kAlways, kUpTo, kMean, kIncreasing, kDecreasing };
 
 inline constexpr std::size_t kSamePoint = static_cast<std::size_t>(-1);
@@ -77,8 +77,8 @@ struct Measure {
   As as = As::kValue;
   Reduce reduce = Reduce::kEach;
   std::size_t along = 0;                         // increasing, decreasing: the axis
-  std::vector<std::vector<std::size_t>> points;  // for each axis those that count
-  // For each axis the point at which `over` is measured; kSamePoint: where `of` is.
+  std::vector<std::vector<std::size_t>> points;  // for each axis, the points that count
+  // For each axis, the point at which `over` is measured; kSamePoint: the point of `of`.
   std::vector<std::size_t> over_points;
   std::optional<Band> reproduced;
   std::optional<Band> trend;
@@ -103,7 +103,7 @@ struct Plot {
   std::vector<std::size_t> metrics;  // a panel each
   std::vector<std::size_t> variants;
   std::size_t along = 0;                         // lines: the axis
-  std::vector<std::vector<std::size_t>> points;  // of the other axes, one each
+  std::vector<std::vector<std::size_t>> points;  // one point of each other axis
   bool logarithmic = false;
   std::optional<std::size_t> over;  // variants are drawn as factors over this one
   std::optional<Band> band;         // what the paper states of them
@@ -141,7 +141,7 @@ Result<std::vector<Experiment>> read_experiments(const std::string& folder, cons
 // `share/weft/experiments` above `program`, a path.
 std::string find_experiments(const std::string& program);
 
-// Every point is the number of one of each axis, the last axis counting fastest.
+// The place of a point on each axis, from the point's number and back; the last axis counts fastest.
 std::vector<std::size_t> point_of(const Experiment& e, std::size_t number);
 std::size_t number_of(const Experiment& e, const std::vector<std::size_t>& at);
 std::string point_text(const Experiment& e, std::size_t number);  // "load=30%, cc=none", or empty

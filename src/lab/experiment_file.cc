@@ -394,7 +394,8 @@ class Reader {
     }
   }
 
-  // Those of experiments only are in scenarios/; the others in examples/, beside the folder of experiments.
+  // Scenarios that only experiments use are in scenarios/, beside the files of experiments. The others are in
+  // examples/, beside their folder.
   std::string scenario_path(const Table& t, const std::string& base) const {
     for (const std::string& path : {folder_ + "/scenarios/" + base, folder_ + "/../examples/" + base}) {
       if (std::filesystem::is_regular_file(path)) return std::filesystem::path(path).lexically_normal();

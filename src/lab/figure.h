@@ -1,4 +1,4 @@
-// A figure as two files: the SVG, and the CSV of its numbers, for whoever wants another look.
+// A figure as two files: the SVG, and a CSV of its numbers, from which others can draw it anew.
 #pragma once
 #include <string>
 

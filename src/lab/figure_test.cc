@@ -84,7 +84,7 @@ TEST(Strips, StayInsideAndDifferInShape) {
   EXPECT_THAT(draw_strip({none}, 0, true, 200), ::testing::Not(HasSubstr("nan")));
 }
 
-// A label's beginning that all share is said once, so that what differs has room.
+// The beginning that all labels share is written once, so that their differences have room.
 TEST(Strips, SayOnceWhatAllLabelsBeginWith) {
   const Strip a{"time, a over b", "2x", {2, 1, 3, 3}, std::nullopt, std::nullopt, Grade::kTrend, "w"};
   Strip b = a;

@@ -26,11 +26,11 @@ namespace weft::lab {
 enum class Grade : unsigned char { kMissing, kRefuted, kOpen, kTrend, kCompatible, kReproduced };
 const char* grade_text(Grade g);
 
-// 97.5 % on the side that matters, as for the ends of a 95 % interval.
+// The part of the probability beyond one end of a 95 % interval.
 inline constexpr double kAlpha = 0.025;
 
-// What is known of a number at one point of the grid. `values` are seed by seed on the scale on which
-// intervals are computed, logarithms of factors for one; `estimate` is on the scale of bands.
+// What is known of a number at one point of the grid. `values` holds one value per seed, on the scale on
+// which intervals are computed (logarithms, for factors); `estimate` is on the scale of bands.
 struct Cell {
   std::string where;
   Estimate estimate;
@@ -40,7 +40,7 @@ struct Cell {
 
 Grade grade_of(const std::optional<Band>& band, const std::optional<Band>& trend, const Estimate& e);
 
-// On which scale intervals are computed. Both directions rise.
+// The scale on which intervals are computed: `to` leads there and `from` leads back. Both functions rise.
 struct Scale {
   As as = As::kValue;
   bool factors = false;  // logarithms

@@ -33,7 +33,7 @@ const char* badge_class(const Judgement& g) {
   }
 }
 
-// What is said of a finding, for who cannot see its shape.
+// The grade of a finding in words, for readers who cannot see its shape.
 const char* grade_word(const Finding& f) {
   if (f.aside) return "shown beside the paper's measures";
   switch (f.grade) {

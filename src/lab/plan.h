@@ -14,7 +14,7 @@
 
 namespace weft::lab {
 
-// Who runs: `simulator` names the code that results depend on, `version` is for people.
+// The program that runs: `simulator` names the code that results depend on, `version` is for people.
 struct Program {
   std::string simulator;
   std::string version;
@@ -30,7 +30,7 @@ struct Planned {
   std::vector<std::string> changes;  // without the seed
 };
 
-// Seeds are 1 to `seeds`; the lowest come first, so that whoever interrupts has all cells with fewer seeds.
+// Seeds are 1 to `seeds`. The lowest come first, so an interrupted lab has every cell with fewer seeds.
 Result<std::vector<Planned>> plan(const Experiment& e, const Size& size, std::uint32_t seeds,
                                   const std::string& simulator);
 
@@ -41,11 +41,11 @@ std::string run_key(const std::string& configuration, std::uint64_t seed, const 
 // The command that repeats one run.
 std::string sim_command(const Planned& run);
 
-// Runs it, in this process.
+// Executes the run in this process.
 Result<record::Run> simulate(const Planned& run, const Program& program);
 // What the record keeps of a finished simulation, but for its cost.
 record::Run run_of(const sim::Scenario& scenario, const sim::Simulation& done, const Program& program);
-// Why a simulation is not to be used: a flow failed or was not done, an observer complained. Or nothing.
+// Why its results are not to be used: a flow failed or did not end, or an observer complained; else empty.
 std::string fault_of(const sim::Simulation& done);
 
 }  // namespace weft::lab

@@ -104,13 +104,13 @@ bool drain(Child& c) {
   return n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN);
 }
 
-Outcome reap(Child& c) {
+ChildResult reap(Child& c) {
   close(c.pipe);
   int status = 0;
   rusage usage{};
   while (wait4(c.id, &status, 0, &usage) < 0 && errno == EINTR) {
   }
-  Outcome o;
+  ChildResult o;
   o.text = std::move(c.text);
   o.memory = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024U;
   if (WIFSIGNALED(status)) {

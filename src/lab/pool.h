@@ -11,7 +11,7 @@
 
 namespace weft::lab {
 
-struct Outcome {
+struct ChildResult {
   std::string text;          // what the child computed
   std::string died;          // empty, or how: "killed by signal 9 (Killed)"
   std::uint64_t memory = 0;  // the most it had resident, in bytes
@@ -19,14 +19,14 @@ struct Outcome {
 
 struct PoolCalls {
   std::function<std::string(const std::string& piece)> work;  // in the child
-  std::function<bool(std::size_t, const Outcome&)> done;      // in the parent; false: begin no more
+  std::function<bool(std::size_t, const ChildResult&)> done;  // in the parent; false: begin no more
   std::function<void()> turn;                                 // in the parent, twice a second or more
 };
 
 enum class PoolEnd : unsigned char { kAll, kStopped, kInterrupted };
 
-// Pieces in this order, at most `at_once` of them. SIGINT and SIGTERM end it with kInterrupted:
-// what runs is killed.
+// Begins the pieces in this order, at most `at_once` at a time. SIGINT and SIGTERM end it with kInterrupted,
+// and children that still run are killed.
 PoolEnd run_pool(const std::vector<std::string>& pieces, unsigned at_once, const PoolCalls& calls);
 
 }  // namespace weft::lab

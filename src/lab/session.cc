@@ -164,7 +164,7 @@ Result<Ran> run(const std::vector<Chosen>& chosen, record::Store& store, const P
   std::string broken;  // the record itself
   PoolCalls calls;
   calls.work = [&](const std::string& piece) { return execute_piece(piece, program); };
-  calls.done = [&](std::size_t i, const Outcome& o) {
+  calls.done = [&](std::size_t i, const ChildResult& o) {
     const Planned& p = *(*todo)[i];
     record::Run r{p.key, program.simulator, program.version, p.seed, {}, {}, {}, 0, o.memory};
     ++ran.executed;

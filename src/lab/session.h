@@ -31,17 +31,17 @@ struct Progress {
   double seconds = 0;  // since the first began
 };
 
-// Who executes pieces of work: child processes, or ranks of MPI.
+// What executes pieces of work: child processes, or ranks of MPI.
 using Executor = std::function<PoolEnd(const std::vector<std::string>& pieces, const PoolCalls& calls)>;
 
 struct RunOptions {
   Executor execute;
   bool fresh = false;
-  std::function<void(const Progress&)> progress;  // often
+  std::function<void(const Progress&)> progress;  // called often
   std::function<void(const std::string&)> say;    // a sentence: what failed and how to repeat it
 };
 
-// One piece of work: from a planned run, as a text, to what execution made of it, as a text.
+// Executes one piece of work: takes a planned run as a text, returns its result as a text.
 std::string execute_piece(const std::string& piece, const Program& program);
 
 struct Ran {
@@ -66,10 +66,10 @@ struct Recorded {
 };
 Result<std::vector<Recorded>> recorded(const Experiment& e, const record::Store& store);  // newest first
 Result<Samples> read_samples(const Experiment& e, const Recorded& which, const record::Store& store);
-// Of `simulator`: the program's own runs by their keys, another's by the names under which they were
-// recorded, with as many seeds as there are. The seeds, from the first on, of which every run is in the
-// record; the rest of an interrupted experiment is left out. Fewer than three stay as they are, and show what
-// is missing.
+// keep_complete_seeds keeps the seeds, from the first on, of which every run is in the record; the rest of an
+// interrupted experiment is left out. Fewer than three seeds stay as they are, and show what is missing.
+// samples_by reads the runs of `simulator`: the program's own by their keys, another's by the names under
+// which they were recorded, with as many seeds as there are.
 void keep_complete_seeds(Chosen& chosen, const Samples& samples);
 Result<Samples> samples_by(Chosen& chosen, const record::Store& store, const std::string& simulator,
                            const std::string& own);

@@ -100,7 +100,7 @@ TEST_F(SessionTest, AKilledLabContinues) {
     RunOptions o;
     o.execute = [](const auto& pieces, const PoolCalls& calls) {
       PoolCalls slow = calls;
-      slow.done = [&](std::size_t i, const Outcome& outcome) {
+      slow.done = [&](std::size_t i, const ChildResult& outcome) {
         const bool more = calls.done(i, outcome);
         if (i == 4) kill(getpid(), SIGKILL);
         return more;
@@ -129,7 +129,7 @@ TEST_F(SessionTest, AnInterruptEndsTheLabInOrder) {
   RunOptions o;
   o.execute = [](const auto& pieces, const PoolCalls& calls) {
     PoolCalls interrupted = calls;
-    interrupted.done = [&](std::size_t i, const Outcome& outcome) {
+    interrupted.done = [&](std::size_t i, const ChildResult& outcome) {
       const bool more = calls.done(i, outcome);
       if (i == 2) kill(getpid(), SIGINT);
       return more;
@@ -174,7 +174,8 @@ TEST_F(SessionTest, AChildThatDiesTakesItsRunOnly) {
             Verdict::kIncomplete);
 }
 
-// Half of the packets are lost and requests fail: the run is kept, so that nobody repeats it, and not used.
+// Half of the packets are lost and requests fail: the run is kept, so that it is not run again, and its
+// results are not used.
 TEST_F(SessionTest, AFaultyRunIsKeptAndNotUsed) {
   folder_.write("lossy.toml", std::string("title = 'x'\nfamily = 'pairs'\nvariants = ['irn']\n") +
                                   "[[variant]]\nname = 'bad'\nset = ['transport.mode=roce', "
@@ -258,7 +259,7 @@ TEST(Pool, BringsBackWhatWasComputed) {
   calls.work = [](const std::string& piece) {
     return std::string(static_cast<std::size_t>(std::stoi(piece)) * 100'000, 'x');
   };
-  calls.done = [&](std::size_t i, const Outcome& o) {
+  calls.done = [&](std::size_t i, const ChildResult& o) {
     sizes[i] = o.text.size();
     EXPECT_EQ(o.died, "");
     EXPECT_GT(o.memory, 0U);
@@ -273,7 +274,7 @@ TEST(Pool, StopsWhenToldTo) {
   int done = 0;
   PoolCalls calls;
   calls.work = [](const std::string&) { return std::string(); };
-  calls.done = [&](std::size_t, const Outcome&) { return ++done < 2; };
+  calls.done = [&](std::size_t, const ChildResult&) { return ++done < 2; };
   calls.turn = [] {};
   EXPECT_EQ(run_pool({"a", "b", "c", "d"}, 1, calls), PoolEnd::kStopped);
   EXPECT_EQ(done, 2);

@@ -79,7 +79,8 @@ std::string document(const std::string& body, double width, double height, const
       body, where == Svg::kFile ? "\n" : "");
 }
 
-// What strips have in common: their numbers and bands, and of intervals no more than twice as far.
+// The scale that strips share. It holds all numbers and bands, and of intervals what lies within twice that
+// range.
 AxisScale scale_for(const std::vector<Strip>& strips, bool factors, double from, double to) {
   double low = kInfinity;
   double high = -kInfinity;

@@ -14,7 +14,7 @@ namespace weft::lab {
 
 inline constexpr double kSvgWidth = 440;
 
-// One number beside what the paper states of it.
+// One row of a drawing: a number, its interval, and what the paper states of it.
 struct Strip {
   std::string label;
   std::string value;  // "2.21 [2.08, 2.33]x"
@@ -27,7 +27,7 @@ struct Strip {
 
 struct Series {
   std::string name;
-  std::vector<Estimate> values;  // one for each tick; none where `values` is 0
+  std::vector<Estimate> values;  // one for each tick; an Estimate whose `values` is 0 is not drawn
 };
 
 struct Panel {
@@ -47,9 +47,9 @@ struct Figure {
 
 enum class Svg : unsigned char { kFile, kInline };  // a file brings its own colours, a page has them
 
-// Strips of one unit; factors are drawn on a logarithmic scale.
+// Draws strips of one unit; factors are on a logarithmic scale.
 std::string draw_strips(const std::string& title, const std::vector<Strip>& strips, bool factors, Svg where);
-// The drawing alone of strip `which`, without its words, on the scale of all: for a row of a table.
+// Draws strip `which` alone and without its words, on the scale that all strips share: for a row of a table.
 std::string draw_strip(const std::vector<Strip>& strips, std::size_t which, bool factors, double width);
 std::string draw_figure(const Figure& figure, Svg where);
 

@@ -1,6 +1,6 @@
-// A table of a TOML file: hands out its values by name and knows at the end which names nobody asked for.
-// Every mistake is one sentence that starts with the file and the place in it, thrown as a Mistake; it does
-// not leave experiment_file.cc.
+// A table of a TOML file: hands out its values by name, and knows at the end which names were never asked
+// for. Every mistake is one sentence that starts with the file and the place in it, thrown as a Mistake; it
+// does not leave experiment_file.cc.
 #pragma once
 #include <set>
 #include <string>

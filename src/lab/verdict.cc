@@ -75,7 +75,8 @@ std::string what_text(const Experiment& e, const Measure& m) {
   return text;
 }
 
-// Where: only axes that the measure leaves more than one way to read.
+// The place of a group of points, by the axes that tell groups apart: axes of one point are left out, and so
+// are axes along which the group reaches.
 std::string where_text(const Experiment& e, const std::vector<GridPoint>& group) {
   std::string text;
   for (std::size_t i = 0; i < e.axes.size(); ++i) {

@@ -35,7 +35,7 @@ class Samples {
   static constexpr const char* kNotRun = "not run yet";
   struct Value {
     double number = 0;
-    std::string missing = kNotRun;  // empty: there is one
+    std::string missing = kNotRun;  // why there is no number; empty if there is one
     bool at_least = false;          // a lower bound: the run was cut off
   };
   const Value& at(std::size_t metric, std::size_t variant, std::size_t point, std::uint64_t seed) const;
@@ -48,13 +48,13 @@ class Samples {
   std::vector<Value> values_;
 };
 
-// What a measure came to; one that is reduced point by point comes to several.
+// What a measure came to. A measure that is not reduced to one number has one for each point.
 struct Finding {
   std::string what;  // "average FCT, RoCE+PFC over IRN, at load=30%"
   std::string unit;  // "x", "%", "us"
   std::optional<Band> band;
   std::optional<Band> trend;
-  Estimate ours;        // with several cells, that of the cell which decides
+  Estimate ours;        // of several cells, the one that decides
   std::string missing;  // why there is no number; then the rest means nothing
   std::string note;     // of several cells: which one, and how the others fare
   Scale scale;
@@ -71,8 +71,8 @@ struct Judgement {
   const Claim* claim = nullptr;
   std::vector<Finding> findings;
   Verdict verdict = Verdict::kIncomplete;
-  std::string because;    // of the rule; the author's `why` stands beside it
-  bool computed = false;  // no measure is run
+  std::string because;    // the rule's reason; the author's `why` stands beside it
+  bool computed = false;  // every measure is computed, none is run
 };
 const char* verdict_text(const Judgement& j);
 
@@ -86,10 +86,10 @@ using Account = Result<Computed> (*)(const std::string& name);
 
 std::vector<Judgement> judge(const Experiment& e, const Samples& samples, Account account);
 
-// A measure at one point.
+// What a measure says at one point.
 Finding at_point(const Experiment& e, const Measure& m, const Samples& samples, std::size_t point);
 
-// A metric of one variant at one point.
+// What is known of a metric of one variant at one point.
 Finding summary(const Experiment& e, const Samples& samples, std::size_t metric, std::size_t variant,
                 std::size_t point);
 

@@ -91,7 +91,7 @@ TEST(Verdict, CompatibleIfTheyMerelyOverlap) {
   EXPECT_EQ(of_pairs({24, 29, 29.5}, {10, 10, 10}, kTwoToThree, kAboveOne).verdict, Verdict::kCompatible);
 }
 
-// The case that overlap used to let pass: 28.8 [18.2, 39.4] for a band of 16 to 26.
+// An overlap is not enough: 28.8 [18.2, 39.4] for a band of 16 to 26 is not reproduced.
 TEST(Verdict, AnIntervalAsWideAsTheBandIsNotReproduced) {
   Estimate e{28.8, 18.2, 39.4, 3, false};
   const Band band = side("16 to 26", 16, 26);

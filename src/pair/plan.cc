@@ -260,7 +260,8 @@ void plan_variants(Prng r, Plan& p) {
   for (DeviceConfig& d : p.world.hosts) d.recovery = variants[r.below(variants.size())];
 }
 
-// Some hosts ask for ACKs early, and some time their path as the soft NIC does. Drawn apart.
+// Some hosts probe for a missing ACK, and some measure their path's time-outs as the soft NIC does. A
+// separate generator draws this, so that everything else in a world stays the same.
 void plan_timing(Prng r, Plan& p) {
   if (p.world.drain.bps != 0) return;  // time-outs must not mistake the queue for a loss, nor add to it
   for (DeviceConfig& d : p.world.hosts) {

@@ -41,7 +41,7 @@ struct WorldConfig {
   Rate drain{};              // how fast a host takes packets in; 0 at once
   Budget budget;             // of one turn
   std::uint32_t batch = 32;  // packets per on_packets, at most
-  Duration fetch{};          // a NIC model between pick and transmit
+  Duration fetch{};          // how long a NIC model takes between pick and transmit
   bool serialise = false;
   Bytes most_under_way{4U << 20U};  // for the bound of check/progress.h
 };
@@ -98,7 +98,7 @@ class World {
   Connection connect(std::uint32_t a, const EndConfig& at_a, std::uint32_t b, const EndConfig& at_b,
                      std::uint32_t mtu);
 
-  // The same for two that were made already.
+  // The same for two queue pairs that exist already.
   void join(std::uint32_t a, Qpn qpn_a, const EndConfig& at_a, std::uint32_t b, Qpn qpn_b,
             const EndConfig& at_b, std::uint32_t mtu);
 
@@ -114,7 +114,7 @@ class World {
   std::uint32_t poll(std::uint32_t host, CqId cq, std::span<Completion> out);
   void destroy(std::uint32_t host, Qpn qpn);
   void force_error(std::uint32_t host, Qpn qpn);
-  // To SQD, asking to be told when it is drained; whether it has been told; and back to RTS.
+  // Into SQD, asking to be told when it is drained; whether that was told; back to RTS.
   bool drain(std::uint32_t host, Qpn qpn);
   bool drained(std::uint32_t host, Qpn qpn);
   void resume(std::uint32_t host, Qpn qpn);
@@ -123,7 +123,7 @@ class World {
              std::vector<std::uint8_t> payload);
 
   // --- running ---
-  // To the earliest wake-up; false when there is none.
+  // Runs up to and including the earliest wake-up; false when there is none.
   bool step(Application& app);
   // Runs until nothing is awaited and nothing is under way, or until the referee stops it; then the final
   // checks.

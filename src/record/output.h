@@ -1,7 +1,7 @@
-// What a command leaves behind for people and programs: files and standard output, whole, or said not to be.
+// What a command leaves behind: files and standard output, whole, or the command says that they are not.
 //
-// An OutputFile is written as NAME.part beside its place and gets its name when all of it has reached the
-// system: whoever looks finds the file as it was before or as it is meant to be. An interrupted run leaves
+// An OutputFile is written as NAME.part beside its place, and gets its name when all of it has reached the
+// system: a reader finds the file as it was before or as it is meant to be. An interrupted run leaves
 // NAME.part. A place that is no file (a pipe, a terminal, /dev/null) is written to directly.
 //
 // Streams swallow errors, so nothing here is done before finish() said so. main() of a program is

@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
   if (streaming) {
     stream(!parent, seconds, fd);
   } else {
-    // Who answers stays a little longer than who asks.
+    // The end that answers stays a little longer than the end that asks.
     ping_pong(parent, spinning, parent ? seconds : seconds + 0.3, fd);
   }
   std::fflush(stdout);

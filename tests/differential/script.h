@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kSlot = 8192;   // bytes of one message's place a
 inline constexpr std::uint32_t kDepth = 4;     // messages outstanding
 inline constexpr std::uint32_t kReceives = 8;  // posted at first; each is posted again when it completes
 
-// The stretches of each end's memory.
+// Where each end's memory holds what: offsets from its start.
 inline constexpr std::uint32_t kSources = 0;
 inline constexpr std::uint32_t kWritten = kSources + kDepth * kSlot;  // by the peer
 inline constexpr std::uint32_t kRead = kWritten + kDepth * kSlot;     // from the peer

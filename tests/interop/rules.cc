@@ -332,7 +332,7 @@ void a_shared_queue_has_a_domain_of_its_own(Program& p) {
   send();
   expect(p.memory[16384] == 0x33, "in the shared queue's domain");
 
-  // One thread takes receives while another sets the limit: whoever is first, the event comes, once.
+  // One thread takes receives while another sets the limit. Whichever is first, the event comes once.
   std::thread taker([&] {
     for (int i = 0; i < 5; ++i) send();
   });

@@ -132,12 +132,12 @@ TEST(PrintedAlgorithm, LetsAnAnswerGoRoundAmongElementsThatItIsNotFor) {
 
 // Random sequences on the printed algorithms: how often each goes wrong, and that all repairs together never
 // do.
-struct Outcome {
+struct Counts {
   int lost = 0;  // or stuck
   int disordered = 0;
 };
-Outcome at_random(Repairs repairs, int sequences) {
-  Outcome wrong;
+Counts at_random(Repairs repairs, int sequences) {
+  Counts wrong;
   for (int seed = 1; seed <= sequences; ++seed) {
     Prng random(static_cast<std::uint64_t>(seed));
     const auto capacity = static_cast<std::uint32_t>(random.between(2, 6));
@@ -179,14 +179,14 @@ Outcome at_random(Repairs repairs, int sequences) {
 TEST(PrintedAlgorithm, NeedsEveryRepair) {
   constexpr int kSequences = 5000;
   const Repairs all{true, true, true, true, true};
-  const Outcome good = at_random(all, kSequences);
+  const Counts good = at_random(all, kSequences);
   EXPECT_EQ(good.lost, 0);
   EXPECT_EQ(good.disordered, 0);
   for (bool Repairs::*one : {&Repairs::count_when_returned, &Repairs::read_when_converted,
                              &Repairs::any_free_entry, &Repairs::tickets, &Repairs::out_of_the_way}) {
     Repairs without = all;
     without.*one = false;
-    const Outcome bad = at_random(without, kSequences);
+    const Counts bad = at_random(without, kSequences);
     EXPECT_GT(bad.lost + bad.disordered, 0);
   }
 }

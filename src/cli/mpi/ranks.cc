@@ -39,13 +39,13 @@ bool receive(Message& m) {
   return true;
 }
 
-std::string pack(const lab::Outcome& o) {
+std::string pack(const lab::ChildResult& o) {
   return fmt::format("{} {}\n{}{}", o.memory, o.died.size(), o.died, o.text);
 }
 
-lab::Outcome unpack(const std::string& text) {
+lab::ChildResult unpack(const std::string& text) {
   char* end = nullptr;
-  lab::Outcome o;
+  lab::ChildResult o;
   o.memory = std::strtoull(text.c_str(), &end, 10);
   const auto died = static_cast<std::size_t>(std::strtoull(end, &end, 10));
   const auto begin = static_cast<std::size_t>(end + 1 - text.c_str());
@@ -102,10 +102,10 @@ void Ranks::serve(const std::function<std::string(const std::string&)>& work) {
       continue;
     }
     if (m.tag != kPiece) continue;
-    lab::Outcome outcome;
+    lab::ChildResult outcome;
     lab::PoolCalls calls;
     calls.work = work;
-    calls.done = [&](std::size_t, const lab::Outcome& o) {
+    calls.done = [&](std::size_t, const lab::ChildResult& o) {
       outcome = o;
       return true;
     };

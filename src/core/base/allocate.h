@@ -1,4 +1,4 @@
-// Arrays whose size somebody else chose: an empty pointer instead of an exception when there is no memory.
+// Arrays whose size comes from outside: without memory the answer is an empty pointer, not an exception.
 #pragma once
 #include <cstddef>
 #include <memory>

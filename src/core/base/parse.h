@@ -11,7 +11,7 @@
 //   size         "64KiB" "1MiB" "4GiB" "1500B" "1500"       -> Bytes; decimal "kB" "MB" "GB" too
 //   integer      "4096"                                     -> within the caller's range
 //
-// Units are case-sensitive where case carries meaning (Mbps) and otherwise too: one spelling each.
+// Every unit has one spelling, and upper and lower case matter.
 #pragma once
 #include <cstdint>
 #include <string_view>

@@ -54,16 +54,16 @@ class Cm {
   Outcome<void> close(ListenerId listener, Time now);  // undelivered requests are rejected
   Outcome<ConnId> connect(const ConnectAttr& attr, Time now);
   Outcome<void> establish(ConnId conn, Time now);
-  // The REP leaves with a later poll_mad: the queue pair must be in RTR by then (or the connection
-  // abandoned), and goes to RTS with kEstablished. One that is in RTS earlier gets no kCommEstablished for
-  // notify.
+  // The REP leaves with a later poll_mad. By then the queue pair must be in RTR, or the connection abandoned;
+  // the queue pair goes to RTS with kEstablished. A queue pair that goes to RTS earlier raises no
+  // kCommEstablished, so nothing calls notify for it.
   Outcome<void> accept(ConnId conn, const AcceptAttr& attr, Time now);
-  // Either side, before it is established: `conn` is gone afterwards.
+  // Both sides may reject before the connection is established. `conn` is gone afterwards.
   Outcome<void> reject(ConnId conn, std::span<const std::uint8_t> private_data, Time now);
   // The first packet came in before the RTU (Device: kCommEstablished).
   Outcome<void> notify(ConnId conn, Time now);
   Outcome<void> disconnect(ConnId conn,
-                           Time now);  // also when the peer was first: then nothing is left to do
+                           Time now);  // also after the peer disconnected: then nothing is left to do
   Outcome<void> abandon(ConnId conn, Time now);
   Outcome<ConnId> resolve(const ResolveAttr& attr, Time now);
   Outcome<void> answer(ConnId conn, const AnswerAttr& attr, Time now);  // `conn` is gone afterwards

@@ -1,4 +1,5 @@
-// Who is asked, how often, what is believed and for how long (docs/protocol/modes.md#capability-discovery).
+// Which peers are asked, how often, what is believed and for how long
+// (docs/protocol/modes.md#capability-discovery).
 #include "core/cm/discovery.h"
 
 #include <gtest/gtest.h>

@@ -125,8 +125,8 @@ void State::over(Connection& c) {
 }
 
 void State::over(Connection& c, CmEventKind kind, std::uint16_t reason) {
-  // A program that was not told of a request is not told that it is gone. A pending response is dropped: it
-  // can no longer be used.
+  // A program that never heard of a request does not hear of its end either. A pending response is dropped,
+  // because it can no longer be used.
   const bool unheard =
       c.is_pending(CmEventKind::kConnectRequest) || c.is_pending(CmEventKind::kResolveRequest);
   c.pending = unheard ? std::uint16_t{0}

@@ -51,9 +51,9 @@ struct Connection {
   Phase phase = Phase::kFree;
   bool active = false;
   bool abandoned = false;  // no more events
-  bool owes_mra = false;   // and `about` which message
+  bool owes_mra = false;   // an MRA is owed; mra_about says for which message
   bool owes_last = false;  // `last` waits to be sent
-  bool in_outbox = false;  // both survive the reuse of the row: its index is still in that list
+  bool in_outbox = false;  // both survive the reuse of the row, because its index is still in that list
   bool in_events = false;
   std::uint8_t mra_about = 0;
   std::uint16_t pending = 0;  // bits of CmEventKind
@@ -137,7 +137,7 @@ struct State {
   void start_disconnect(Connection& c, Time now);
   void abandon(Connection& c, Time now);
   void answer_sidr(Connection& c, const AnswerAttr& a, Time now);
-  // Another connection of ours has the same queue pair at the other end: the peer lost its memory.
+  // Ends our connection whose other end has this queue pair: its peer has lost its memory of it.
   bool end_stale(const wire::Address& peer, Qpn peer_qpn, Time now);
   void agree_on_modes(Connection& c, const wire::CmMessage& m);
   void offer_modes(wire::CmMessage& m) const;
@@ -164,7 +164,7 @@ struct State {
 };
 
 void set_private(wire::CmMessage& m, std::span<const std::uint8_t> bytes, std::size_t skip = 0);
-// verbs' numbers 1 to 5, and bytes; 0 for none of the five.
+// An MTU as verbs' code 1 to 5, and as bytes; 0 if it is none of the five.
 std::uint8_t mtu_code(std::uint32_t bytes);
 std::uint32_t mtu_bytes(std::uint8_t code);
 

@@ -23,7 +23,7 @@ struct ListenAttr {
   std::uint32_t backlog = 128;  // requests that wait for their answer
 };
 
-// Private data is cut at what the message has room for minus RDMA-CM's own header: longer is an error.
+// The most private data of a program in each message, less RDMA-CM's header if any; longer is an error.
 inline constexpr std::size_t kConnectPrivate = 56;
 inline constexpr std::size_t kAcceptPrivate = 196;
 inline constexpr std::size_t kRejectPrivate = 148;
@@ -103,8 +103,8 @@ struct ConnInfo {
   wire::EceOptions options;  // agreed
 };
 
-// In the order in which one connection can see them. The last event of a connection is one of kRejected,
-// kUnreachable, kTimewaitExit, kResolved and kRefused; polling it frees the ConnId.
+// In the order in which one connection can raise them. Its last event is kRejected, kUnreachable,
+// kTimewaitExit, kResolved or kRefused; polling that one frees the ConnId.
 enum class CmEventKind : std::uint8_t {
   kConnectRequest,   // passive: accept or reject
   kConnectResponse,  // active: take the queue pair to RTS, then establish, or reject
@@ -151,7 +151,7 @@ struct CmCounters {
   std::uint64_t sent = 0;
   std::uint64_t repeated = 0;    // sent again after a time-out
   std::uint64_t duplicates = 0;  // received again
-  std::uint64_t strays = 0;      // for no connection of ours, or from another address than its peer's
+  std::uint64_t strays = 0;      // for no connection of ours, or not from the address of its peer
   std::uint64_t refused = 0;     // requests answered by the manager itself: nobody listens, table full, …
   std::uint64_t early = 0;       // dropped before CmConfig::refuse_from
   std::uint64_t overflow = 0;    // answers that found no room; the peer asks again

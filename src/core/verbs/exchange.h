@@ -15,7 +15,7 @@
 
 namespace weft {
 
-// What both ends of a connection need to know of each other.
+// What each end of a connection needs to know of the other.
 struct ConnectEnd {
   wire::Address address;
   Qpn qpn = kNoQpn;
@@ -49,11 +49,11 @@ class MeetingPort : public VerbsPort {
   // Brings the queue pair from RESET to RTS; to ERR.
   virtual Outcome<void> raise(const ConnectEnd& own, const ConnectEnd& peer) = 0;
   virtual void fall(Qpn qpn) = 0;
-  // Both ends: a world whose observers must know of both at once does more.
+  // Brings up both ends. A world overrides this when its observers must hear of both ends at once.
   virtual Outcome<void> join(const ConnectEnd& own, MeetingPort& other, const ConnectEnd& theirs);
-  // What the device itself has to tell.
+  // The device's own next event, such as a completion queue that was armed; false when there is none.
   virtual bool device_event(PortEvent& out) = 0;
-  // A program has something to look at: whoever runs it wakes it.
+  // Something has happened that a program waits for. A world overrides this to wake the program.
   virtual void awake() {}
 
  private:
@@ -66,7 +66,7 @@ class MeetingPort : public VerbsPort {
 
 class Exchange {
  public:
-  // Both at once, for worlds that are set up before they begin.
+  // Connects two ends in one step, for worlds that are set up before they begin.
   Outcome<void> join(MeetingPort& a, const ConnectEnd& at_a, MeetingPort& b, const ConnectEnd& at_b);
 
  private:
@@ -74,7 +74,7 @@ class Exchange {
   enum class State : std::uint8_t { kAsked, kOpen, kClosed };
   struct Connection {
     State state = State::kAsked;
-    MeetingPort* ports[2] = {};  // who asked, and whom
+    MeetingPort* ports[2] = {};  // the end that asked, and the end that was asked
     ConnectEnd ends[2];
   };
   Connection* find(ConnectionId id, const MeetingPort& port, State state);

@@ -27,7 +27,7 @@ constexpr std::array<LadderStep, 3> ladder(QpType type) {
   return {{{QpState::kInit, init}, {QpState::kRtr, rtr}, {QpState::kRts, rts}}};
 }
 
-// Climbs with `modify(attr, mask)` until it answers something false, which it hands on.
+// Calls `modify(attr, mask)` for each step up to the first false answer, and returns the last answer.
 template <class Modify>
 auto climb(QpType type, QpAttr attr, Modify&& modify) {
   const auto steps = ladder(type);

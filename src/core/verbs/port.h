@@ -40,8 +40,8 @@
 
 namespace weft {
 
-// What the terms of a connection are, at one end. Each end's own; of path MTU and of READs in flight the
-// smaller counts.
+// What one end wants of a connection. Each end has its own; of the path MTU and of the READs in flight the
+// smaller of the two values counts.
 struct ConnectTerms {
   wire::Mode mode = wire::Mode::kRoce;           // of this end's requests
   std::uint8_t controller = kDefaultController;  // of what it sends
@@ -136,9 +136,9 @@ class VerbsPort {
   // --- work ---
   struct Posted {
     std::size_t taken = 0;
-    Outcome<void> refused;  // of the request behind those
+    Outcome<void> refused;  // why the request after the ones taken was refused
   };
-  // With kSendInline the bytes that a gather list names are taken before it returns.
+  // With kSendInline the bytes that a gather list names are copied before the call returns.
   virtual Posted post_send(Qpn qpn, std::span<const SendWr> list) = 0;
   virtual Posted post_recv(Qpn qpn, std::span<const RecvWr> list) = 0;
   virtual void ring() = 0;
@@ -147,7 +147,7 @@ class VerbsPort {
   virtual bool poll_event(PortEvent& out) = 0;
 };
 
-// A program above a port. Whoever runs it calls act() after every event of its world, and when next_wake()
+// A program above a port. The world that runs it calls act() after each of its events, and when next_wake()
 // has come.
 class Application {
  public:
@@ -155,7 +155,7 @@ class Application {
   virtual ~Application() = default;
   Application(const Application&) = delete;
   Application& operator=(const Application&) = delete;
-  virtual Time next_wake() const = 0;  // its own plans; kNever: only events
+  virtual Time next_wake() const = 0;  // when the program wants to act by itself; kNever: only after events
   virtual void act(Time now) = 0;
 };
 

@@ -41,7 +41,7 @@ enum : std::uint8_t {  // access rights of a region or a queue pair
   kZeroBased = 32,  // addresses in it count from its first byte
 };
 
-enum : std::uint8_t {  // what changes when a region is registered anew
+enum : std::uint8_t {  // what ibv_rereg_mr is to change: bits of its mask
   kChangeRange = 1,
   kChangePd = 2,
   kChangeAccess = 4,
@@ -105,7 +105,7 @@ struct SendWr {
   std::uint64_t compare_or_add = 0;
   std::uint64_t swap = 0;
   WindowBind bind;  // kBindWindow
-  // UD: where to, and the Q_Key; one with its top bit set stands for the sending queue pair's own.
+  // UD: the destination and its Q_Key. A Q_Key whose top bit is set stands for the sending queue pair's own.
   AhId ah{};
   Qpn remote_qpn{};
   std::uint32_t remote_qkey = 0;

@@ -31,7 +31,7 @@ using Mad = std::array<std::uint8_t, kMadBytes>;
 inline constexpr Qpn kGeneralServices{1};                  // the queue pair of all of these
 inline constexpr std::uint32_t kGeneralKey = 0x8001'0000;  // its Q_Key
 
-// The header of the packet that carries a MAD, and whether a received one may.
+// mad_packet: the header of a packet that carries a MAD. carries_mad: whether a received packet carries one.
 Header mad_packet(WirePsn psn);
 bool carries_mad(const Header& h, std::uint32_t payload);
 

@@ -121,7 +121,7 @@ int post_one(Posting& posting, const ibv_qp& qp, const ibv_send_wr& wr) {
   return failed;
 }
 
-// What leaves when the posting ends may set errno, so that is set by the callers.
+// Packets that leave when the posting ends may change errno, so the callers set errno afterwards.
 int post_each(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
   Posting posting(engine_of(qp->context), handle_of<QpHandle>(qp).engine);
   for (; wr != nullptr; wr = wr->next) {
@@ -216,7 +216,7 @@ int poll(ibv_cq* cq, int count, ibv_wc* out) {
     }
     if (n < want) break;
   }
-  // It will never have another entry, and who polls for one would not stop.
+  // The queue will never have another entry, and a program that polls for one would never stop.
   if (done == 0 && count > 0 && queue->overran.load(std::memory_order_relaxed)) return -1;
   return done;
 }

@@ -21,7 +21,7 @@ constexpr std::uint32_t kVendor = 0x025253;  // of the extensions' MADs too (doc
 constexpr char kFirmware[] = "weft 0.1";
 constexpr std::uint8_t kEthernet = IBV_LINK_LAYER_ETHERNET;
 
-// Programs that cannot open their device print errno's text at best; ours comes first.
+// A program that cannot open its device prints errno's text at best, so this sentence is printed first.
 void complain(const std::string& sentence) { std::fprintf(stderr, "weft: %s\n", sentence.c_str()); }
 
 std::mutex process_lock;

@@ -70,7 +70,7 @@ TEST(Handles, WithAnotherNumberAreNotDestroyed) {
   refused(p.mr->handle, [&] { return ibv_dereg_mr(p.mr); });
   refused(p.cq->handle, [&] { return ibv_destroy_cq(p.cq); });
   refused(p.pd->handle, [&] { return ibv_dealloc_pd(p.pd); });
-  // And then they are.
+  // With their own numbers back they are destroyed.
   EXPECT_EQ(ibv_destroy_ah(p.ah), 0);
   EXPECT_EQ(ibv_destroy_qp(p.qp), 0);
   EXPECT_EQ(ibv_destroy_srq(p.srq), 0);
@@ -291,7 +291,7 @@ TEST(Answers, AreInErrnoToo) {
   EXPECT_EQ(errno, 0);
 }
 
-// A process used to know 4096 peers in its life.
+// A process knows at most 4096 peers at a time, and any number one after another.
 TEST(Peers, AreLimitedAtATimeAndNotInAll) {
   Program p;
   ibv_ah_attr to = p.address();

@@ -159,7 +159,7 @@ TEST(NoMemory, MakesEveryCreatingCallFailAndLeaveNothingBehind) {
     ASSERT_NE(list, nullptr);
     ibv_free_device_list(list);
 
-    // Whatever failed left no user of these behind.
+    // No failed call has left a user of these behind, so they can be destroyed.
     EXPECT_EQ(ibv_destroy_qp(qp_ex), 0);
     EXPECT_EQ(ibv_destroy_qp(qp), 0);
     EXPECT_EQ(ibv_destroy_ah(ah), 0);
@@ -222,7 +222,7 @@ TEST(NoMemory, FailsABatchAsAWhole) {
   EXPECT_EQ(ibv_poll_cq(p.cq, 8, done), 0);
 }
 
-// 100 000 lists used to stay, 77 MB of them. A device may be opened after its list is freed.
+// A list that is freed leaves nothing behind. Its device may be opened afterwards all the same.
 TEST(Lists, AreFreedAndTheirDevicesStay) {
   choose_address();
   ibv_device** const first = ibv_get_device_list(nullptr);

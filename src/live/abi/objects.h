@@ -31,9 +31,9 @@ class Objects {
 
   void add(const void* object, const Entry& entry);
   void number(const void* object, std::uint32_t number);
-  // Its number, if it is alive and of this type and context (nullptr: whatever context).
+  // The number of the object, if it is alive and of this type and context (nullptr: any context).
   std::optional<std::uint32_t> find(const void* object, Free type, ibv_context* context);
-  // Out of the table: nobody else finds it from here on. Empty if it is not there.
+  // Takes the object out of the table, so that no other call finds it from here on. Empty if it is not there.
   Table::node_type take(const void* object);
   void put_back(Table::node_type taken);
   void free_all_of(ibv_context* context);
@@ -72,7 +72,7 @@ class NewHandle {
   NewHandle& operator=(const NewHandle&) = delete;
   Handle* get() { return handle_.get(); }
   Handle* operator->() { return handle_.get(); }
-  // The program's from now on.
+  // Hands the handle to the program.
   Handle* publish(std::uint32_t number) {
     objects().number(handle_.get(), number);
     return handle_.release();
@@ -82,14 +82,14 @@ class NewHandle {
   std::unique_ptr<Handle> handle_;
 };
 
-// nullptr: not alive, or not of this type and context, or its number was changed.
+// The handle behind `base`, or nullptr: not alive, not of this type and context, or its number changed.
 template <class Handle, class Base>
 Handle* find(Base* base, ibv_context* context = nullptr) {
   const auto number = objects().find(base, free_handle<Handle>, context);
   return number && *number == number_of(*base) ? reinterpret_cast<Handle*>(base) : nullptr;
 }
 
-// Destroys what `engine` (a function that answers with an errno) lets go; ENOENT if it is not there.
+// Destroys the handle if `engine`, which answers with an errno, lets its object go. ENOENT: not there.
 template <class Handle, class Base, class Engine>
 int destroy(Base* base, const Engine& engine) {
   if (find<Handle>(base) == nullptr) return ENOENT;

@@ -230,9 +230,9 @@ WEFT_EXPORT int ibv_destroy_qp(ibv_qp* qp) {
   });
 }
 
-// In roce a WRITE's bytes become visible in order, and the last eight at once (placement.h). In irn and srnic
-// they land as they arrive, unless order was asked for; and which mode the peer's WRITEs will come in is the
-// peer's choice, so that nothing else is a promise.
+// Whether a WRITE's bytes become visible in order. In roce they do, the last eight at once (placement.h). In
+// irn and srnic they land as they arrive, unless strict order was asked for. The peer chooses the mode of its
+// WRITEs, so without strict order there is nothing to promise.
 WEFT_EXPORT int ibv_query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode op, std::uint32_t flags) {
   static_cast<void>(op);
   static_cast<void>(flags);

@@ -159,7 +159,7 @@ WEFT_EXPORT ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* memory, std::size_t lengt
 WEFT_EXPORT ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, int) {
   return refuse(EOPNOTSUPP);
 }
-// The keys stay, so that whoever holds them reaches what the region is now.
+// The keys stay, so a peer that holds them reaches the region as it is now.
 WEFT_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* memory, std::size_t length,
                              int access) {
   return at_edge([&]() -> int {

@@ -1,9 +1,9 @@
 // The connection manager of a Nic (core/cm/cm.h), as a connection library sees it: its calls under the
-// ownership, and its events told to whoever asked for them.
+// ownership, and its events told to sinks.
 //
 // A sink stands for one end of a connection, or for a listener. It is told under the ownership, by whichever
-// thread drives: it must not call back, and it does not wait. A sink is told nothing any more when forget()
-// or close() has returned, or after the last event of its connection (cm::CmEventKind).
+// thread drives: it must not call back, and it does not wait. A sink hears nothing more after forget() or
+// close() has returned, or after the last event of its connection (cm::CmEventKind).
 //
 // Queue pairs: accept() and complete() take the connection's queue pair to RTS before the peer hears of it,
 // in one step under the ownership, so that no message leaves in between.
@@ -18,7 +18,7 @@ namespace weft::live {
 
 class ConnectionSink {
  public:
-  // Somebody asks for this listener's service: the sink of the new connection, or nullptr to turn it away.
+  // A peer asks for this service: the answer is the new connection's sink, or nullptr to turn it away.
   virtual ConnectionSink* requested(const cm::CmEvent& event) = 0;
   virtual void happened(const cm::CmEvent& event) = 0;
 
@@ -51,7 +51,7 @@ class Connections {
   // The process ends: every peer is told, once, and what the Nic counted is printed if that was asked for.
   void end_all();
 
-  // Runs `step` while nobody is told anything.
+  // Runs `step` while no sink is told anything.
   template <class Step>
   void quietly(const Step& step) const {
     hold();

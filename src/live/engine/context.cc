@@ -28,7 +28,8 @@ void copy_inline(const QpRecord& qp, std::uint32_t slot, const SendWr& wr) {
   }
 }
 
-// Out of the Device and out of the tables; the record is the caller's. Events come before: none may follow.
+// Takes the queue pair out of the Device and out of the tables; the caller gets the record. Its events are
+// handed out first, because none may follow.
 Outcome<std::unique_ptr<QpRecord>> take_qp(Nic& nic, Qpn qpn) {
   nic.farewell_owned(qpn);
   nic.dispatch_events_owned();

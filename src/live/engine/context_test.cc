@@ -1,6 +1,6 @@
-// Two soft NICs in one process, on two loopback addresses of its own, over real sockets with real
-// threads: WRITE, SEND and READ in both modes, with and without loss, every byte checked; a target
-// that sleeps; events; teardown. The sanitizer build runs the same tests.
+// Two soft NICs in one process, on two loopback addresses of its own, over real sockets with real threads:
+// WRITE, SEND and READ in roce and irn, with and without loss, every byte checked; a target that sleeps;
+// events; teardown. The sanitizer build runs the same tests.
 #include "live/engine/context.h"
 
 #include <gmock/gmock.h>

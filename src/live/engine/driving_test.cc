@@ -206,7 +206,8 @@ TEST_P(DrivingTest, WhoWaitsForThePathFollowsWithoutATimer) {
   EXPECT_GT(polls_until(16, 1), 0);
 }
 
-// Its credit goes to those in line, though nobody polls any more.
+// A queue pair that is destroyed gives its path credit to those in line, and they send at once: the last poll
+// may be over.
 TEST_P(DrivingTest, AQueuePairThatGoesLetsOthersSend) {
   Qp* more_a = a.create();
   Qp* more_b = b.create();

@@ -100,7 +100,8 @@ template <Duration impair::ImpairConfig::*kMember>
 Result<void> parse_span(const char* field, std::string_view text, Options& o) {
   const auto value = parse_duration(field, text);
   if (!value) return tl::unexpected(value.error());
-  // A held frame outlives every time-out long before this; more is a slip of the unit.
+  // Every time-out is over long before a frame that is held so long comes out, so a longer time is a slip of
+  // the unit.
   if (*value > seconds(10)) return not_one_of(field, text, "a time of at most 10s");
   o.impairments.*kMember = *value;
   return {};

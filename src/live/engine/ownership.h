@@ -1,6 +1,6 @@
-// Who drives the shard: one lock that is usually only tried. Three states, as in Drepper's "Futexes
-// are tricky": free, held, held with somebody asleep on it. Whoever finds it held waits, briefly at
-// first, then in the kernel.
+// The right to drive a shard: one lock that is usually only tried. Three states, as in Drepper's "Futexes are
+// tricky": free, held, held while others sleep on it. A thread that finds it held waits, briefly at first,
+// then in the kernel.
 #pragma once
 #include <atomic>
 
@@ -30,7 +30,7 @@ class Ownership {
       __builtin_ia32_pause();
       if (state_.load(std::memory_order_relaxed) == kFree && try_acquire()) return;
     }
-    // Taken in the awaited state, for there may be others asleep.
+    // It is taken as kAwaited, because other threads may still sleep on it.
     while (state_.exchange(kAwaited, std::memory_order_acquire) != kFree) state_.wait(kAwaited);
   }
 

@@ -1,8 +1,8 @@
 // What a host answers on queue pair 1: the connection manager (core/cm/cm.h), driven by a shard.
 //
 // A shard looks at it in every turn, so what it asks most often is kept here as plain values: whether there
-// is something to send, whether there is news, and when the next time-out is due. Whoever reaches the manager
-// goes through manager(), which marks all three as open; the shard settles them when it sends.
+// is something to send, whether there is news, and when the next time-out is due. All calls that may change
+// the manager go through manager(), which marks these as out of date; the shard renews them when it sends.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -27,7 +27,7 @@ class GeneralServices {
   }
   void fire(Time now) { manager().on_timer(now); }
   bool has_to_send() const { return to_send_; }
-  // False: nothing is left, and the next deadline is known.
+  // The next message. False: nothing is left to send, and the next deadline is known again.
   bool poll(cm::MadOut& out) {
     if (manager_.poll_mad(out)) return true;
     to_send_ = false;
@@ -42,7 +42,7 @@ class GeneralServices {
     news_ = manager_.poll_event(out);
     return news_;
   }
-  // Datagrams to queue pair 1 of a management class that nobody here speaks.
+  // Datagrams to queue pair 1 of a management class that weft does not speak.
   std::uint64_t strangers() const { return strangers_; }
 
  private:

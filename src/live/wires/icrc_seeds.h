@@ -16,7 +16,7 @@ class IcrcSeeds {
  public:
   IcrcSeeds() : rows_(kRows) {}
 
-  // With `ip.identification` as it is.
+  // The register behind these headers, with the identification that they have.
   wire::Icrc get(wire::IpFacts ip) {
     const std::uint16_t identification = ip.identification;
     ip.identification = 0;
@@ -32,7 +32,7 @@ class IcrcSeeds {
   static constexpr std::size_t kRows = 256;
 
   struct Row {
-    wire::IpFacts ip{};  // udp_length 0 is no packet's
+    wire::IpFacts ip{};  // a free row has udp_length 0, which no packet has
     wire::Icrc seed{wire::IpFacts{}};
   };
 

@@ -123,7 +123,8 @@ TEST_F(PackTest, SurvivesTheKernel) {
   expect_packets(batch, 20, 1024, 1024);
 }
 
-// The rule of who may join: same size or one shorter at the end, same destination and IP header, room left.
+// The rule by which a frame joins a train: same size or one shorter at the end, same destination and IP
+// header, room left.
 TEST_F(PackTest, AdmitsOnlyWhatOneSegmentedSendCanCarry) {
   const WireFacts sender = facts_of(kA, true);
   Packer packer(sender, true);

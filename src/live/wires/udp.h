@@ -1,18 +1,17 @@
 // RoCEv2 over an ordinary UDP socket: no root, no raw frames, any kernel from 4.18 on.
 //
 // The socket is bound and never connected, with IP_MTU_DISCOVER = DO: only then does the kernel write
-// predictable IPv4 identifications (0, or the segment index under UDP_SEGMENT), which the ICRC
-// covers (docs/protocol/icrc.md#the-ipv4-identification). Trains leave through UDP_SEGMENT and arrive through
-// UDP_GRO, whose control message gives the segment size; where the kernel or the device lacks the former,
+// predictable IPv4 identifications (0, or the segment index under UDP_SEGMENT), which the ICRC covers
+// (docs/protocol/icrc.md#the-ipv4-identification). Trains leave through UDP_SEGMENT and arrive through
+// UDP_GRO, whose control message gives the segment size; where the kernel or the device lacks UDP_SEGMENT,
 // frames leave one by one through sendmmsg. How many segments one call takes (64, or 128 on newer kernels) is
-// probed on a scratch socket, for no option tells.
+// probed on a scratch socket, because no option tells.
 //
-// Source port. One for each (destination slot, QP) would keep GRO on the far side from merging
-// trains of two slots. A socket's source port is its bound port, and RoCEv2 fixes the destination
-// port, so with one socket per process the source port is 4791 for everybody. That is right as long
-// as one process has an address to itself (the skeleton's rule): there is one slot, and nothing to
-// keep apart. More entropy needs more sockets, bound to other ports and used for sending only, whose
-// far side then sees `source_port`; the ICRC already takes the port from the packet.
+// Source port. A socket's source port is its bound port, and RoCEv2 fixes the destination port. So with one
+// socket per process the source port is 4791 for all peers. That is enough as long as one process has an
+// address to itself (nic.h). More source ports would spread flows over more ways of a network. They need more
+// sockets, bound to other ports and used for sending only; the receiver sees them in `source_port`, and its
+// ICRC already takes the port from the packet.
 //
 // A packet from an address of this host comes from another soft NIC there, whose port is ours, or from a
 // program that has bound that address with another port: such a train is called a stray. Other hosts may

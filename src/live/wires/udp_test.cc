@@ -140,7 +140,7 @@ TEST(UdpWire, RefusesASecondOnTheSameAddress) {
   EXPECT_THAT(second.error().message, HasSubstr("--addr"));
 }
 
-// An address of somebody else's, and one that is not IPv4, are one sentence each.
+// An address that another host has, and one that is not IPv4, are refused with one sentence each.
 TEST(UdpWire, RefusesAddressesThatAreNotLocal) {
   const auto foreign = UdpWire::open(wire::Address::v4(192, 0, 2, 1), kPort);
   ASSERT_FALSE(foreign.has_value());
@@ -152,7 +152,7 @@ TEST(UdpWire, RefusesAddressesThatAreNotLocal) {
   EXPECT_THAT(six.error().message, HasSubstr("IPv4 only"));
 }
 
-// Linux binds the broadcast address of a network for anybody; it is nobody's own.
+// Linux binds the broadcast address of a network for any program, so the wire refuses it by itself.
 TEST(UdpWire, RefusesABroadcastAddress) {
   const auto all = UdpWire::open(wire::Address::v4(127, 255, 255, 255), kPort);
   ASSERT_FALSE(all.has_value());

@@ -12,12 +12,12 @@ namespace {
 constexpr std::uint32_t kUdpHeaderBytes = 8;
 constexpr std::int32_t kStrictest = 256;
 constexpr std::int32_t kLeap = 64;  // frames of a train weigh 1
-// A number is close if it is at most this far ahead of another (the sender numbers for others, too) or behind
-// it.
+// A number is close to another if it is at most kAhead ahead of it (the sender numbers packets for others,
+// too), or kBehind behind it.
 constexpr std::uint16_t kAhead = 4096;
 constexpr std::uint16_t kBehind = 256;
 
-// `last` 0: there is none, for a number of the numbered kind is larger.
+// `last` is 0 while there is none: every number of the kind `numbered` is larger.
 bool close_to(std::uint16_t identification, std::uint16_t last) {
   return last != 0 && static_cast<std::uint16_t>(identification - last + kBehind) < kAhead + kBehind;
 }

@@ -67,16 +67,16 @@ class Unpacker {
   const WireCounters& counters() const { return counters_; }
 
  private:
-  // What a source has written so far. Its strictness is how much evidence there is against a number out of
-  // sequence: frames of trains raise it, and frames that nothing explains, for they prove that its path
-  // corrupts. Numbers in sequence lower it, and leaps.
+  // What a source has written so far. `strictness` is the evidence that a number out of sequence means
+  // corruption. Frames of trains raise it, and so do frames that no identification explains, because they
+  // prove that the path corrupts. Numbers in sequence lower it, and so do leaps.
   struct Source {
     wire::Address address;
     std::int32_t strictness = 0;
     std::uint16_t next = 0;  // expected
     bool still = false;      // the last two were 0
-    std::uint16_t last = 0;  // number believed; 0: none yet
-    std::uint16_t leap = 0;  // number that was not believed; 0: none waits to be confirmed
+    std::uint16_t last = 0;  // the last number that was believed; 0: none yet
+    std::uint16_t leap = 0;  // the number that was refused last; one close to it confirms it; 0: none
   };
 
   bool icrc_matches(Source& source, const RxTrain& train, std::span<const std::uint8_t> frame);

@@ -37,7 +37,7 @@ Frame frame_with(std::uint16_t identification, const wire::Address& source = kPe
 
 class UnpackTest : public ::testing::Test {
  protected:
-  // How many of the frames are accepted, that arrive as one train.
+  // Unpacks frames that arrive as one train, and returns how many were accepted.
   std::size_t arrive(Frame frames, std::uint32_t size = 80, const wire::Address& source = kPeer) {
     RxTrain t;
     t.data = frames.data();

@@ -1,12 +1,12 @@
-// A wire moves frames in trains. A frame is one UDP payload, BTH to ICRC; a train is several frames
-// of one size back to back in memory (the last may be shorter), to or from one address. The kernel's
-// segmentation offload (UDP_SEGMENT, UDP_GRO) takes and gives exactly that, and one system call per
-// train instead of one per frame is worth 8 to 90 times, so trains are the unit here.
+// A wire moves frames in trains. A frame is one UDP payload, BTH to ICRC; a train is several frames of one
+// size back to back in memory (the last may be shorter), to or from one address. The kernel's segmentation
+// offload (UDP_SEGMENT, UDP_GRO) takes and gives exactly that. One system call per train instead of one per
+// frame makes sending 8 to 90 times as fast, so trains are the unit here.
 //
-// Implementations: udp.h (a socket), impaired.h (another wire made worse). A virtual call per train
-// is noise beside the system call behind it.
+// Implementations: udp.h (a socket), impaired.h (another wire made worse). A virtual call per train is noise
+// beside the system call behind it.
 //
-// Not thread-safe: a wire belongs to whoever drives its shard.
+// Not thread-safe: a wire belongs to the thread that drives its shard.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -55,7 +55,7 @@ enum class SendStatus : std::uint8_t {
   kFull,    // nothing was sent; try the same train later
   kFailed,  // the network refused it; it is lost, as packets may be
   // The device does not cut trains, and nothing was sent. facts() has changed: frames leave one by one from
-  // here on, so their identifications, and with these their ICRCs, are others. Send it again with those.
+  // here on, with other identifications and ICRCs. The caller computes these anew and sends the train again.
   kUncut,
 };
 
@@ -83,7 +83,7 @@ class Wire {
   // What has arrived, in order; empty when nothing waits.
   virtual std::span<const RxTrain> receive(Time now) = 0;
   virtual SendStatus send(const TxTrain& train) = 0;
-  // From here on trains tell what the IP header said: somebody wants to see it.
+  // From here on trains tell what the IP header said; that costs time, so it is off until asked for.
   virtual void show_headers() {}
   // Readable when receive() may have something, except for what next_due() announces.
   virtual int descriptor() const = 0;

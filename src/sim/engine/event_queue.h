@@ -217,7 +217,7 @@ class EventQueue {
   std::vector<Node> nodes_;
   // Since the last retune.
   std::uint64_t far_ = 0;     // pushes beyond the horizon
-  std::uint64_t upper_ = 0;   // pushes into its upper half: beyond it, were the buckets half as wide
+  std::uint64_t upper_ = 0;   // pushes into its upper half; buckets half as wide would put them beyond it
   std::uint64_t opened_ = 0;  // buckets
   std::uint64_t sorted_ = 0;  // events in them
   std::vector<WakeUp> scratch_;

@@ -28,7 +28,7 @@ struct EcnConfig {
   enum class Kind : std::uint8_t { kNone, kStep, kRed };
   Kind kind = Kind::kNone;
   std::uint64_t low = 0;                  // step: mark from here on; red: probability begins to rise
-  std::uint64_t high = 0;                 // red: it has reached `probability`, and jumps to one
+  std::uint64_t high = 0;                 // red: here it has risen to `probability`, and beyond it is one
   std::uint32_t probability = 1'000'000;  // millionths
 };
 

@@ -65,7 +65,7 @@ class Network {
  private:
   void route();
   void grant_credits();
-  // The switch that a port leads to, and what it calls its own port of that link; false for a host.
+  // The switch at the far end of a port, and the number of the far end's port there; false for a host.
   bool far_switch(std::size_t port, Switch*& at, std::uint32_t& number);
 
   struct Neighbour {

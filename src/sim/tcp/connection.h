@@ -19,8 +19,8 @@ struct Connection {
   HostId from{};
   HostId to{};
   bool open = false;
-  bool in_line = false;        // of those at their host that may send
-  Time sender_wakes = kNever;  // asked for
+  bool in_line = false;        // it stands in its host's line of connections that may send
+  Time sender_wakes = kNever;  // the earliest wake-up asked for on its behalf
   Time receiver_wakes = kNever;
   Sender sender;
   Receiver receiver;

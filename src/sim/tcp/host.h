@@ -27,7 +27,7 @@ struct HostCounters {
   std::uint64_t packets_received = 0;
   std::uint64_t acknowledgments = 0;
   std::uint64_t corrupt_dropped = 0;
-  std::uint64_t late_dropped = 0;  // of connections closed since
+  std::uint64_t late_dropped = 0;  // segments for connections that were closed before they came
 };
 
 class Host {
@@ -74,7 +74,7 @@ class Host {
   ActorId timer_;
   Time timer_asked_ = kNever;  // the earliest pending wake-up
   std::deque<Name> line_;      // connections that may have something to send, in turn
-  std::vector<Due> dues_;      // a heap; one for each connection, which may be early
+  std::vector<Due> dues_;      // a heap with one entry for each connection; an entry may be early
   HostCounters counters_;
 };
 

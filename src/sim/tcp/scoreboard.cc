@@ -24,7 +24,7 @@ Scoreboard::Acknowledged Scoreboard::acknowledge(std::uint64_t ack) {
   Acknowledged a;
   while (head_ != tail_ && first().seq + first().length <= ack) {
     const Sent& s = first();
-    if ((s.marks & (kSacked | kSentAgain)) == 0) {
+    if ((s.flags & (kSacked | kSentAgain)) == 0) {
       a.measures = true;
       a.sent_at = s.at;
     }
@@ -55,7 +55,7 @@ Scoreboard::Place Scoreboard::first_at(std::uint64_t seq) const {
 // The first place from p on that is not sacked; tail if there is none.
 Scoreboard::Place Scoreboard::open_from(Place p) {
   Place end = p;
-  while (end != tail_ && (at(end).marks & kSacked) != 0) {
+  while (end != tail_ && (at(end).flags & kSacked) != 0) {
     const Place next = at(end).skip;
     end = next == end ? end + 1 : next;
   }
@@ -72,7 +72,7 @@ bool Scoreboard::sack(std::uint64_t first, std::uint64_t end) {
   for (Place p = open_from(first_at(first)); p != tail_ && at(p).seq + at(p).length <= end;
        p = open_from(p + 1)) {
     Sent& s = at(p);
-    set(s, s.marks | kSacked);
+    set(s, s.flags | kSacked);
     s.skip = p;
     sacks_end_ = std::max(sacks_end_, p + 1);
     news = true;
@@ -87,7 +87,7 @@ void Scoreboard::find_losses() {
   for (Place p = sacks_end_; p > losses_end_;) {
     --p;
     const Sent& s = at(p);
-    if ((s.marks & kSacked) != 0) {
+    if ((s.flags & kSacked) != 0) {
       bytes += s.length;
       stretches += inside ? 0U : 1U;
       inside = true;
@@ -95,7 +95,7 @@ void Scoreboard::find_losses() {
     }
     inside = false;
     if (stretches < threshold_ && bytes <= std::uint64_t{threshold_ - 1} * mss_) continue;
-    for (Place q = losses_end_; q != p + 1; ++q) set(at(q), at(q).marks | kLost);
+    for (Place q = losses_end_; q != p + 1; ++q) set(at(q), at(q).flags | kLost);
     losses_end_ = p + 1;
     return;
   }
@@ -103,13 +103,13 @@ void Scoreboard::find_losses() {
 
 void Scoreboard::lose_first() {
   if (loss_known()) return;
-  set(at(head_), at(head_).marks | kLost);
+  set(at(head_), at(head_).flags | kLost);
   losses_end_ = head_ + 1;
 }
 
 void Scoreboard::lose_all() {
   for (Place p = head_; p != tail_; ++p) {
-    set(at(p), static_cast<std::uint8_t>((at(p).marks | kLost) & ~kRepaired));
+    set(at(p), static_cast<std::uint8_t>((at(p).flags | kLost) & ~kRepaired));
   }
   losses_end_ = tail_;
   cursor_ = head_;
@@ -117,7 +117,7 @@ void Scoreboard::lose_all() {
 
 const Scoreboard::Sent* Scoreboard::next_lost() {
   while (cursor_ < losses_end_) {
-    if ((at(cursor_).marks & (kSacked | kRepaired)) == 0) return &at(cursor_);
+    if ((at(cursor_).flags & (kSacked | kRepaired)) == 0) return &at(cursor_);
     ++cursor_;
   }
   return nullptr;
@@ -125,14 +125,14 @@ const Scoreboard::Sent* Scoreboard::next_lost() {
 
 const Scoreboard::Sent* Scoreboard::next_doubtful() {
   for (Place p = std::max(cursor_, losses_end_); p < sacks_end_; ++p) {
-    if ((at(p).marks & (kSacked | kRepaired)) == 0) return &at(p);
+    if ((at(p).flags & (kSacked | kRepaired)) == 0) return &at(p);
   }
   return nullptr;
 }
 
 const Scoreboard::Sent* Scoreboard::last_open() {
   Place p = tail_ - 1;
-  while (p > head_ && (at(p).marks & kSacked) != 0) --p;
+  while (p > head_ && (at(p).flags & kSacked) != 0) --p;
   return &at(p);
 }
 
@@ -143,13 +143,13 @@ Scoreboard::Place Scoreboard::place_of(const Sent& s) const {
 
 void Scoreboard::repaired(const Sent& s, Time now) {
   Sent& mine = at(place_of(s));
-  set(mine, mine.marks | kRepaired | kSentAgain);
+  set(mine, mine.flags | kRepaired | kSentAgain);
   mine.at = now;
 }
 
 void Scoreboard::sent_again(const Sent& s, Time now) {
   Sent& mine = at(place_of(s));
-  mine.marks |= kSentAgain;
+  mine.flags |= kSentAgain;
   mine.at = now;
 }
 
@@ -159,7 +159,7 @@ void Scoreboard::check_invariants() const {
   for (Place p = head_; p != tail_; ++p) {
     pipe += weight(at(p));
     bytes += at(p).length;
-    const bool lost = (at(p).marks & kLost) != 0;
+    const bool lost = (at(p).flags & kLost) != 0;
     CHECK_OP(lost, ==, (p < losses_end_));
   }
   CHECK_OP(pipe, ==, pipe_);

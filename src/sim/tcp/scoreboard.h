@@ -29,15 +29,16 @@ class Scoreboard {
   enum : std::uint8_t { kSacked = 1, kLost = 2, kRepaired = 4, kSentAgain = 8 };
   struct Sent {
     std::uint64_t seq = 0;
-    Place skip = 0;  // of a sacked one: all places before this are, too; its own: nothing known
-    Time at{};       // of the last transmission
+    // Of a sacked segment: the places from its own up to this one are sacked, too; its own place: not known.
+    Place skip = 0;
+    Time at{};  // of the last transmission
     std::uint32_t length = 0;
-    std::uint8_t marks = 0;
+    std::uint8_t flags = 0;
   };
   struct Acknowledged {
     std::uint32_t segments = 0;
-    bool measures = false;  // one of them was sent once and not acknowledged before:
-    Time sent_at{};         // the newest of those
+    bool measures = false;  // one of them was sent once only, and never sacked; it measures a round trip
+    Time sent_at{};         // when the newest such segment was sent
   };
 
   Scoreboard(std::uint32_t mss, std::uint32_t duplicate_acks) : mss_(mss), threshold_(duplicate_acks) {}
@@ -51,7 +52,7 @@ class Scoreboard {
 
   void sent(std::uint64_t seq, std::uint32_t length, Time now);
   Acknowledged acknowledge(std::uint64_t ack);
-  // Bytes [first, end) arrived; true if some of them were not known to have.
+  // Bytes [first, end) arrived; true if this was news for some of them.
   bool sack(std::uint64_t first, std::uint64_t end);
   void find_losses();
   void lose_first();
@@ -59,14 +60,14 @@ class Scoreboard {
 
   // Repairs begin again at the first segment.
   void begin_repair() { cursor_ = head_; }
-  // The lowest lost segment that this repair has not sent yet; none: nullptr.
+  // The lowest lost segment that this repair has not sent yet, or nullptr.
   const Sent* next_lost();
-  // The lowest below the highest acknowledged one that is neither (NextSeg, rule 3).
+  // The lowest segment below the highest sacked one that is neither sacked nor repaired (NextSeg, rule 3).
   const Sent* next_doubtful();
-  // The highest that is not acknowledged (rule 4). There is one.
+  // The highest segment that is not acknowledged (rule 4). There is one.
   const Sent* last_open();
   void repaired(const Sent& s, Time now);
-  void sent_again(const Sent& s, Time now);  // without counting as in the network twice: the rescue
+  void sent_again(const Sent& s, Time now);  // the rescue: `pipe` does not count it a second time
 
   void check_invariants() const;
 
@@ -74,12 +75,12 @@ class Scoreboard {
   Sent& at(Place p) { return ring_[p & mask_]; }
   const Sent& at(Place p) const { return ring_[p & mask_]; }
   static std::uint64_t weight(const Sent& s) {
-    if ((s.marks & kSacked) != 0) return 0;
-    return ((s.marks & kLost) != 0 ? 0U : s.length) + ((s.marks & kRepaired) != 0 ? s.length : 0U);
+    if ((s.flags & kSacked) != 0) return 0;
+    return ((s.flags & kLost) != 0 ? 0U : s.length) + ((s.flags & kRepaired) != 0 ? s.length : 0U);
   }
-  void set(Sent& s, std::uint8_t marks) {
+  void set(Sent& s, std::uint8_t flags) {
     pipe_ -= weight(s);
-    s.marks = marks;
+    s.flags = flags;
     pipe_ += weight(s);
   }
   Place place_of(const Sent& s) const;

@@ -159,8 +159,9 @@ TEST(Sender, ThreeDuplicatesRetransmitAtOnce) {
     EXPECT_EQ(line.sender.counters().recoveries, 1U);
     EXPECT_EQ(line.sender.counters().again_recovery, 1U);
     EXPECT_EQ(line.sender.counters().segments, 61U);
-    // 10 of the initial window, 4 for the ACKs of 0 and 1, 2 by limited transmit: but the line has let out
-    // only one for each microsecond since the first ACK, and that is 5.
+    // The window allows 16 new segments before the repair: 10 at the start, 4 for the ACKs of segments 0 and
+    // 1, 2 by limited transmit. The line has let out one of the last 6 per microsecond since the first ACK: 5
+    // so far.
     const auto again = std::find_if(line.departures.begin(), line.departures.end(),
                                     [](const auto& d) { return d.cause == Cause::kRecovery; });
     EXPECT_EQ(again - line.departures.begin(), 15);

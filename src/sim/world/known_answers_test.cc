@@ -111,8 +111,8 @@ TEST(KnownAnswer, ALinkIsSharedEqually) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
 }
 
-// An incast through a fat-tree ends when its last link has carried everything, in both modes and kinds of
-// switch; PFC never drops whatever the pattern, and without it what is dropped is sent again.
+// An incast through a fat-tree ends when its last link has carried everything, in every mode and both kinds
+// of switch. PFC never drops, whatever the pattern; without it, what is dropped is sent again.
 TEST(KnownAnswer, AnIncastEndsWhenTheLastLinkIsDone) {
   for (const char* kind : {"input-queued", "output-queued"}) {
     for (const char* mode : {"roce", "irn", "srnic"}) {

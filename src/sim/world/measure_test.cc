@@ -53,7 +53,7 @@ TEST(Measure, FlowsThatAreCutOffCountWithTheirAge) {
   EXPECT_GT(f.cut_off(), 0U);
   EXPECT_EQ(f.summary().flows, f.done() + f.cut_off());
   EXPECT_EQ(f.summary().flows, scenario(kBusy, cut).derived.measured_flows);
-  // The oldest of them began within the window and was under way for the rest.
+  // The oldest flow that was cut off began within the window and was under way for the rest of the run.
   EXPECT_GT(f.summary().fct_max_us, 2000);
   EXPECT_LE(f.summary().fct_max_us, 2500);
   const std::string text = rows.str();  // a line each for those that ended, and the header
@@ -203,8 +203,8 @@ TEST(Nic, AnAcksSizeIsASetting) {
   EXPECT_GT(wide.derived.base_rtt, scenario(kBusy, {"traffic.verb=write"}).derived.base_rtt);
 }
 
-// In every mode and for every verb the NIC learns of a repair before it is sent (it checks that), every flow
-// ends, and the observers find nothing.
+// A lost packet is held back until it has been fetched again, and the NIC CHECKs that it heard of every
+// repair beforehand. In every mode and for every verb all flows end, and the observers find nothing.
 TEST(Nic, EveryModeAndVerbWaitsForItsRepairs) {
   for (const char* mode : {"roce", "irn", "srnic"}) {
     for (const char* verb : {"write", "send", "read"}) {
@@ -227,8 +227,8 @@ TEST(Nic, FetchingRepairsTakesTime) {
 
 // --- buffers by the paper's rule ---
 
-// Twice what the longest way holds, for each port, with and without PFC; and the time-out that follows: a
-// round trip and six full ports (IRN §4.1).
+// With buffer = auto a port holds twice what the longest way holds, with and without PFC. RTO_high follows: a
+// round trip and the time in which six full ports drain (IRN §4.1).
 TEST(Auto, BuffersAreTwiceTheBdp) {
   for (const auto& [rate, bytes] :
        {std::pair{"10Gbps", 60'000U}, std::pair{"40Gbps", 240'000U}, std::pair{"100Gbps", 600'000U}}) {

@@ -21,12 +21,12 @@ struct FlowDone {
   std::uint32_t table = 0;  // which [[traffic]]
   Duration took{};
   Duration ideal{};
-  Duration ideal_other_way{};  // of it, that of the ACK or the READ request
+  Duration ideal_other_way{};  // the part of `ideal` that the ACK or the READ request takes
   bool failed = false;
   bool cut_off = false;  // still under way: `took` is its age
 };
 
-// Of one [[traffic]] table.
+// The flows of one [[traffic]] table, summed up.
 class FlowStatistics {
  public:
   void add(const FlowDone& f, std::uint32_t mtu);
@@ -44,8 +44,8 @@ class FlowStatistics {
     std::uint64_t failed = 0;
     std::uint64_t bytes = 0;
     double fct_mean_us = 0;
-    // e to the mean of the logarithms. Of two runs that drew the same flows, the quotient is the mean over
-    // flows of log(one / other), flow by flow: a few long flows do not outweigh thousands of short ones.
+    // e to the mean of the logarithms. The quotient of two runs with the same flows is the geometric mean of
+    // how each flow compares: a few long flows do not outweigh thousands of short ones.
     double fct_geometric_mean_us = 0;
     double fct_p50_us = 0;
     double fct_p99_us = 0;

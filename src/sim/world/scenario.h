@@ -121,7 +121,7 @@ struct TransportSpec {
   std::uint32_t rto_low_packets = 3;
   Rto rto = Rto::kStatic;
   std::uint32_t loss_blocks = 64;
-  std::uint8_t timeout = kComputed;  // 8, which is 1 ms, or as many steps more as two round trips take
+  std::uint8_t timeout = kComputed;  // 8, which is 1 ms, or the first that is longer than two round trips
   Duration roce_timeout{};           // 0: as the code says
   Duration tail_probe{};             // roce: DeviceConfig's; none in the papers' networks
   bool timeouts = true;              // false: nothing is resent for mere silence

@@ -1,5 +1,5 @@
 // Whole runs: numbers that can be worked out by hand, the same bytes for the same seed, every operation in
-// both modes under observers, and scenarios that are refused.
+// roce and irn under observers, and scenarios that are refused.
 #include "sim/world/simulation.h"
 
 #include <gmock/gmock.h>
