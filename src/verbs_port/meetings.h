@@ -1,11 +1,12 @@
 // Connections of the port through librdmacm: identifiers, one channel, and what their events mean here.
 //
-// A service is a port of the TCP space. The queue pairs are the port's own, so the steps that librdmacm would take
-// are taken here: the peer's answer brings the queue pair to RTS with what rdma_init_qp_attr() says and the
-// connection's terms say otherwise. Nothing waits: the channel does not block, and look() takes what is there.
+// A service is a port of the TCP space. The queue pairs are the port's own, so the steps that librdmacm would
+// take are taken here: the peer's answer brings the queue pair to RTS with what rdma_init_qp_attr() says and
+// the connection's terms say otherwise. Nothing waits: the channel does not block, and look() takes what is
+// there.
 //
-// In front of the data that the ends tell each other stand two bytes: how many they are, and this end's largest
-// MTU as verbs numbers it. RDMA-CM says neither.
+// In front of the data that the ends tell each other stand two bytes: how many they are, and this end's
+// largest MTU as verbs numbers it. RDMA-CM says neither.
 #pragma once
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>

@@ -1,7 +1,7 @@
 // A verbs program of its own for what Debian's programs leave out of UD and UC: replies to whoever a
 // completion names (ibv_create_ah_from_wc), the ibv_wr_* calls for datagrams, and what must be refused, with
-// its errno. It knows verbs.h and nothing of weft, sends to itself, and ends with 0 when all was as it should
-// be:
+// its errno. It knows <infiniband/verbs.h> and nothing of weft, sends to itself, and ends with 0 when all was
+// as it should be:
 //
 //   weft run -- weft-datagrams
 #include <infiniband/verbs.h>

@@ -1,7 +1,7 @@
 // A verbs program of its own for the rules that Debian's programs keep without noticing: memory windows,
 // regions that are registered anew, postings that are taken back, queues that overrun, shared receive queues.
-// It knows verbs.h and the manual pages and nothing of weft, sends to itself, and ends with 0 when all was as
-// it should be:
+// It knows <infiniband/verbs.h> and the manual pages and nothing of weft, sends to itself, and ends with 0
+// when all was as it should be:
 //
 //   weft run -- weft-rules
 #include <infiniband/verbs.h>

@@ -1,10 +1,10 @@
 // A connection manager that costs nothing, for worlds in virtual time: the ends of one world meet in its
-// Exchange, and what one of them says reaches the other at once. (Over sockets the same words travel as
-// bytes: verbs_port/handshake.h. The connection manager of core/cm takes this place when its MADs are to be
-// part of a run.)
+// Exchange, and what one of them says reaches the other at once. (Over libibverbs the connections are
+// librdmacm's: verbs_port/meetings.h. The connection manager of core/cm takes this place when its MADs are
+// to be part of a run.)
 //
-// An end is a port that can be told which queue pair to bring up towards whom; the Exchange keeps who asked
-// whom.
+// An end is a port that brings up its queue pair towards a given peer; the Exchange keeps which end asked for
+// the connection.
 #pragma once
 #include <cstdint>
 #include <deque>

@@ -2,8 +2,8 @@
 //
 // Each struct begins with the public one of <infiniband/verbs.h> (or, for the context, ends with it:
 // `verbs_get_ctx` looks in front of ibv_context), so that a pointer to one is a pointer to the other.
-// Inline functions of that header read and call through these structs, which makes them the ABI; their
-// offsets are tested in abi_test.cc.
+// Inline functions of that header read and call through these structs, which makes them the ABI: programs
+// that Debian built run over them in tests/interop.
 //
 // What a file here does is translation and nothing else: errno in, Outcome out. State is the engine's.
 #pragma once

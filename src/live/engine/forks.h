@@ -1,6 +1,6 @@
 // A process that forks leaves its child a copy of each Nic: same sockets, same queue pairs, but no background
-// thread, and perhaps a lock that it held. The network sees one host, so only the parent may go on. In the child
-// every Nic is still: nothing leaves, nothing arrives, and closing it ends.
+// thread, and perhaps a lock that it held. The network sees one host, so only the parent may go on. In the
+// child every Nic is still: nothing leaves, nothing arrives, and closing it ends.
 //
 // fork() waits until nobody is inside a Nic, so that the child's copy is whole.
 #pragma once
