@@ -257,6 +257,13 @@ Outcome<void> Device::request_notify(CqId cq, bool solicited_only) {
   return {};
 }
 
+std::uint32_t Device::completions_waiting(CqId cq) const {
+  Engine& e = *engine_;
+  if (cq.v >= e.cqs.size() || e.cqs[cq.v] == nullptr) return 0;
+  e.settle();
+  return e.cqs[cq.v]->size();
+}
+
 bool Device::poll_event(Event& out) {
   Engine& e = *engine_;
   e.settle();
@@ -421,6 +428,21 @@ Qpn Device::peek_timer(Time now) const {
   if (next_deadline() > now) return kNoQpn;
   Deadlines& first = e.pacing.next() <= e.deadlines.next() ? e.pacing : e.deadlines;
   return e.qp(first.top()).qpn;
+}
+
+Qpn Device::due_timer(Time now) {
+  Engine& e = *engine_;
+  while (next_deadline() <= now) {
+    if (e.deadlines.next() < e.pacing.next()) {
+      const std::uint32_t index = e.deadlines.top();
+      QueuePair& q = e.qp(index);
+      if (!e.deadlines.forgotten(index) && q.has(kInUse) &&
+          (q.type != QpType::kRc || rc_deadline(e, q) <= now))
+        return q.qpn;
+    }
+    fire_timer(now);
+  }
+  return kNoQpn;
 }
 
 bool Device::fire_timer(Time now, Duration stall) {

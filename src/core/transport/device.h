@@ -86,6 +86,8 @@ class Device {
   std::uint32_t poll_cq(CqId cq, std::span<Completion> out);
   Outcome<void> request_notify(CqId cq, bool solicited_only);
   bool poll_event(Event& out);
+  // Entries that poll_cq would give: a NIC model shows them to the program when they are in its memory.
+  std::uint32_t completions_waiting(CqId cq) const;
 
   // --- data path of the world ---
   // Puts the last ACK into the control ring again: for a program that is about to leave, whose peer would
@@ -93,6 +95,9 @@ class Device {
   void acknowledge_again(Qpn qpn);
   template <Sink S>
   void on_packets(Time now, std::span<const wire::RxPacket> packets, S& sink);
+  // The packet is the next one of its half-connection, and nothing of that is lost: what a NIC's fast path
+  // takes (SRNIC §4.4.2).
+  bool continues(const wire::RxPacket& packet) const;
   // The next queue pair with work and credit, removed from the ready queue; kNoQpn when none.
   // A picked queue pair must be given to transmit (or back to the queue with put_back).
   Qpn pick(Time now);
@@ -110,6 +115,8 @@ class Device {
   void gather_failed(const wire::Burst& burst, std::size_t index, Time now);
   Time next_deadline() const;
   Qpn peek_timer(Time now) const;
+  // The same, after everything that is due and touches no queue pair: void entries, early ones, rates.
+  Qpn due_timer(Time now);
   // One due timer; false when none is due. A time-out overdue by more than `stall` says that the world itself
   // stood still, and the peer perhaps with it: it starts over, once in a silence.
   bool fire_timer(Time now, Duration stall = kForever);

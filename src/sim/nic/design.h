@@ -67,6 +67,8 @@ struct WqeDesign {
   std::uint32_t send_bytes = 64;
   std::uint32_t receive_bytes = 64;
   std::uint32_t completion_bytes = 64;
+  std::uint32_t inline_bytes = 0;          // messages up to this lie in their WQE
+  bool pushed = false;                     // the doorbell of a single request carries its WQE
   std::uint32_t send_cache = 0;            // entries on chip for each queue pair
   std::uint32_t receive_cache = 0;         // likewise
   std::uint32_t shared_receive_cache = 0;  // entries on chip for all queue pairs: one prefetched receive each

@@ -53,6 +53,7 @@ struct Endpoint::Counter {
  private:
   bool place(const Placement& p, std::span<const std::uint8_t> bytes) {
     endpoint.counters_.bytes_placed += p.length;
+    endpoint.last_placement_ = p;
     if (!bytes.empty() && !endpoint.memory.has(p.region)) bytes = {};
     if (endpoint.observer_ != nullptr)
       endpoint.observer_->placed(endpoint.host_, p, header, bytes, endpoint.now());
@@ -65,33 +66,34 @@ struct Endpoint::Counter {
 };
 
 void Endpoint::emit(const wire::Burst& burst) {
+  for (const wire::TxPacket& t : burst.packets) launch(make(burst, t));
+}
+
+PacketRef Endpoint::make(const wire::Burst& burst, const wire::TxPacket& t) {
   const HostId to = host_at(device.path(burst.path).peer);
-  const std::uint32_t flow = flow_hash(host_.v, to.v, burst.qpn.v);
-  for (const wire::TxPacket& t : burst.packets) {
-    const PacketRef ref = fabric_.packets.acquire();
-    Packet& p = fabric_.packets.at(ref);
-    p = Packet{};
-    p.rx.header = t.header;
-    p.rx.source = address_of(host_);
-    p.rx.payload = t.payload;
-    p.frame = frame_bytes(t.header, t.payload, marking_.framing);
-    if (t.payload != 0) p.frame += marking_.extra_header;
-    p.destination = to;
-    p.flow = flow;
-    const bool control = is_control(t.header.opcode);
-    if (control && marking_.ack_bytes != 0) p.frame = marking_.ack_bytes;
-    p.control = control;
-    p.traffic_class = control ? marking_.control_class : marking_.data_class;
-    if (burst.ecn_capable) {
-      p.ecn_capable = true;
-      p.rx.tos = wire::kEct0;
-    }
-    p.retransmission = t.retransmission;
-    if (!memory.empty() && t.segment_count != 0 && held(burst, t)) p.payload = gather(burst, t);
-    ++counters_.packets_sent;
-    if (observer_ != nullptr) observer_->sent(host_, to, t, now());
-    egress_.send(ref);
+  const PacketRef ref = fabric_.packets.acquire();
+  Packet& p = fabric_.packets.at(ref);
+  p = Packet{};
+  p.rx.header = t.header;
+  p.rx.source = address_of(host_);
+  p.rx.payload = t.payload;
+  p.frame = frame_bytes(t.header, t.payload, marking_.framing);
+  if (t.payload != 0) p.frame += marking_.extra_header;
+  p.destination = to;
+  p.flow = flow_hash(host_.v, to.v, burst.qpn.v);
+  const bool control = is_control(t.header.opcode);
+  if (control && marking_.ack_bytes != 0) p.frame = marking_.ack_bytes;
+  p.control = control;
+  p.traffic_class = control ? marking_.control_class : marking_.data_class;
+  if (burst.ecn_capable) {
+    p.ecn_capable = true;
+    p.rx.tos = wire::kEct0;
   }
+  p.retransmission = t.retransmission;
+  if (!memory.empty() && t.segment_count != 0 && held(burst, t)) p.payload = gather(burst, t);
+  ++counters_.packets_sent;
+  if (observer_ != nullptr) observer_->sent(host_, to, t, now());
+  return ref;
 }
 
 // Whether all of its memory holds bytes.

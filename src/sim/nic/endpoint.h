@@ -23,6 +23,7 @@ struct EndpointCounters {
   std::uint64_t packets_sent = 0;
   std::uint64_t packets_received = 0;
   std::uint64_t corrupt_dropped = 0;
+  std::uint64_t overflow_dropped = 0;  // a model's receive buffer was full
   std::uint64_t bytes_placed = 0;
 };
 
@@ -50,6 +51,15 @@ class Endpoint {
 
   // Sends every packet of a burst of this Device.
   void emit(const wire::Burst& burst);
+  // The same in two steps, for a model in which a packet takes a while from the Device to the link: one
+  // packet of a burst as a packet of the fabric, and its departure.
+  PacketRef make(const wire::Burst& burst, const wire::TxPacket& packet);
+  void launch(PacketRef ref) { egress_.send(ref); }
+  // A packet that arrived finds no room in the NIC.
+  void refuse(const Transit& t) {
+    ++counters_.overflow_dropped;
+    fabric_.release(t.packet);
+  }
   // Gives a packet that arrived to the Device, and the packet's place back to the fabric.
   void deliver(const Transit& t);
   void progressed() {
@@ -64,6 +74,7 @@ class Endpoint {
   bool stopped() const { return egress_.paused(marking_.data_class); }
   Fabric& fabric() { return fabric_; }
   const EndpointCounters& counters() const { return counters_; }
+  const Placement& last_placement() const { return last_placement_; }
 
   Device device;
   HostMemory memory;  // not empty: packets carry its bytes
@@ -79,6 +90,7 @@ class Endpoint {
   PacketMarking marking_;
   NicObserver* observer_;
   EndpointCounters counters_;
+  Placement last_placement_{};
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> words_;  // (region, offset)
 };
 

@@ -50,12 +50,13 @@ class Nic : public MeetingPort {
   }
 
  protected:
+  bool device_event(PortEvent& out) override;
+  void fall(Qpn qpn) override;
+
   Endpoint endpoint_;
 
  private:
   Outcome<void> raise(const ConnectEnd& own, const ConnectEnd& peer) override;
-  void fall(Qpn qpn) override;
-  bool device_event(PortEvent& out) override;
 
   PdId domain_;
   std::uint64_t next_address_ = 1ULL << 40U;

@@ -29,14 +29,16 @@ void conservation(const AuditSubject& a, check::Report& report) {
   const Dropped d = dropped(a.network);
   const EndpointCounters& h = a.hosts;
   const std::uint64_t came = h.packets_sent + d.duplicated;
-  const std::uint64_t went = h.packets_received + h.corrupt_dropped + d.lost + d.full + d.no_route + d.failed;
+  const std::uint64_t went =
+      h.packets_received + h.corrupt_dropped + h.overflow_dropped + d.lost + d.full + d.no_route + d.failed;
   if (came != went + a.fabric.packets.in_use())
     report.add(
         a.fabric.timeline.now(), "conservation",
-        "%llu packets sent and %llu duplicated, but %llu delivered, %llu corrupt, %llu lost, %llu dropped by "
-        "full queues, %llu on failed links, %llu without a route, %llu under way",
+        "%llu packets sent and %llu duplicated, but %llu delivered, %llu corrupt, %llu refused by full NICs, "
+        "%llu lost, %llu dropped by full queues, %llu on failed links, %llu without a route, %llu under way",
         Count{h.packets_sent}, Count{d.duplicated}, Count{h.packets_received}, Count{h.corrupt_dropped},
-        Count{d.lost}, Count{d.full}, Count{d.failed}, Count{d.no_route}, Count{a.fabric.packets.in_use()});
+        Count{h.overflow_dropped}, Count{d.lost}, Count{d.full}, Count{d.failed}, Count{d.no_route},
+        Count{a.fabric.packets.in_use()});
   if ((a.switches.pfc || a.switches.credits) && d.full != 0)
     report.add(a.fabric.timeline.now(), "lossless",
                "%llu packets were dropped for want of room in spite of %s", Count{d.full},

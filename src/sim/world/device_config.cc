@@ -16,8 +16,12 @@ DeviceConfig device_config(const Scenario& s, std::uint32_t host) {
   }
   DeviceConfig c;
   queue_pairs += s.derived.flows_of_host[host];
-  c.control_ring = 64;                       // drained after every packet
-  c.burst_packets = 4;                       // one is sent at a time
+  c.control_ring = 64;  // drained after every packet
+  c.burst_packets = 4;  // one is sent at a time
+  if (s.nic.detailed) {
+    c.control_ring = 4096;  // several QPs are served at once
+    c.burst_packets = 64;
+  }
   c.max_qp = std::max(queue_pairs + 2, 4U);  // numbers 0 and 1 are never given
   c.qpn_bits = static_cast<std::uint32_t>(std::bit_width(c.max_qp));
   c.max_cq = c.max_pd = c.max_srq = 4;

@@ -5,6 +5,8 @@
 #include "check/facts.h"
 #include "core/transport/loss/scheme.h"
 #include "sim/fabric/frame.h"
+#include "sim/nic/context/store.h"
+#include "sim/nic/explain.h"
 #include "sim/tcp/frame.h"
 #include "sim/world/device_config.h"
 #include "sim/world/failures.h"
@@ -32,6 +34,11 @@ std::string contradiction(const Scenario& s) {
     return "switch.kind: an input-queued switch of so many ports has too many queues";
   if (s.transport.mtu % 4 != 0)
     return "transport.mtu: " + std::to_string(s.transport.mtu) + " is not a multiple of 4";
+  if (s.nic.detailed) {
+    if (s.transport.tcp) return "nic.design: a TCP host has a NIC of its own; leave it ideal";
+    if (s.nic.retransmit_delay.ps != 0)
+      return "nic.retransmit_delay: a design has delays of its own; this one is the ideal NIC's";
+  }
   if (s.transport.tail_probe.ps < 0) return "transport.tail_probe must not be negative";
   if (s.transport.rto_low.ps <= 0 || s.transport.rto_high < s.transport.rto_low)
     return "transport.rto_low must be positive and no longer than rto_high";
@@ -70,6 +77,16 @@ std::string contradiction(const Scenario& s) {
     queue_pairs += f.qps;
   }
   if (queue_pairs > 60'000) return "more than 60000 queue pairs";
+  if (s.nic.detailed) {
+    const std::uint32_t most = most_queue_pairs(s.nic.detailed->context);
+    for (std::uint32_t h = 0; h < hosts; ++h) {
+      std::uint64_t there = 0;
+      for (const FlowSpec& f : s.flows) there += f.from == h || f.to == h ? f.qps : 0;
+      if (there > most)
+        return "nic.design: " + s.nic.detailed->name + " has contexts for " + std::to_string(most) +
+               " queue pairs, and " + s.graph.name(h) + " needs " + std::to_string(there);
+    }
+  }
   return {};
 }
 
@@ -207,6 +224,9 @@ Result<void> resolve(Scenario& s, const ScenarioLimits& limits) {
   const Rate rate = reach.rate;
   s.derived.base_rtt = reach.one_way * 2 + (rate.time_for({frame}) + rate.time_for({frames.ack})) *
                                                static_cast<std::int64_t>(reach.hops);
+  if (s.nic.detailed)
+    s.derived.base_rtt +=
+        round_trip_of(*s.nic.detailed, t.mtu, s.nic.detailed->context.policy != ContextPolicy::kOnChip);
   if (t.bdp_cap == 0) {
     // Two more: one being decided on, one whose ACK is.
     const std::int64_t each = rate.time_for({frame}).ps;

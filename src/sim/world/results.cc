@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "sim/world/nic_record.h"
 #include "sim/world/simulation.h"
 
 namespace weft::sim {
@@ -81,6 +82,7 @@ Totals Simulation::totals() const {
     t.timeouts = c.timeouts;
     t.recoveries = c.recoveries;
   }
+  for (const DetailedNic* nic : detailed_) t.nic_overflows += nic->endpoint().counters().overflow_dropped;
   for (const Port& p : network_->ports()) {
     t.lost += p.wire_counters().dropped_loss;
     t.corrupted += p.wire_counters().corrupted;
@@ -147,7 +149,7 @@ record::Record Simulation::to_record() const {
   sum.set("received_twice", t.received_twice);
   sum.set("control", t.control).set("timeouts", t.timeouts).set("recoveries", t.recoveries);
   sum.set("lost", t.lost).set("queue_drops", t.queue_drops).set("no_route_drops", t.no_route);
-  sum.set("failed_link_drops", t.failed_links);
+  sum.set("failed_link_drops", t.failed_links).set("nic_overflows", t.nic_overflows);
   sum.set("corrupted", t.corrupted).set("ecn_marked", t.marked);
   sum.set("pfc_pauses", t.pauses).set("pfc_paused_ps", t.paused.ps);
   sum.set("credit_wait_ps", t.credit_wait.ps);
@@ -185,6 +187,10 @@ record::Record Simulation::to_record() const {
                                   [](const Topology& g, std::uint32_t from, std::uint32_t to) {
                                     return from >= g.hosts && to >= g.hosts;
                                   }));
+  // Of large networks the first hosts: their NICs have much to say.
+  constexpr std::size_t kMostNics = 12;
+  for (std::size_t i = 0; i < std::min(detailed_.size(), kMostNics); ++i)
+    r.append("nics", sim::to_record(detailed_[i]->counters(), now() - Time{}));
   if (referee_ != nullptr) r.set("findings", std::uint64_t{referee_->report().total()});
   return r;
 }

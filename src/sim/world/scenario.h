@@ -73,6 +73,7 @@
 // range are refused with one sentence; nothing is guessed.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -84,6 +85,7 @@
 #include "core/verbs/types.h"
 #include "record/record.h"
 #include "sim/fabric/network.h"
+#include "sim/nic/design.h"
 #include "sim/tcp/config.h"
 #include "sim/traffic/pattern.h"
 
@@ -132,6 +134,9 @@ struct TransportSpec {
 };
 
 struct NicSpec {
+  std::string design = "ideal";    // a built-in one, or a file
+  std::string changes;             // of it: "scheduler.wqes=4, pcie.rate=64Gbps"
+  std::optional<Design> detailed;  // what these two say; none: ideal
   Duration retransmit_delay{};
   std::uint32_t extra_header = 0;
   std::uint32_t ack_bytes = 0;

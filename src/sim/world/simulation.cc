@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "sim/nic/explain.h"
 #include "sim/world/audit.h"
 #include "sim/world/device_config.h"
+#include "sim/world/nic_audit.h"
 
 namespace weft::sim {
 namespace {
@@ -17,7 +19,9 @@ Duration transit(const Scenario& s) {
     bytes += s.derived.bytes_of_host[h] + 4096ULL * s.derived.flows_of_host[h];
   Rate slowest = s.derived.reach.rate;
   for (const Link& l : s.graph.links) slowest = std::min(slowest, l.rate);
-  return (s.derived.base_rtt + n.jitter + n.reorder_by +
+  // A NIC may be slower than every link.
+  const Duration nics = s.nic.detailed ? slowest_in_nic(*s.nic.detailed, bytes, s.transport.mtu) : Duration{};
+  return (s.derived.base_rtt + n.jitter + n.reorder_by + nics +
           std::min(slowest.time_for({bytes}), seconds(86'400))) *
          2;
 }
@@ -55,10 +59,7 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
   marking.extra_header = scenario.nic.extra_header;
   marking.ack_bytes = scenario.nic.ack_bytes;
   for (std::uint32_t h = 0; h < scenario.graph.hosts; ++h) {
-    nics_.push_back(std::make_unique<IdealNic>(exchange_, fabric_, HostId{h}, device_config(scenario, h),
-                                               network_->uplink(h), marking, this, SendOrder::kControlFirst,
-                                               scenario.nic.retransmit_delay));
-    nics_[h]->attach(*network_);
+    add_nic(h, marking);
   }
   workload_ = std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, exchange_, referee_.get());
   traffic_ =
@@ -66,6 +67,22 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
 }
 
 Simulation::~Simulation() = default;
+
+void Simulation::add_nic(std::uint32_t h, const PacketMarking& marking) {
+  const DeviceConfig config = device_config(scenario_, h);
+  Port& egress = network_->uplink(h);
+  if (scenario_.nic.detailed) {
+    auto nic = std::make_unique<DetailedNic>(exchange_, fabric_, HostId{h}, config, egress, marking, this,
+                                             *scenario_.nic.detailed);
+    if (scenario_.network.switches.pfc) nic->pause_when_full(marking.data_class);
+    detailed_.push_back(nic.get());
+    nics_.push_back(std::move(nic));
+  } else {
+    nics_.push_back(std::make_unique<IdealNic>(exchange_, fabric_, HostId{h}, config, egress, marking, this,
+                                               SendOrder::kControlFirst, scenario_.nic.retransmit_delay));
+  }
+  nics_[h]->attach(*network_);
+}
 
 void Simulation::sent(HostId from, HostId to, const wire::TxPacket& p, Time now) {
   if (referee_ != nullptr) referee_->sent({from.v}, {to.v}, p.header, p.payload, now);
@@ -161,6 +178,7 @@ void Simulation::audit_now(bool at_rest) {
     all.packets_sent += c.packets_sent;
     all.packets_received += c.packets_received;
     all.corrupt_dropped += c.corrupt_dropped;
+    all.overflow_dropped += c.overflow_dropped;
   }
   if (tcp_ != nullptr) {
     for (const auto& host : tcp_->hosts()) {
@@ -170,6 +188,7 @@ void Simulation::audit_now(bool at_rest) {
     }
   }
   audit({fabric_, *network_, scenario_.network.switches, all}, at_rest, referee_->report());
+  for (const DetailedNic* nic : detailed_) audit_nic(*nic, now(), at_rest, referee_->report());
 }
 
 std::uint64_t Simulation::messages_done() const {

@@ -1,4 +1,4 @@
-// One run of a scenario: hosts with ideal NICs around a network, and the programs on them, in virtual time.
+// One run of a scenario: hosts with their NICs around a network, and the programs on them, in virtual time.
 //
 // A run is a function of its scenario: the same seed gives the same record, byte for byte, on any machine.
 #pragma once
@@ -12,6 +12,7 @@
 #include "check/referee.h"
 #include "record/record.h"
 #include "sim/fabric/network.h"
+#include "sim/nic/detailed_nic.h"
 #include "sim/nic/ideal_nic.h"
 #include "sim/world/failures.h"
 #include "sim/world/scenario.h"
@@ -37,7 +38,8 @@ struct Totals {  // over all hosts and links
   std::uint64_t queue_drops = 0;
   std::uint64_t data_drops = 0;  // of those, data
   std::uint64_t no_route = 0;
-  std::uint64_t failed_links = 0;  // packets lost on them
+  std::uint64_t failed_links = 0;   // packets lost on them
+  std::uint64_t nic_overflows = 0;  // packets that found a NIC's receive buffer full
   std::uint64_t corrupted = 0;
   std::uint64_t longest_queue = 0;
   std::uint64_t link_hops = 0;  // packets that crossed a link
@@ -84,6 +86,7 @@ class Simulation final : public NicObserver {
               Time now) override;
   void executed(HostId at, const AtomicRequest& a, std::uint64_t old_value, Time now) override;
   void progressed(HostId host, Time now) override;
+  void add_nic(std::uint32_t host, const PacketMarking& marking);
   void run_watched(Time end, std::uint64_t events);
   void finish();
   void audit_now(bool at_rest);
@@ -97,6 +100,7 @@ class Simulation final : public NicObserver {
   std::unique_ptr<Network> network_;
   Exchange exchange_;
   std::vector<std::unique_ptr<Nic>> nics_;  // none with TCP
+  std::vector<DetailedNic*> detailed_;      // of them, those with an inside
   std::unique_ptr<Failures> failures_;
   std::unique_ptr<FlowBook> book_;
   std::unique_ptr<Workload> workload_;

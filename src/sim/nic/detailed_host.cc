@@ -1,0 +1,181 @@
+// The program's side of the detailed NIC: what is posted waits in host memory until its doorbell has crossed
+// PCIe, and a completion is polled when its entry has.
+#include <algorithm>
+
+#include "sim/nic/detailed_nic.h"
+
+namespace weft::sim {
+Outcome<CqId> DetailedNic::create_cq(std::uint32_t entries) {
+  const auto cq = Nic::create_cq(entries);
+  if (!cq) return cq;
+  if (queues_.size() <= cq->v) queues_.resize(cq->v + std::size_t{1});
+  queues_[cq->v] = {};
+  queues_[cq->v].used = true;
+  return cq;
+}
+
+Outcome<void> DetailedNic::destroy_cq(CqId cq) {
+  const auto gone = Nic::destroy_cq(cq);
+  if (gone) queues_[cq.v].used = false;
+  return gone;
+}
+
+Outcome<void> DetailedNic::destroy_qp(Qpn qpn) {
+  const auto gone = Nic::destroy_qp(qpn);
+  // Its jobs find no queue pair any more.
+  if (gone) {
+    QueuePairState& q = state_of(qpn);
+    q.unsent = q.cached = 0;
+  }
+  return gone;
+}
+
+void DetailedNic::fall(Qpn qpn) {
+  Nic::fall(qpn);
+  complete_later(now());
+}
+
+VerbsPort::Posted DetailedNic::post_send(Qpn qpn, std::span<const SendWr> list) {
+  Posted posted;
+  for (const SendWr& wr : list) {
+    if ((wr.flags & kSendInline) != 0) {
+      posted.refused = fail(Errc::kUnsupported);
+      break;
+    }
+    QueuePairState& q = state_of(qpn);
+    posted.refused = device().check_send(qpn, wr, q.pending);
+    if (!posted.refused) break;
+    Posted1& p = posted_.emplace_back(Posted1{qpn, wr, {wr.sges.begin(), wr.sges.end()}});
+    p.wr.sges = {};
+    ++q.pending;
+    ++posted.taken;
+    if (!rung_.empty() && rung_.back().first == qpn) {
+      ++rung_.back().second;
+    } else {
+      rung_.emplace_back(qpn, 1U);
+    }
+  }
+  return posted;
+}
+
+// A receive lies in host memory, and the NIC reads it when it needs it. No doorbell is waited for.
+VerbsPort::Posted DetailedNic::post_recv(Qpn qpn, std::span<const RecvWr> list) {
+  Posted posted;
+  for (const RecvWr& wr : list) {
+    posted.refused = device().post_recv(qpn, wr);
+    if (!posted.refused) break;
+    ++posted.taken;
+  }
+  return posted;
+}
+
+// One doorbell for each run of requests of one queue pair.
+void DetailedNic::ring() {
+  for (const auto& [qpn, count] : rung_) {
+    const bool pushed = design_.wqe.pushed && count == 1;
+    const std::uint64_t bytes = pushed ? design_.wqe.send_bytes : 8;
+    ++counts_.doorbells;
+    const std::uint32_t j = begin(Step::kDoorbell, qpn);
+    jobs_[j].count = count;
+    jobs_[j].fetched = pushed;
+    later(doorbells_.pass(pcie_.doorbell(now(), Dma::kDoorbell, bytes)), j);
+  }
+  rung_.clear();
+}
+
+void DetailedNic::doorbell(std::uint32_t j) {
+  const Job job = jobs_[j];
+  end(j);
+  QueuePairState& q = state_of(job.qpn);
+  for (std::uint32_t i = 0; i < job.count; ++i) {
+    Posted1 p = std::move(posted_.front());
+    posted_.pop_front();
+    CHECK(p.qpn == job.qpn);
+    --q.pending;
+    p.wr.sges = p.sges;
+    // Refused where the queue pair has gone, or was reset, meanwhile.
+    if (!device().post_send(p.qpn, p.wr)) continue;
+    ++counts_.requests;
+    if (is_local(p.wr.opcode)) continue;
+    ++q.unsent;
+    // The doorbell carried the WQE of an idle queue.
+    if (job.fetched && q.unsent == 1) q.cached = 1;
+  }
+  complete_later(now());
+}
+
+std::uint32_t DetailedNic::poll(CqId cq, std::span<Completion> out) {
+  CHECK_OP(cq.v, <, queues_.size());
+  CompletionState& c = queues_[cq.v];
+  const std::size_t most = std::min<std::size_t>(out.size(), c.visible);
+  const std::uint32_t n = most == 0 ? 0 : device().poll_cq(cq, out.first(most));
+  c.visible -= n;
+  c.known -= n;
+  counts_.polled += n;
+  return n;
+}
+
+// Entries that the Device has added since the last look cross PCIe, one by one. `earliest`: the payload that
+// they report is written before them.
+void DetailedNic::complete_later(Time earliest) {
+  for (std::uint32_t i = 0; i < queues_.size(); ++i) {
+    CompletionState& c = queues_[i];
+    if (!c.used) continue;
+    const std::uint32_t there = device().completions_waiting({i});
+    if (there == c.known) continue;
+    const std::uint32_t fresh = there - c.known;
+    c.known = there;
+    Time done{};
+    for (std::uint32_t n = 0; n < fresh; ++n) {
+      counts_.completions_inside.enter(now());
+      done = pcie_.write(now(), Dma::kCompletion, design_.wqe.completion_bytes,
+                         std::max(completer_.pass(now()), earliest));
+    }
+    counts_.completions += fresh;
+    const std::uint32_t j = begin(Step::kVisible, kNoQpn);
+    jobs_[j].cq = {i};
+    jobs_[j].count = fresh;
+    later(done, j);
+  }
+}
+
+void DetailedNic::visible(std::uint32_t j) {
+  const Job job = jobs_[j];
+  end(j);
+  CompletionState& c = queues_[job.cq.v];
+  c.visible += job.count;
+  counts_.stalls.completion += (now() - job.entered) * job.count;
+  for (std::uint32_t n = 0; n < job.count; ++n) counts_.completions_inside.leave(job.entered, now());
+  if (c.raise || (c.told && c.visible == c.known)) {
+    c.raise = c.told = false;
+    PortEvent event;
+    event.cq = job.cq;
+    events_.push_back(event);
+  }
+  endpoint_.progressed();
+}
+
+// Armed while entries are under way: the next one that becomes visible tells.
+Outcome<void> DetailedNic::arm(CqId cq, bool solicited_only) {
+  CompletionState& c = queues_[cq.v];
+  if (c.known != c.visible) {
+    c.raise = true;
+    return {};
+  }
+  return Nic::arm(cq, solicited_only);
+}
+
+bool DetailedNic::device_event(PortEvent& out) {
+  while (Nic::device_event(out)) {
+    if (out.kind != PortEventKind::kCompletion) return true;
+    CompletionState& c = queues_[out.cq.v];
+    if (c.known == c.visible) return true;
+    c.told = true;
+  }
+  if (events_.empty()) return false;
+  out = events_.front();
+  events_.pop_front();
+  return true;
+}
+
+}  // namespace weft::sim

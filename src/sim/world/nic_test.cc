@@ -1,0 +1,109 @@
+// Designs from TOML, and scenarios whose hosts have one: a detailed NIC stands wherever the ideal one does,
+// under the same observers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/world/nic_design.h"
+#include "sim/world/whole_run.h"
+
+namespace weft::sim {
+namespace {
+
+using testing::HasSubstr;
+
+std::string mistake(const std::string& text) {
+  const auto d = parse_design(text, "mine.toml", "");
+  return d ? "none" : d.error().message;
+}
+
+TEST(NicDesign, EveryBuiltInDesignIsValid) {
+  EXPECT_EQ(design_rows().size(), 8U);
+  for (const DesignRow& row : design_rows()) {
+    const auto d = design_named(row.name, "", "");
+    ASSERT_TRUE(d) << d.error().message;
+    EXPECT_EQ(d->name, row.name);
+    EXPECT_FALSE(d->text.empty());
+  }
+}
+
+TEST(NicDesign, WhatCannotBeGetsOneSentence) {
+  EXPECT_THAT(mistake("clock_mhz = 0"), HasSubstr("clock_mhz: the clock runs at 1 to 10000 MHz, not at 0"));
+  EXPECT_THAT(
+      mistake("on_chip = \"64KiB\"\n[context]\npolicy = \"fcfs\"\ncache = 300"),
+      HasSubstr("context.cache: 300 contexts of 256 bytes are larger than the memory on chip, 65536 bytes"));
+  EXPECT_THAT(mistake("on_chip = \"64KiB\"\n[context]\nmost = 1000"),
+              HasSubstr("context.most: 1000 contexts of 256 bytes are larger than the memory on chip"));
+  EXPECT_THAT(mistake("[turbo]\nrate = 1"), HasSubstr("turbo: there is no such setting here; there are"));
+  EXPECT_THAT(mistake("[pcie]\nlanes = 16"), HasSubstr("pcie.lanes: there is no such setting here"));
+  EXPECT_THAT(mistake("[context]\npolicy = \"lazy\""),
+              HasSubstr("context.policy: 'lazy' is not one of on-chip, fcfs"));
+  EXPECT_THAT(mistake("[context]\npolicy = \"fcfs\"\ncache = 4\nhome = \"board\""),
+              HasSubstr("the board has no memory"));
+  EXPECT_THAT(mistake("[pipelines]\ntransmit = 0"),
+              HasSubstr("pipelines.transmit: interval and depth are from 1"));
+  EXPECT_THAT(mistake("[recovery]\nevent_bytes = 16"), HasSubstr("set recovery.bitmaps to host"));
+  EXPECT_THAT(mistake("pcie = 3"), HasSubstr("pcie: write a table, [pcie]"));
+}
+
+TEST(NicDesign, ChangesAreAppliedOnTop) {
+  const auto d = design_named("srnic", "", "scheduler.wqes=4, pcie.rate=64Gbps,clock_mhz=500");
+  ASSERT_TRUE(d) << d.error().message;
+  EXPECT_EQ(d->scheduler.wqes, 4U);
+  EXPECT_EQ(d->pcie.rate, gigabits(64));
+  EXPECT_EQ(d->clock_mhz, 500U);
+  EXPECT_THAT(design_named("srnic", "", "wqes").error().message, HasSubstr("'wqes' is not NAME=VALUE"));
+  EXPECT_THAT(design_named("quick", "", "").error().message,
+              HasSubstr("'quick' is neither ideal, nor one of"));
+}
+
+std::string world(const std::string& design, const std::string& mode) {
+  return "hosts = 3\nlimit = \"200ms\"\ncheck = true\nbytes = true\n[network]\ndelay = "
+         "\"500ns\"\n[transport]\nmode = \"" +
+         mode + "\"\nmtu = 1024\n[nic]\ndesign = \"" + design +
+         "\"\n[[flow]]\nfrom = 0\nto = 1\nop = \"send\"\nsize = \"3000B\"\ncount = 40\nqps = 3\n"
+         "[[flow]]\nfrom = 1\nto = 0\nop = \"read\"\nsize = \"5000B\"\ncount = 30\nqps = 2\ndepth = 4\n"
+         "[[flow]]\nfrom = 2\nto = 0\nop = \"write\"\nsize = \"64B\"\ncount = 100\nqps = 2\n"
+         "[[flow]]\nfrom = 2\nto = 1\nop = \"fetch_add\"\nsize = \"8B\"\ncount = 20\n";
+}
+
+// Every design, every mode, with real bytes, without losses and with 1 %: everything arrives, and no observer
+// has anything to say, the one that watches the NICs among them.
+TEST(DetailedWorld, EveryDesignCarriesEveryModeUnderTheObservers) {
+  for (const DesignRow& row : design_rows()) {
+    for (const char* mode : {"roce", "irn", "srnic"}) {
+      for (const char* loss : {"0", "1%"}) {
+        SCOPED_TRACE(std::string(row.name) + " " + mode + " " + loss);
+        // Caches of a few contexts, so that they are fought for.
+        const bool cached = std::string(row.text).find("cache = 2") != std::string::npos ||
+                            std::string(row.text).find("cache = 3") != std::string::npos;
+        const auto run =
+            finished(scenario(world(row.name, mode), {std::string("network.loss=") + loss,
+                                                      cached ? "nic.set=context.cache=3" : "nic.set="}));
+        EXPECT_TRUE(run->complete());
+        EXPECT_EQ(run->packets_in_use(), 0U);
+        ASSERT_NE(run->findings(), nullptr);
+        EXPECT_EQ(run->findings()->total(), 0U) << run->findings()->text();
+      }
+    }
+  }
+}
+
+TEST(DetailedWorld, RefusesMoreQueuePairsThanTheDesignHasContexts) {
+  const auto s = parse_scenario(world("ernic", "roce"), "test", std::vector<std::string>{"flow.qps=100"});
+  ASSERT_FALSE(s);
+  EXPECT_THAT(s.error().message, HasSubstr("ernic has contexts for 127 queue pairs, and host0 needs"));
+}
+
+TEST(DetailedWorld, RefusesSettingsOfTheIdealNic) {
+  const auto with = [](const std::string& change) {
+    const auto s = parse_scenario(world("srnic", "srnic"), "test", std::vector<std::string>{change});
+    return s ? std::string("none") : s.error().message;
+  };
+  EXPECT_THAT(with("nic.retransmit_delay=1us"),
+              HasSubstr("nic.retransmit_delay: a design has delays of its own"));
+  EXPECT_THAT(with("nic.design=turbo"), HasSubstr("nic.design: 'turbo' is neither ideal"));
+  EXPECT_THAT(with("nic.design=ideal"), testing::Eq("none"));
+}
+
+}  // namespace
+}  // namespace weft::sim
