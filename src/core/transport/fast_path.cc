@@ -1,5 +1,6 @@
-// Which packets a NIC's fast path takes: those that continue what their half-connection has, with nothing lost
-// before them. Everything else is the slow path's (SRNIC §4.4.2): software in SRNIC, nobody's in the soft NIC.
+// Which packets a NIC's fast path takes: those that continue what their half-connection has, with nothing
+// lost before them. Everything else is the slow path's (SRNIC §4.4.2): software in SRNIC, nobody's in the
+// soft NIC.
 #include "core/transport/device.h"
 
 namespace weft {
