@@ -80,8 +80,8 @@ Context::~Context() {
   std::erase_if(nic.windows, [&](const auto& w) {
     return w.second == this && nic.device().dealloc_window(w.first).has_value();
   });
-  for (auto& [key, owner] : nic.mrs) {
-    if (owner == this && nic.device().deregister_mr(key)) owner = nullptr;
+  for (MrRecord& mr : nic.mrs) {
+    if (mr.owner == this && nic.device().deregister_mr(mr.lkey)) mr.owner = nullptr;
   }
   for (std::size_t i = 0; i < nic.ahs.size(); ++i) {
     if (nic.ahs[i].owner != this) continue;
@@ -103,7 +103,7 @@ bool Context::owns(SrqId srq) const {
 
 bool Context::owns(Key lkey) const {
   const std::uint32_t region = KeyTable::region_of(lkey).v;
-  return region < nic_->mrs.size() && nic_->mrs[region] == std::pair<Key, const Context*>(lkey, this);
+  return region < nic_->mrs.size() && nic_->mrs[region].lkey == lkey && nic_->mrs[region].owner == this;
 }
 
 const Attributes& Context::attributes() const { return nic_->attributes(); }
@@ -135,29 +135,37 @@ Outcome<Mr> Context::register_mr(PdId pd, void* memory, std::uint64_t length, st
   const auto info = nic_->device().register_mr(pd, iova, length, access);
   if (!info) return fail(info.error());
   nic_->shard().set_region(info->region, static_cast<std::uint8_t*>(memory));
-  nic_->mrs[info->region.v] = {info->lkey, this};
+  nic_->mrs[info->region.v] = {info->lkey, this, memory, length, access};
   return Mr{info->lkey, info->rkey};
 }
 
 Outcome<void> Context::reregister_mr(Key lkey, std::uint8_t changes, PdId pd, void* memory,
                                      std::uint64_t length, std::uint8_t access) {
   const bool moves = (changes & kChangeRange) != 0;
-  const bool written = (changes & kChangeAccess) != 0 && writable(access);
-  if (moves && !is_mapped(memory, length, written)) return fail(Errc::kFault);
   const Owned owned(nic_->ownership());
   if (!owns(lkey)) return fail(Errc::kNotFound);
   if ((changes & kChangePd) != 0 && !owns(pd)) return fail(Errc::kInvalid);
+  MrRecord& mr = nic_->mrs[KeyTable::region_of(lkey).v];
+  MrRecord will = mr;
+  if (moves) will.memory = memory;
+  if (moves) will.length = length;
+  if ((changes & kChangeAccess) != 0) will.access = access;
+  const bool to_be_written = writable(will.access) && !writable(mr.access);
+  if ((moves || to_be_written) && !is_mapped(will.memory, will.length, writable(will.access)))
+    return fail(Errc::kFault);
   const auto done = nic_->device().reregister_mr(lkey, changes, pd, reinterpret_cast<std::uint64_t>(memory),
                                                  length, access);
-  if (done && moves) nic_->shard().set_region(KeyTable::region_of(lkey), static_cast<std::uint8_t*>(memory));
-  return done;
+  if (!done) return done;
+  if (moves) nic_->shard().set_region(KeyTable::region_of(lkey), static_cast<std::uint8_t*>(memory));
+  mr = will;
+  return {};
 }
 
 Outcome<void> Context::deregister_mr(Key lkey) {
   const Owned owned(nic_->ownership());
   if (!owns(lkey)) return fail(Errc::kNotFound);
   const auto done = nic_->device().deregister_mr(lkey);
-  if (done) nic_->mrs[KeyTable::region_of(lkey).v].second = nullptr;
+  if (done) nic_->mrs[KeyTable::region_of(lkey).v].owner = nullptr;
   return done;
 }
 

@@ -158,5 +158,31 @@ TEST(Registering, WantsMemoryThatIsThere) {
   EXPECT_EQ(outcome(at, kSize, 0).error(), Errc::kFault);
 }
 
+// Right and memory may come together from different calls.
+TEST(Registering, AnewWantsMemoryThatMayBeWrittenWhereItWillBe) {
+  Options o;
+  o.address = host(1);
+  const auto context = *Context::open(*open_nic(o));
+  const PdId pd = *context->alloc_pd();
+  const auto map = [](int rights) {
+    return mmap(nullptr, kSize, rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  };
+  void* const readable = map(PROT_READ);
+  void* const both = map(PROT_READ | PROT_WRITE);
+  const auto anew = [&](Key key, std::uint8_t changes, void* at, std::uint8_t access) {
+    return context->reregister_mr(key, changes, pd, at, kSize, access);
+  };
+  const Key reads = context->register_mr(pd, readable, kSize, 0, kRemoteRead)->lkey;
+  EXPECT_EQ(anew(reads, kChangeAccess, nullptr, kLocalWrite).error(), Errc::kFault);
+  EXPECT_TRUE(anew(reads, kChangeAccess, nullptr, 0).has_value());
+  const Key writes = context->register_mr(pd, both, kSize, 0, kLocalWrite)->lkey;
+  EXPECT_EQ(anew(writes, kChangeRange, readable, 0).error(), Errc::kFault);
+  EXPECT_TRUE(anew(writes, kChangeRange | kChangeAccess, readable, kRemoteRead).has_value());
+  EXPECT_EQ(anew(writes, kChangeAccess, nullptr, kLocalWrite).error(), Errc::kFault)
+      << "what it is now counts";
+  munmap(readable, kSize);
+  munmap(both, kSize);
+}
+
 }  // namespace
 }  // namespace weft::live

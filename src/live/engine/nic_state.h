@@ -63,7 +63,7 @@ class Nic {
   std::vector<std::unique_ptr<SrqRecord>> srqs;
   std::vector<AhRecord> ahs;  // by AhId
   std::vector<std::unique_ptr<QpRecord>> qps;
-  std::vector<std::pair<Key, const Context*>> mrs;
+  std::vector<MrRecord> mrs;                            // by region
   std::vector<std::pair<Key, const Context*>> windows;  // in no order
   std::vector<const Context*> pd_owners;
   std::vector<std::unique_ptr<CompletionChannel>> channels;

@@ -29,6 +29,14 @@ struct SrqRecord : Srq {
   std::uint32_t async_taken = 0;
 };
 
+struct MrRecord {
+  Key lkey{};
+  const Context* owner = nullptr;
+  const void* memory = nullptr;
+  std::uint64_t length = 0;
+  std::uint8_t access = 0;
+};
+
 struct AhRecord {
   const Context* owner = nullptr;
   PathId path{};

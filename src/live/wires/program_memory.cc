@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,6 +62,9 @@ bool lands(const siginfo_t& info) {
 template <std::size_t Level>
 void on_fault(int signal, siginfo_t* info, void* context) {
   if (!lands(*info)) return pass_on(before[Level][signal == SIGBUS ? 1 : 0], signal, info, context);
+  // Neither the kernel nor the thread sanitizer, which blocks every signal meanwhile, sees this handler
+  // return.
+  pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
   longjmp(std::exchange(detail::landing, nullptr)->place, 1);
 }
 

@@ -100,6 +100,18 @@ TEST_P(ChecksTest, ReadsAllowedBeforeTheKey) {
   EXPECT_EQ(w.answer(w.with_wrong_key(w.request(wire::kReadRequest, 8)), 0), kInvalid);
 }
 
+// srnic's WRITEs do not tell how long they are.
+TEST_P(ChecksTest, NoMessageIsLongerThanMessagesMayBe) {
+  for (const std::uint8_t op : {wire::kWriteFirst, wire::kReadRequest}) {
+    if (op == wire::kWriteFirst && GetParam() == wire::Mode::kSrnic) continue;
+    Forger w(GetParam());
+    EXPECT_EQ(w.answer(w.request(op, (1U << 31U) + 1), op == wire::kWriteFirst ? 256 : 0), kInvalid);
+    Forger longest(GetParam());
+    EXPECT_EQ(longest.answer(longest.request(op, 1U << 31U), op == wire::kWriteFirst ? 256 : 0), kAccess)
+        << "bounds";
+  }
+}
+
 TEST_P(ChecksTest, TheKeyBeforeTheLength) {
   Forger first(GetParam());
   EXPECT_EQ(first.answer(first.with_wrong_key(first.request(wire::kWriteFirst, 512)), 252), kAccess);

@@ -31,7 +31,7 @@ bool may_read(const QueuePair& q, const wire::Header& h) {
 Verdict check_read(Engine& e, const QueuePair& q, const wire::Header& h) {
   const bool read = h.opcode == wire::kReadRequest;
   if (read && h.dma_len == 0) return Verdict::kDone;
-  if (read && h.dma_len > (1U << 31U)) return Verdict::kInvalid;
+  if (read && h.dma_len > kLongestMessage) return Verdict::kInvalid;
   RegionId region;
   std::uint64_t offset = 0;
   if (e.keys.check_remote(h.rkey, q.pd, q.qpn, read ? kRemoteRead : kRemoteAtomic, h.va, read ? h.dma_len : 8,

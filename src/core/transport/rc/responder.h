@@ -22,6 +22,8 @@
 
 namespace weft {
 
+inline constexpr std::uint32_t kLongestMessage = 1U << 31U;
+
 // What became of one packet's bytes.
 enum class Verdict : std::uint8_t {
   kDone,
@@ -120,6 +122,7 @@ Verdict rc_place_write(Engine& e, QueuePair& q, std::uint64_t va, Key key, std::
   p.qpn = q.qpn;
   p.packet = index;
   p.length = payload;
+  if (claimed > kLongestMessage) return Verdict::kInvalid;
   if (claimed != 0 && e.keys.check_remote(key, q.pd, q.qpn, kRemoteWrite, va, claimed, p.region, p.offset) !=
                           KeyTable::Denied::kNo)
     return Verdict::kAccess;
