@@ -6,6 +6,10 @@
     [text](../GLOSSARY.md#streams)    the same as a link of a document, from its own folder
     IRN §3.2, §5.2                    a section of a paper, by the table below
     RFC 6298 §3, Jacobson et al. 1988 §2   a section of a public standard, or of a paper by its authors and year
+    driving.cc, sim/nic/nic.h         a source file, by its path or the end of it. A word in capitals (cmd_NAME.cc) stands for
+                                      any; the guides name files that their readers write
+    `Deadlines.LeaveInOrder`, mutant `a_psn_is_compared`   in a document: a test, or a patch of tests/mutants. `Suite.*` is any test
+                                      of a suite, `…Name` one of a suite named before
 
 A section sign behind any other word leads nowhere, and so does a document's name in capitals without its file.
 """
@@ -27,6 +31,12 @@ SECTIONS = {work: {".".join(s.split(".")[:n]) for s in text.split() for n in (1,
 FOLDERS = ("", "docs", "docs/protocol", "docs/decisions", "docs/guide")
 DOCUMENT = re.compile(r"(?<![\w/.$*-])((?:[\w.-]+/)*[\w-]+\.md)(?:#([\w-]*))?")
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]*))?\)")
+SOURCE = re.compile(r"(?<![\w/.<*-])((?:[\w.-]+/)*[\w-]+\.(?:h|cc|py))\b(?![(\w-])")
+COMMENT = re.compile(r"//.*")
+TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)")
+PROOF = re.compile(r"`([A-Z]\w+)\.([A-Z]\w+|\*)`|`…(\w+)`")
+MUTANTS = re.compile(r"\bmutants?\s+((?:`\w+`(?:,|\s|and)*)+)")
+PLACEHOLDER = re.compile(r"(?<![a-z])[A-Z]{3,}(?![a-z])")
 BARE = re.compile(r"\b(ARCHITECTURE|CONTRIBUTING|DESIGN|FEATURES|GLOSSARY|STYLE)\b(?!\.md)")
 SIGN = re.compile(r"§+ ?(\d+(?:\.\d+)*)?")
 WORK = re.compile(r"\b(%s|RFC[\s/]*\d+|et al\.,? \d{4})\b" % "|".join(WORKS))
@@ -58,6 +68,13 @@ class Tree:
     def __init__(self, root):
         self.root = Path(root)
         self.known = {}
+
+        self.ends = set()
+        for path in tree.files(root):
+            parts = path.parts
+            self.ends.update("/".join(parts[n:]) for n in range(len(parts)))
+        self.tests = {test for path in tree.files(root, (".cc", "_test.h")) for test in TEST.findall(tree.text(root, path))}
+        self.names = {name for pair in self.tests for name in pair}
 
     def headings(self, path):
         if path not in self.known:
@@ -93,6 +110,32 @@ def sections(text):
             yield sign.start(), f"{work} has no section {sign.group(1)}"
 
 
+def sources(path, text):
+    """(offset, name) of each source file that a comment of C++ or a document names."""
+    if path.suffix in (".h", ".cc"):
+        spans = [(m.start(), m.group(0)) for m in COMMENT.finditer(text)]
+    elif path.suffix == ".md" and not str(path).startswith("docs/guide/"):
+        spans = [(0, text)]
+    else:
+        spans = []
+    for start, span in spans:
+        for named in SOURCE.finditer(span):
+            if not PLACEHOLDER.search(named.group(1)):
+                yield start + named.start(), named.group(1)
+
+
+def proofs(there, text):
+    """(offset, why) of each test and mutant that a document names and nobody wrote."""
+    for proof in PROOF.finditer(text):
+        suite, test, after = proof.groups()
+        if not (after in there.names if after else suite in there.names if test == "*" else (suite, test) in there.tests):
+            yield proof.start(), f"{proof.group(0)} is no test of this tree"
+    for group in MUTANTS.finditer(text):
+        for name in re.findall(r"`(\w+)`", group.group(1)):
+            if f"mutants/{name}.patch" not in there.ends:
+                yield group.start(), f"'{name}' is no patch of tests/mutants"
+
+
 def check(root):
     found = []
     there = Tree(root)
@@ -122,6 +165,11 @@ def check(root):
                 continue
             if why := there.follow(cited.group(1), cited.group(2), FOLDERS + (str(path.parent),)):
                 tell(cited.start(), why)
+        for offset, source in sources(path, text):
+            if re.sub(r"^(?:\.\./)+", "", source) not in there.ends:
+                tell(offset, f"'{source}' is no file of this tree")
+        for offset, why in proofs(there, text) if path.suffix == ".md" else ():
+            tell(offset, why)
         if path.suffix != ".md":
             for bare in BARE.finditer(text):
                 tell(bare.start(), f"'{bare.group(0)}' leads nowhere; name the file and its heading, docs/NAME.md#heading")

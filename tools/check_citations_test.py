@@ -27,6 +27,10 @@ LEADS = [
     "// docs/protocol/page.md#twice-1",
     "// page.md#acks-naks-and-more",
     "const char* name = \"*.md\";",
+    "// base/a.cc draws it; a.cc is below src/core/base",
+    "// cmd_NAME.cc is any command",
+    "// <infiniband/verbs.h> and <poll.h> are the system's",
+    "int x; const char* f = \"gone.cc\";",
 ]
 NOWHERE = [
     ("// docs/protocol/page.md#what-a-sender-keeps", "no heading '#what-a-sender-keeps'"),
@@ -40,6 +44,8 @@ NOWHERE = [
     ("// IRN § later", "without a number"),
     ("// ARCHITECTURE, \"the house\"", "'ARCHITECTURE' leads nowhere"),
     ("// as DESIGN has it", "'DESIGN' leads nowhere"),
+    ("int x;  // gone.h says why", "'gone.h' is no file"),
+    ("// elsewhere/a.cc", "'elsewhere/a.cc' is no file"),
 ]
 LINKS = [
     ("[a](page.md#twice)", None),
@@ -73,6 +79,26 @@ class Citations(PlantedTree):
         for text, why in LINKS:
             with self.subTest(text):
                 self.plant("docs/protocol/other.md", f"# Top\n\nSee {text}.\n")
+                found = check_citations.check(self.root)
+                if why is None:
+                    self.assertEqual(found, [])
+                else:
+                    self.assert_found(found, "docs/protocol/other.md:3", why)
+
+    def test_documents_name_sources_that_exist_except_guides(self):
+        self.plant("src/core/base/a.cc", "// first line\n")
+        self.plant("docs/protocol/other.md", "# Top\n\n`base/a.cc` and `base/b.cc`\n")
+        self.plant("docs/guide/own.md", "Write `src/core/base/mine.cc`.\n")
+        self.assert_found(check_citations.check(self.root), "docs/protocol/other.md:3", "'base/b.cc' is no file")
+
+    def test_documents_name_tests_and_mutants_that_exist(self):
+        self.plant("src/core/base/a_test.cc", "TEST_F(Suite, DoesIt) {}\nTEST(Other, DoesToo) {}\n")
+        self.plant("tests/mutants/it_is_broken.patch", "a\n")
+        for text, why in (("`Suite.DoesIt`, `…DoesToo`, `Other.*`; mutants `it_is_broken`", None),
+                          ("`Suite.DoesToo`", "is no test"), ("`…DoesNot`", "is no test"), ("`Gone.*`", "is no test"),
+                          ("mutants `it_is_broken`, `it_is_gone`", "'it_is_gone' is no patch")):
+            with self.subTest(text):
+                self.plant("docs/protocol/other.md", f"# Top\n\n{text}\n")
                 found = check_citations.check(self.root)
                 if why is None:
                     self.assertEqual(found, [])
