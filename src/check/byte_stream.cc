@@ -128,7 +128,7 @@ void ByteStreams::Stream::justify() {
   half = std::max(half, halved());
 }
 
-// The first gap is a loss: RFC 6675's IsLost, or enough duplicates.
+// True if the first gap counts as a loss: by RFC 6675's IsLost, or by enough duplicates.
 bool ByteStreams::Stream::reports_loss() const {
   return duplicates >= facts.duplicate_acks ||
          reported.above(acknowledged) > std::uint64_t{facts.duplicate_acks - 1} * facts.mss ||

@@ -112,8 +112,8 @@ void HalfConnection::response_arrived(const wire::Header& h, Time now) {
     const Seq seq = expand(h.psn, responses_.frontier);
     if (Packet* p = responses_.find(seq); p != nullptr && !p->arrived) {
       p->arrived = true;
-      // An empty packet has no placement to show that it was taken. In order it surely is; behind a loss it
-      // may be dropped for want of a bitmap.
+      // An empty packet has no placement to show that it was taken. In order it was surely taken. Behind a
+      // loss it may have been dropped, because the receiver had no bitmap.
       if (p->payload == 0 && seq == confirmed_) {
         progressed(now);
         read_progress_ = now;

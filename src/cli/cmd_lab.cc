@@ -254,7 +254,7 @@ int show(const Options& o) {
   if (!seeds) return refuse(seeds.error());
   auto chosen = lab::choose(*all, o.names, o.size(), *seeds, simulator_id());
   if (!chosen) return refuse(chosen.error());
-  // What is only computed needs no record.
+  // Experiments whose claims are all computed need no record.
   const bool runs =
       std::any_of(chosen->begin(), chosen->end(), [](const lab::Chosen& c) { return !c.runs.empty(); });
   const auto store = runs ? record::Store::open_existing(o.record()) : record::Store::open(":memory:");

@@ -89,7 +89,7 @@ Result<void> write_output(const std::vector<Judged>& all, const std::string& fol
     std::error_code wrong;
     fs::create_directories(place, wrong);
     if (wrong) return fail(fmt::format("'{}' cannot be written: {}", place.string(), wrong.message()));
-    // The verdict last: an older one beside newer values would be believed.
+    // The verdict is written last: an old verdict beside newer values would be believed.
     fs::remove(place / "verdict.json", wrong);
     if (!e.variants.empty()) {
       const auto values = record::write_file(place / "values.csv", values_csv(j));

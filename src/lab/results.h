@@ -9,8 +9,8 @@
 
 namespace weft::lab {
 
-// What people wrote in `notes` beside the experiments: where we differ and why (results, Markdown), and what
-// was changed after its first run, and to what effect (changes.toml). Both may be missing.
+// What people wrote beside the experiments: where we differ and why (experiments/notes/results.md), and what
+// was changed after its first run, and to what effect (experiments/notes/changes.toml). Both may be missing.
 struct Notes {
   std::string differences;  // Markdown
   Rows changes;             // what, effect

@@ -27,7 +27,8 @@ TEST(Headers, OfIrnAreWhatThePaperCounts) {
   EXPECT_EQ(beyond_roce(wire::Mode::kIrn, wire::kReadResponseMiddle), figure("irn-headers", 2));
 }
 
-// SRNIC §4.4.1 gives sums only; weft's WRITE carries eight bytes and twelve.
+// SRNIC §4.4.1 gives sums only: 66 bytes for a SEND, 78 for a WRITE. In weft a SEND has SRX (8 bytes), and a
+// WRITE has WAX (12 bytes) as well.
 TEST(Headers, OfSrnicAreWhatThePaperCounts) {
   EXPECT_EQ(beyond_roce(wire::Mode::kSrnic, wire::kSendMiddle),
             figure("srnic-hdr-size", 1) - figure("srnic-hdr-size", 0));

@@ -86,7 +86,7 @@ double clock_cost() {
 
 class Stopwatch {
  public:
-  // No part takes a quarter of this: somebody else had the core.
+  // More than four times what any part takes: the core was taken away meanwhile.
   static constexpr std::int64_t kInterrupted = 40'000;
   void start() { began_ = clock_ns(); }
   void stop() {

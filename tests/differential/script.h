@@ -58,8 +58,8 @@ inline Plan make_plan(std::uint64_t seed, wire::Mode mode) {
   d.window_packets = 64;
   d.read_chunk = r.below(2) == 0 ? 0 : 2048;
   d.roce_window = r.below(2) == 0 ? 0 : 32;
-  // Odd picoseconds, and others at the other end: what one end sends at its time-out must not arrive at the
-  // other's, for which of the two comes first is no business of this test.
+  // Each end has odd picoseconds of its own. Otherwise a packet sent at one end's time-out might arrive
+  // exactly at the other's; which of the two comes first is not tested here.
   d.rto_low = microseconds(40) + picoseconds(1);
   d.rto_high = microseconds(130) + picoseconds(3);
   p.devices = {d, d};

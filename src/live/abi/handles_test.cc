@@ -81,7 +81,8 @@ TEST(Handles, WithAnotherNumberAreNotDestroyed) {
   EXPECT_EQ(ibv_dealloc_pd(p.pd), 0);
 }
 
-// Our own book has the keys: a region whose lkey the program changed is still the same region.
+// A region and a window are found by their handle's number, so they are destroyed even if the program has
+// changed their keys.
 TEST(Handles, AreKnownByTheirNumberAlone) {
   Program p;
   p.mr->lkey += 1000;

@@ -143,10 +143,11 @@ TEST_P(LiveTest, ServesOneSidedOperationsWhileTheTargetSleeps) {
   EXPECT_EQ(std::memcmp(a.memory.data(), a.memory.data() + 200'000, 100'000), 0);
 }
 
-// A program that posts and then only watches memory still gets everything delivered: nobody polls.
-// A program that watches its memory for what the peer writes: with hardware, no thread writes it.
+// A byte that the peer writes, as a program sees it that only watches its memory. The thread sanitizer knows
+// no memory that hardware writes, so it does not look here.
 __attribute__((no_sanitize("thread"))) std::uint8_t look(const volatile std::uint8_t* at) { return *at; }
 
+// A program that posts and then only watches its memory gets everything, although it never polls.
 TEST_P(LiveTest, DeliversWhenNobodyPolls) {
   End a(1, options());
   End b(2, options());

@@ -30,7 +30,7 @@ struct Lost {
   Lost& operator=(const Lost&) = delete;
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(at); }
   void lose(Loss how) const {
-    // Held without any right, so that nothing else comes to lie there meanwhile.
+    // The range stays reserved, without any right, so that nothing else is mapped there meanwhile.
     if (how == Loss::kUnmapped) {
       CHECK(mmap(at, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at);
     }

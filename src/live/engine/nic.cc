@@ -68,9 +68,9 @@ Attributes describe(const Options& options, const WireFacts& facts, const Device
   return a;
 }
 
-// A lost message of the manager costs what the time-outs below say, so they are a local network's, not
-// RDMA-CM's: a REQ goes out again after 0.4 s, and a peer is unreachable after 6.4 s. Slow programs are no
-// concern of theirs: a peer that has a request, and a program that has not answered it, asks for time.
+// A lost message of the manager costs one of the time-outs below. They are those of a local network, shorter
+// than RDMA-CM's: a REQ goes out again after 0.4 s, and a peer is unreachable after 6.4 s. Slow programs need
+// no longer ones: while a program has not answered a request, its manager asks the peer for time.
 cm::CmConfig describe_services(const Options& options, const WireFacts& facts, std::uint64_t seed, Time now) {
   cm::CmConfig c;
   c.refuse_from = now + kBeginning;

@@ -62,7 +62,7 @@ class PackTest : public ::testing::Test {
   void pack(Packer& packer, std::uint32_t frames, std::uint32_t payload, std::uint32_t tail) {
     for (std::uint32_t i = 0; i < frames; ++i) {
       const std::uint32_t n = i + 1 == frames ? tail : payload;
-      // Two pieces, so that the gather has something to gather.
+      // Two pieces, so that append() gathers.
       const Piece pieces[] = {{bytes_.data() + i, n / 3}, {bytes_.data() + i + n / 3, n - n / 3}};
       ASSERT_TRUE(packer.fits(kB, write_middle(i), n));
       packer.append(kB, write_middle(i), pieces, n);

@@ -23,8 +23,8 @@ namespace {
 constexpr int kSignals[] = {SIGSEGV, SIGBUS};
 constexpr std::uint64_t kPage = 4096;  // a fault may be reported by its page
 
-// A signal handler has no arguments, so what it knows is the process's. Each time that we find somebody
-// else's handler in front we put another of ours before it, which passes on to that one: so a program's
+// A signal handler has no arguments, so what it knows belongs to the process. Each time that another handler
+// stands in front of ours, one more of ours is put before it, which passes signals on to it. So a program's
 // handler that calls the one before it never comes around in a circle.
 constexpr std::size_t kMost = 8;
 std::atomic_flag installing;  // for as long as a few system calls take

@@ -194,8 +194,8 @@ TEST(UdpWire, WritesTrafficClassAndHopLimitOfEachTrain) {
   }
 }
 
-// A socket of another program of this host, on the same address: the port tells. The address of another host
-// is nobody's of ours, so its port may be any.
+// A train from another program of this host is told by its port, because all soft NICs use the same one. The
+// address of another host may use any port.
 TEST(UdpWire, CallsATrainFromAnotherPortOfThisHostAStray) {
   const auto a = open_wire(1);
   const auto peer = open_wire(2);
@@ -205,7 +205,7 @@ TEST(UdpWire, CallsATrainFromAnotherPortOfThisHostAStray) {
   pollfd p{a->descriptor(), POLLIN, 0};
   ASSERT_EQ(poll(&p, 1, 2000), 1);
   EXPECT_FALSE(a->receive({})[0].stray);
-  // Its own port is every peer's to it, so it sends by hand.
+  // A wire sends to its own port only, so this datagram is sent by hand.
   const wire::Address to = host(1);
   sockaddr_in sa{};
   sa.sin_family = AF_INET;

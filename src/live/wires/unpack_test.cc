@@ -145,7 +145,7 @@ TEST_F(UnpackTest, ExpectsZeroOfASourceThatWritesNothingElse) {
   EXPECT_EQ(counters().icrc_id_inferred, 2U);
 }
 
-// Hosts that draw identifications at random pay a few packets at most.
+// A host that draws its identifications at random loses a few packets at most.
 TEST_F(UnpackTest, AcceptsASourceThatDrawsItsNumbers) {
   Prng prng(3);
   std::uint32_t refused = 0;

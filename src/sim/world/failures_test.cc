@@ -71,7 +71,8 @@ TEST(Failures, ATransportGivesUpOnALinkThatStaysDown) {
   }
 }
 
-// A sender without a window fills the link: lost is what was on it, and what it sends while it is down.
+// A sender without a window fills the link. Packets are lost that were on it when it failed, and those sent
+// into it while it is down.
 TEST(Failures, WhatIsOnTheLinkAndWhatIsSentIntoItIsLost) {
   const Scenario s = scenario(kDumbbell, {"transport.mode=roce", "flow.size=4MiB", "flow.count=1",
                                           "network.reconverge=10ms", "failure.repair=315us"});
@@ -123,7 +124,7 @@ at = "50us"
   EXPECT_GT(run.traffic()[0].summary().slowdown_mean, 1.0) << "of the intact network's ideal";
 }
 
-// Ports that PFC has stopped when a link fails go on, and stop again with its repair; nothing is dropped for
+// When a link fails, ports that PFC had stopped go on; at its repair they stop again. Nothing is dropped for
 // want of room.
 TEST(Failures, PfcLosesNoBufferToAFailure) {
   for (const char* kind : {"input-queued", "output-queued"}) {

@@ -182,7 +182,8 @@ TEST(Measure, GeometricMeansPairFlowByFlow) {
 
 // --- [nic] ---
 
-// An ACK occupies what it is told to, in the network and in what a flow would take alone; data does not.
+// nic.ack_bytes is what an ACK occupies a link for, in the network and in the ideal time. Data packets stay
+// as they are.
 TEST(Nic, AnAcksSizeIsASetting) {
   const auto bytes = [](const Simulation& run) {
     std::uint64_t n = 0;

@@ -228,7 +228,7 @@ Result<void> resolve(Scenario& s, const ScenarioLimits& limits) {
     s.derived.base_rtt +=
         round_trip_of(*s.nic.detailed, t.mtu, s.nic.detailed->context.policy != ContextPolicy::kOnChip);
   if (t.bdp_cap == 0) {
-    // Two more: one being decided on, one whose ACK is.
+    // Two packets more than a round trip holds: each end is just deciding on one.
     const std::int64_t each = rate.time_for({frame}).ps;
     const std::int64_t cap = each == 0 ? 110 : (s.derived.base_rtt.ps + each - 1) / each + 2;
     t.bdp_cap = static_cast<std::uint32_t>(std::clamp<std::int64_t>(cap, 4, 8192));

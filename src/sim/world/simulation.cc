@@ -144,7 +144,8 @@ bool Simulation::run(std::uint64_t events) {
     left -= turn;
     if (scenario_.measure.until.ps != 0 && fabric_.timeline.events() % kTurn == 0 && complete()) over_ = true;
   }
-  // Where nothing is under way any more, what has not ended never will: that is no question of time.
+  // When no event is left, a flow that has not ended never will, so only a run that was stopped cuts flows
+  // off.
   if (over_ && !fabric_.timeline.idle()) book_->cut_off(end);
   if (over_ && referee_ != nullptr) finish();
   return !over_;
@@ -153,7 +154,7 @@ bool Simulation::run(std::uint64_t events) {
 void Simulation::run_watched(Time end, std::uint64_t events) {
   constexpr std::uint64_t kBetweenAudits = 1U << 14U;
   for (std::uint64_t n = 0; n != events && fabric_.timeline.step(end); ++n) {
-    // TCP may wait for as long as its time-outs have grown.
+    // Not with TCP: its time-outs double, so a long silence is no fault of it.
     if (tcp_ == nullptr && !complete()) referee_->waiting(now());
     if (fabric_.timeline.events() % kBetweenAudits == 0) audit_now(false);
   }

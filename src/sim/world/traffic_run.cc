@@ -145,7 +145,7 @@ void TrafficRun::completed(std::uint32_t host, const Completion& done, Time now)
     c.busy = false;
     const bool failed = done.status != WcStatus::kSuccess;
     book_.finished(c.flow, c.table, failed, now);
-    if (failed) return;  // its queue pairs are in error: nobody gets them again
+    if (failed) return;  // its queue pairs are in error and are not used again
   }
   if (c.busy || c.receive_waits || done.status != WcStatus::kSuccess) return;
   if (scenario_.transport.controller == 0) {

@@ -124,7 +124,7 @@ void Workload::post(Sender& s, Time now) {
   const FlowSpec& f = scenario_.flows[s.flow];
   while (!s.failed && s.posted < f.count && s.posted - s.completed < f.depth) {
     const std::uint64_t into = s.posted % f.depth * f.size.n;
-    // A slot that is filled again is filled from elsewhere: old bytes in the place of new ones would show.
+    // Each time that a slot is filled, its bytes come from another place, so old bytes would be noticed.
     const std::uint64_t out_of = (s.posted + s.posted / f.slots()) % f.slots() * f.size.n;
     const bool reads = f.op == WrOpcode::kRead;
     const bool atomic = f.op == WrOpcode::kCompareSwap || f.op == WrOpcode::kFetchAdd;
