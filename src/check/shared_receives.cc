@@ -33,8 +33,8 @@ const Receive* Ledger::receive_of(const Endpoint& receiver, std::uint64_t k) con
   return &receiver.shared->receives[receiver.bound[k]];
 }
 
-// Which message of the peer a packet belongs to, counting those that take a receive. irn and srnic packets
-// carry that number; in roce it is the message in progress.
+// The number of the peer's message that a packet belongs to. Only messages that take a receive are counted.
+// irn and srnic packets carry that number; in roce it is the message in progress.
 std::uint64_t Ledger::message_at(const Endpoint& receiver, const wire::Header& h) {
   std::uint64_t k = receiver.receives_completed;
   if (h.mode != wire::Mode::kRoce) {

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 class ExperimentFile : public ::testing::Test {
  protected:
-  // What reading says of a file whose family is the test's and which ends with `text`.
+  // The sentence with which an experiment file of this text is refused, or "none".
   std::string mistake(const std::string& text) {
     folder_.write("x.toml", text);
     const auto e = read_experiment(folder_.path(), "x", "quick");

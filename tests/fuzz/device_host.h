@@ -31,8 +31,8 @@ struct Queue {
 };
 
 struct Host {
-  static constexpr std::uint64_t kBase =
-      0x1'0003;  // of every region; an address taken for an offset is outside
+  // Where every region begins: so high that an address which is taken for an offset lies outside.
+  static constexpr std::uint64_t kBase = 0x1'0003;
 
   Host(std::uint8_t n, const DeviceConfig& config) : device(config), address(wire::Address::v4(10, 0, 0, n)) {
     pds.push_back(*device.alloc_pd());
