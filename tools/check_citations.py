@@ -10,6 +10,7 @@
                                       any; the guides name files that their readers write
     `Deadlines.LeaveInOrder`, mutant `a_psn_is_compared`   in a document: a test, or a patch of tests/mutants. `Suite.*` is any test
                                       of a suite, `…Name` one of a suite named before
+    `weft sim`, build/weft sim        in a document: a command, a file src/cli/cmd_NAME.cc
 
 A section sign behind any other word leads nowhere, and so does a document's name in capitals without its file.
 """
@@ -36,6 +37,7 @@ COMMENT = re.compile(r"//.*")
 TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)")
 PROOF = re.compile(r"`([A-Z]\w+)\.([A-Z]\w+|\*)`|`…([A-Z]\w+)`")
 MUTANTS = re.compile(r"\bmutants?\s+((?:`\w+`(?:,|\s|and)*)+)")
+COMMAND = re.compile(r"(?:`|build/)weft ([a-z]+)\b")
 PLACEHOLDER = re.compile(r"(?<![a-z])[A-Z]{3,}(?![a-z])")
 BARE = re.compile(r"\b(ARCHITECTURE|CONTRIBUTING|DESIGN|FEATURES|GLOSSARY|STYLE)\b(?!\.md)")
 SIGN = re.compile(r"§+ ?(\d+(?:\.\d+)*)?")
@@ -125,7 +127,7 @@ def sources(path, text):
 
 
 def proofs(there, text):
-    """(offset, why) of each test and mutant that a document names and nobody wrote."""
+    """(offset, why) of each test, mutant and command that a document names and that does not exist."""
     for proof in PROOF.finditer(text):
         suite, test, after = proof.groups()
         if not (after in there.names if after else suite in there.names if test == "*" else (suite, test) in there.tests):
@@ -134,6 +136,9 @@ def proofs(there, text):
         for name in re.findall(r"`(\w+)`", group.group(1)):
             if f"mutants/{name}.patch" not in there.ends:
                 yield group.start(), f"'{name}' is no patch of tests/mutants"
+    for command in COMMAND.finditer(text):
+        if f"cli/cmd_{command.group(1)}.cc" not in there.ends:
+            yield command.start(), f"'weft {command.group(1)}' is no command"
 
 
 def check(root):

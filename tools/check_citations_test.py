@@ -91,6 +91,13 @@ class Citations(PlantedTree):
         self.plant("docs/guide/own.md", "Write `src/core/base/mine.cc`.\n")
         self.assert_found(check_citations.check(self.root), "docs/protocol/other.md:3", "'base/b.cc' is no file")
 
+    def test_documents_name_commands_that_exist(self):
+        self.plant("src/cli/cmd_fly.cc", "int fly;\n")
+        self.plant("docs/protocol/other.md", "# Top\n\n`weft fly`, weft speaks, `weft --help`\n")
+        self.assertEqual(check_citations.check(self.root), [])
+        self.plant("docs/protocol/other.md", "# Top\n\nbuild/weft swim\n")
+        self.assert_found(check_citations.check(self.root), "docs/protocol/other.md:3", "'weft swim' is no command")
+
     def test_documents_name_tests_and_mutants_that_exist(self):
         self.plant("src/core/base/a_test.cc", "TEST_F(Suite, DoesIt) {}\nTEST(Other, DoesToo) {}\n")
         self.plant("tests/mutants/it_is_broken.patch", "a\n")
