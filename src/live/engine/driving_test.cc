@@ -1,6 +1,6 @@
-// Who moves packets, without sockets, threads or time: two soft NICs over a wire in memory, driven by polls
-// alone. Whatever a poll receives may let something leave, and that leaves in the next poll at the latest;
-// nothing waits for a timer, for there is none (timeout 0).
+// Which call moves packets, without sockets, threads or time: two soft NICs over a wire in memory, driven by
+// polls alone. Whatever a poll receives may let something leave, and that leaves in the next poll at the
+// latest; nothing waits for a timer, for there is none (timeout 0).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -193,7 +193,7 @@ TEST_P(DrivingTest, ReadsBehindTheLimitFollowWithoutATimer) {
   }
 }
 
-// More than the path's credit: what an ACK frees is for whoever stands in line, another queue pair perhaps.
+// More than the path's credit: what an ACK frees is for the first in line, which may be another queue pair.
 TEST_P(DrivingTest, WhoWaitsForThePathFollowsWithoutATimer) {
   Qp* more_a = a.create();
   Qp* more_b = b.create();

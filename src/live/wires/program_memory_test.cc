@@ -106,7 +106,7 @@ TEST(ProgramMemory, BeyondTheEndOfItsFileEndsNoProcess) {
   close(fd);
 }
 
-// The program's own faults are its own business, whoever installed a handler first.
+// The program's own faults reach its own handler, whichever handler was installed first.
 sigjmp_buf out_of_handler;
 int handled = 0;
 void programs_handler(int) {
