@@ -14,7 +14,6 @@ constexpr double kKilo = 1e3;
 constexpr double kMega = 1e6;
 constexpr double kKibi = 1024.0;
 constexpr double kMebi = kKibi * 1024.0;
-constexpr double kGibi = kMebi * 1024.0;
 constexpr double of(std::uint64_t n, double unit) { return static_cast<double>(n) / unit; }
 
 // --- IRN's default network (§4.1) ---
@@ -43,28 +42,9 @@ constexpr irn::QueuePair kQp100 = queue_pair(kCap100);
 constexpr irn::Nic kNic8{2000, 20'000, 8U << 20U};
 constexpr irn::Nic kNic4{2000, 20'000, 4U << 20U};
 
-// --- SRNIC's Table 1 (§3.2) ---
-constexpr std::uint64_t kQps = 10'000;
-constexpr std::uint64_t kContext = 210;
+// --- SRNIC's packets in flight (§3.2) and headers ---
 constexpr std::uint64_t kSlots =
     packets_in(bytes_in_flight(gigabits(100), microseconds(40)), 1000, 0);  // packets of "1 KB"
-constexpr std::uint64_t kHalfMiB = 512U << 10U;                             // "0.5 MB"
-constexpr double kReceiving = 0.6 * kMebi;                                  // chosen, not derived
-constexpr double kMttCache = 1.2 * kMebi;                                   // likewise
-constexpr std::uint64_t kQpc = srnic::contexts(kQps, kContext);
-constexpr std::uint64_t kMtt = srnic::translations(4ULL << 30U, 4096, 8);
-constexpr std::uint64_t kWqes = srnic::wqe_cache(kQps, 8, 64);
-constexpr std::uint64_t kBitmaps = srnic::bitmaps(kQps, irn::Bitmaps{}.total(), kSlots);
-constexpr std::uint64_t kReorder = srnic::reordering(kQps, kHalfMiB);
-constexpr std::uint64_t kOrt = srnic::outstanding_requests(kQps, kSlots, 24);
-constexpr double kAfter = kReceiving + static_cast<double>(kQpc) + kMttCache;
-
-// --- SRNIC's Table 2 (§5), measured on its prototype: parts of a whole ---
-constexpr double kPartQpc = 2.3;
-constexpr double kPartMtt = 1.2;
-constexpr double kPartReceiving = 0.6;
-constexpr double kPartScheduler = 0.3;
-constexpr double kPrototype = kPartQpc + kPartMtt + kPartReceiving + kPartScheduler;
 // SRNIC §4.4.1: its headers carry two 4-byte numbers more than RoCE's, and a WRITE address, key and place.
 constexpr std::uint32_t kSrx = 4 + 4;
 constexpr std::uint32_t kWriteMore = kSrx + 8 + 4;
@@ -138,64 +118,12 @@ constexpr std::array kQuantities{
               {"WRITE, percent of a full packet's goodput",
                srnic::goodput_loss_percent(irn::reth_bytes(8, 4, 4), kHeaders.total(), kMtu)}}},
 
-    Quantity{"srnic-eq1-maxqp",
-             "queue pairs",
-             "contexts of 375 bytes that 2 MiB hold",
-             {{"queue pairs", static_cast<double>(srnic::most_queue_pairs(2U << 20U, 375))}}},
     Quantity{"srnic-bdp-slots",
              "packets",
              "what 100 Gb/s and 40 us hold",
              {{"of 1000 bytes", static_cast<double>(kSlots)},
               {"of 1024 bytes",
                static_cast<double>(packets_in(bytes_in_flight(gigabits(100), microseconds(40)), 1024, 0))}}},
-    Quantity{"srnic-tab1-qpc",
-             "MiB",
-             "contexts of 10000 queue pairs, 210 bytes each",
-             {{"contexts", of(kQpc, kMebi)}}},
-    Quantity{"srnic-tab1-mtt",
-             "MiB",
-             "translations of 4 GiB in pages of 4 KiB, and the cache that is left of them",
-             {{"whole", of(kMtt, kMebi)},
-              {"cache", kMttCache / kMebi},
-              {"MiB that the cache reaches", kMttCache / 8 * 4096 / kMebi}}},
-    Quantity{"srnic-tab1-wqe",
-             "MiB",
-             "8 WQEs of 64 bytes for each queue: send, send and receive, and without a cache",
-             {{"send", of(kWqes, kMebi)}, {"both", of(2 * kWqes, kMebi)}, {"after", 0}}},
-    Quantity{"srnic-tab1-bitmap",
-             "MiB",
-             "five bitmaps of 500 slots, and moved to the host",
-             {{"bitmaps", of(kBitmaps, kMebi)}, {"after", 0}}},
-    Quantity{"srnic-tab1-reorder",
-             "GiB",
-             "a reordering buffer of 0.5 MiB for each queue pair, and without",
-             {{"buffers", of(kReorder, kGibi)}, {"after", 0}}},
-    Quantity{"srnic-tab1-ort",
-             "[KiB, MiB, MiB]",
-             "500 outstanding requests of 24 bytes: one queue pair, all, and without",
-             {{"each", of(kOrt / kQps, kKibi)}, {"all", of(kOrt, kMebi)}, {"after", 0}}},
-    Quantity{"srnic-tab1-total",
-             "MiB",
-             "what is left of Table 1 on the chip, and what there was",
-             {{"after", kAfter / kMebi},
-              {"before, without the reordering buffers",
-               (kReceiving + of(kQpc + kMtt + 2 * kWqes + kBitmaps + kOrt, 1)) / kMebi}}},
-    Quantity{"srnic-tab2-resources",
-             "MB",
-             "the prototype's memory: contexts, MTT cache, receiving buffer, scheduler, and their sum",
-             {{"contexts", kPartQpc},
-              {"MTT cache", kPartMtt},
-              {"receiving buffer", kPartReceiving},
-              {"scheduler", kPartScheduler},
-              {"sum", kPrototype}}},
-    Quantity{"srnic-schedq",
-             "KiB",
-             "queue pair numbers of 2 bytes for 10000 send queues",
-             {{"queue", of(srnic::schedule_queue(kQps, 2), kKibi)}}},
-    Quantity{"srnic-norm-scal",
-             "ratio",
-             "queue pairs that perform per MB of memory: SRNIC over CX-5",
-             {{"ratio", srnic::connections_per_mib(kQps, kPrototype) / srnic::connections_per_mib(256, 2)}}},
     Quantity{"srnic-hdr-size",
              "bytes",
              "headers in RoCE, and of SRNIC's SEND and WRITE",

@@ -1,12 +1,15 @@
 // Quantities that are computed from parameters instead of run: measures with `account = "NAME"`, or "NAME.N"
-// for a figure of several, counted from 0 (src/account/quantities.cc lists them).
+// for a figure of several, counted from 0 (src/account/quantities.cc
+// lists them, and nic_account.cc those that follow from NIC designs).
 #pragma once
 #include <string>
+#include <vector>
 
 #include "lab/verdict.h"
 
 namespace weft::lab {
 
+std::vector<std::string> account_quantities();
 Result<Computed> account_quantity(const std::string& name);
 
 }  // namespace weft::lab

@@ -17,7 +17,7 @@ std::string mistake(const std::string& text) {
 }
 
 TEST(NicDesign, EveryBuiltInDesignIsValid) {
-  EXPECT_EQ(design_rows().size(), 8U);
+  EXPECT_EQ(design_rows().size(), 10U);
   for (const DesignRow& row : design_rows()) {
     const auto d = design_named(row.name, "", "");
     ASSERT_TRUE(d) << d.error().message;

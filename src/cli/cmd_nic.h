@@ -1,0 +1,12 @@
+// The commands of `weft nic`, one file each (cmd_nic_NAME.cc); cmd_nic.cc has their table.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace weft::cli {
+
+void add_nic_memory(CLI::App& nic, int& exit_code);
+
+}  // namespace weft::cli
