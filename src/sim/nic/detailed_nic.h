@@ -57,6 +57,7 @@ class DetailedNic final : public Nic, private ContextMemory {
   NicCounters counters() const;
   // The store that holds the contexts.
   const ContextStore& contexts() const { return *contexts_; }
+  void observe_contexts(StoreObserver* observer) { contexts_->observe(observer); }
 
  protected:
   bool device_event(PortEvent& out) override;

@@ -74,6 +74,9 @@ std::string contradiction(const Scenario& s) {
     if (f.size.n > (1ULL << 31U)) return where + "size is more than a message's 2 GiB";
     const bool atomic = f.op == WrOpcode::kCompareSwap || f.op == WrOpcode::kFetchAdd;
     if (atomic && f.size.n != 8) return where + "an atomic has size 8";
+    if (f.batch > f.depth)
+      return where + "batch: " + std::to_string(f.batch) + " messages at once do not fit into depth, " +
+             std::to_string(f.depth);
     queue_pairs += f.qps;
   }
   if (queue_pairs > 60'000) return "more than 60000 queue pairs";

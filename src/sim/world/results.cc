@@ -8,6 +8,12 @@
 namespace weft::sim {
 namespace {
 
+double mean_us(const std::vector<Duration>& all) {
+  double sum = 0;
+  for (const Duration d : all) sum += static_cast<double>(d.ps);
+  return all.empty() ? 0 : sum / 1e6 / static_cast<double>(all.size());
+}
+
 double quantile_us(const std::vector<Duration>& sorted, double q) {
   if (sorted.empty()) return 0;
   const auto at = static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1));
@@ -137,8 +143,14 @@ record::Record Simulation::to_record() const {
     one.set("first_failure", std::uint64_t{static_cast<std::uint8_t>(f.first_failure)});
     one.set("bytes", f.bytes).set("elapsed_ps", f.elapsed().ps).set("goodput_gbps", f.goodput_bps() / 1e9);
     one.set("latency_us_p50", quantile_us(sorted, 0.5)).set("latency_us_p99", quantile_us(sorted, 0.99));
-    one.set("latency_us_max", quantile_us(sorted, 1.0));
+    one.set("latency_us_max", quantile_us(sorted, 1.0)).set("latency_us_mean", mean_us(sorted));
     r.append("flows", std::move(one));
+  }
+  if (!results().empty()) {
+    const Together all = workload_->together();
+    record::Record one;
+    one.set("messages", all.messages).set("elapsed_ps", all.elapsed.ps).set("mops", all.per_second() / 1e6);
+    r.set("together", std::move(one));
   }
   for (const FlowStatistics& f : traffic()) r.append("traffic", sim::to_record(f.summary()));
   const Totals t = totals();

@@ -124,6 +124,8 @@ void read_flow(Fields f, FlowSpec& s) {
   f.integer("count", s.count, 1, 100'000'000);
   f.integer("depth", s.depth, 1, 8192);
   f.integer("qps", s.qps, 1, 65535);
+  f.integer("batch", s.batch, 1, 8192);
+  f.flag("rotate", s.rotate);
   f.duration("start", s.start);
   f.finish();
 }

@@ -150,6 +150,10 @@ struct FlowSpec {
   std::uint64_t count = 100;
   std::uint32_t depth = 16;
   std::uint32_t qps = 1;
+  // A queue pair posts so many messages at once, with one doorbell and one completion, as soon as all of them
+  // fit into `depth`.
+  std::uint32_t batch = 1;
+  bool rotate = false;  // `depth` counts for the whole flow, and its queue pairs take turns
   Duration start{};
 
   // Each queue pair has a stretch of memory at both ends, with a slot for every message that may be under

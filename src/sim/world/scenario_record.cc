@@ -82,6 +82,7 @@ record::Record to_record(const Scenario& s) {
   tr.set("rnr_retry", std::uint64_t{t.rnr_retry});
   r.set("transport", std::move(tr));
   record::Record nic;
+  nic.set("design", s.nic.design).set("set", s.nic.changes);
   nic.set("retransmit_delay_ps", s.nic.retransmit_delay.ps)
       .set("extra_header", std::uint64_t{s.nic.extra_header})
       .set("ack_bytes", std::uint64_t{s.nic.ack_bytes});
@@ -101,6 +102,8 @@ record::Record to_record(const Scenario& s) {
     one.set("from", std::uint64_t{f.from}).set("to", std::uint64_t{f.to}).set("op", op_name(f.op));
     one.set("size", f.size.n).set("count", f.count).set("depth", std::uint64_t{f.depth});
     one.set("qps", std::uint64_t{f.qps}).set("start_ps", f.start.ps);
+    if (f.batch != 1) one.set("batch", std::uint64_t{f.batch});
+    if (f.rotate) one.set("rotate", true);
     r.append("flows", std::move(one));
   }
   for (const LinkChange& c : s.derived.link_changes) {

@@ -76,6 +76,10 @@ void Simulation::add_nic(std::uint32_t h, const PacketMarking& marking) {
                                              *scenario_.nic.detailed);
     if (scenario_.network.switches.pfc) nic->pause_when_full(marking.data_class);
     detailed_.push_back(nic.get());
+    if (referee_ != nullptr) {
+      watches_.push_back(std::make_unique<ContextWatch>(referee_->report(), nic->design().context));
+      nic->observe_contexts(watches_.back().get());
+    }
     nics_.push_back(std::move(nic));
   } else {
     nics_.push_back(std::make_unique<IdealNic>(exchange_, fabric_, HostId{h}, config, egress, marking, this,
@@ -164,6 +168,7 @@ void Simulation::finish() {
   const bool at_rest = fabric_.timeline.idle();
   audit_now(at_rest);
   if (!at_rest) return;
+  for (const auto& watch : watches_) watch->finish(now());
   if (complete()) {
     if (streams_ != nullptr) streams_->finish(now());
     referee_->finish(now());

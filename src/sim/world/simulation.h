@@ -14,6 +14,7 @@
 #include "sim/fabric/network.h"
 #include "sim/nic/detailed_nic.h"
 #include "sim/nic/ideal_nic.h"
+#include "sim/world/context_watch.h"
 #include "sim/world/failures.h"
 #include "sim/world/scenario.h"
 #include "sim/world/tcp_run.h"
@@ -65,6 +66,8 @@ class Simulation final : public NicObserver {
   std::uint64_t messages_done() const;
   std::uint64_t messages_asked() const;
   const std::vector<FlowResult>& results() const { return workload_->results(); }
+  Together together() const { return workload_->together(); }
+  const std::vector<DetailedNic*>& detailed() const { return detailed_; }
   const std::vector<FlowStatistics>& traffic() const { return book_->statistics(); }
   const check::Report* findings() const;  // null without `check`
   Totals totals() const;
@@ -99,8 +102,9 @@ class Simulation final : public NicObserver {
   Fabric fabric_;
   std::unique_ptr<Network> network_;
   Exchange exchange_;
-  std::vector<std::unique_ptr<Nic>> nics_;  // none with TCP
-  std::vector<DetailedNic*> detailed_;      // of them, those with an inside
+  std::vector<std::unique_ptr<Nic>> nics_;              // none with TCP
+  std::vector<DetailedNic*> detailed_;                  // of them, those with an inside
+  std::vector<std::unique_ptr<ContextWatch>> watches_;  // of their contexts, in a run that is checked
   std::unique_ptr<Failures> failures_;
   std::unique_ptr<FlowBook> book_;
   std::unique_ptr<Workload> workload_;

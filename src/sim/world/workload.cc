@@ -27,6 +27,7 @@ Workload::Workload(const Scenario& scenario, std::vector<std::unique_ptr<Nic>>& 
       start_actor_(timeline.add<&Workload::on_start>(*this)),
       hosts_(nics.size()),
       results_(scenario.flows.size()),
+      rounds_(scenario.flows.size()),
       started_(scenario.flows.size()) {
   for (std::uint32_t h = 0; h < hosts_.size(); ++h) open_host(h);
   for (std::uint32_t f = 0; f < scenario.flows.size(); ++f) open_flow(f);
@@ -67,6 +68,7 @@ void Workload::open_host(std::uint32_t index) {
 
 void Workload::open_flow(std::uint32_t flow) {
   const FlowSpec& f = scenario_.flows[flow];
+  wanted_ += f.count * f.qps;
   for (std::uint32_t i = 0; i < f.qps; ++i) connect(f, flow);
   results_[flow].latencies.reserve(
       static_cast<std::size_t>(std::min<std::uint64_t>(f.count * f.qps, 1U << 24U)));
@@ -98,6 +100,7 @@ void Workload::connect(const FlowSpec& f, std::uint32_t flow) {
   from.taken += f.stretch();
   to.taken += f.stretch();
   from.sender_of[index_of(f.from, qpn[0])] = static_cast<std::uint32_t>(from.senders.size());
+  rounds_[flow].senders.push_back(static_cast<std::uint32_t>(from.senders.size()));
   from.senders.push_back(std::move(s));
   to.receiver_of[index_of(f.to, qpn[1])] = static_cast<std::uint32_t>(to.receivers.size());
   to.receivers.push_back({flow, qpn[1], 0, s.there});
@@ -120,9 +123,35 @@ void Workload::on_start(Time now) {
   }
 }
 
+std::uint64_t Workload::next_batch(const Sender& s) const {
+  const FlowSpec& f = scenario_.flows[s.flow];
+  return s.failed ? 0 : std::min<std::uint64_t>(f.batch, f.count - s.posted);
+}
+
 void Workload::post(Sender& s, Time now) {
   const FlowSpec& f = scenario_.flows[s.flow];
-  while (!s.failed && s.posted < f.count && s.posted - s.completed < f.depth) {
+  if (f.rotate) return post_round(s.flow, now);
+  while (next_batch(s) != 0 && s.posted - s.completed + next_batch(s) <= f.depth) post_batch(s, now);
+}
+
+void Workload::post_round(std::uint32_t flow, Time now) {
+  const FlowSpec& f = scenario_.flows[flow];
+  Round& r = rounds_[flow];
+  std::vector<Sender>& senders = hosts_[f.from].senders;
+  for (std::size_t idle = 0; idle < r.senders.size() && r.under_way + f.batch <= f.depth;) {
+    Sender& s = senders[r.senders[r.next]];
+    r.next = r.next + 1 == r.senders.size() ? 0 : r.next + 1;
+    const std::uint64_t n = next_batch(s);
+    idle = n == 0 ? idle + 1 : 0;
+    if (n == 0) continue;
+    r.under_way += n;
+    post_batch(s, now);
+  }
+}
+
+void Workload::post_batch(Sender& s, Time now) {
+  const FlowSpec& f = scenario_.flows[s.flow];
+  for (std::uint64_t left = next_batch(s); left != 0; --left) {
     const std::uint64_t into = s.posted % f.depth * f.size.n;
     // Each time that a slot is filled, its bytes come from another place, so old bytes would be noticed.
     const std::uint64_t out_of = (s.posted + s.posted / f.slots()) % f.slots() * f.size.n;
@@ -134,7 +163,7 @@ void Workload::post(Sender& s, Time now) {
     wr.wr_id = s.posted;
     wr.sges = {&piece, f.size.n == 0 ? 0U : 1U};
     wr.opcode = f.op;
-    wr.flags = kSendSignaled;
+    wr.flags = left == 1 ? kSendSignaled : 0;
     wr.imm = static_cast<std::uint32_t>(s.posted);
     wr.remote_address = s.there + (reads ? out_of : into);
     wr.rkey = s.remote;
@@ -169,21 +198,33 @@ void Workload::completed(std::uint32_t host, const Completion& c, Time now) {
   Sender& s = h.senders[h.sender_of[index]];
   if (static_cast<std::uint8_t>(c.opcode) >= static_cast<std::uint8_t>(WcOpcode::kReceive)) return;
   FlowResult& r = results_[s.flow];
-  const FlowSpec& f = scenario_.flows[s.flow];
+  // Those before it that were not signalled have succeeded.
+  while (s.completed < c.wr_id) succeeded(s, now);
+  if (c.status == WcStatus::kSuccess) return succeeded(s, now);
   ++s.completed;
-  if (c.status != WcStatus::kSuccess) {
-    ++r.failed;
-    if (!s.failed) {
-      if (r.first_failure == WcStatus::kSuccess) r.first_failure = c.status;
-      s.failed = true;
-      --unfinished_;
-    }
-    return;
-  }
+  ++r.failed;
+  if (scenario_.flows[s.flow].rotate) --rounds_[s.flow].under_way;
+  if (s.failed) return;
+  if (r.first_failure == WcStatus::kSuccess) r.first_failure = c.status;
+  s.failed = true;
+  --unfinished_;
+}
+
+void Workload::succeeded(Sender& s, Time now) {
+  FlowResult& r = results_[s.flow];
+  const FlowSpec& f = scenario_.flows[s.flow];
+  r.latencies.push_back(now - s.posted_at[s.completed % f.depth]);
+  ++s.completed;
   ++r.messages;
   r.bytes += f.size.n;
   r.last_completion = now;
-  r.latencies.push_back(now - s.posted_at[c.wr_id % f.depth]);
+  if (f.rotate) --rounds_[s.flow].under_way;
+  if (++done_ * 5 >= wanted_ && together_from_ == kNever) {
+    together_from_ = now;
+    together_.messages = done_;
+  }
+  if (r.messages == f.count * f.qps && together_from_ != kNever && together_.elapsed.ps == 0)
+    together_ = {done_ - together_.messages, now - together_from_};
   if (s.completed == f.count && !s.failed) --unfinished_;
 }
 

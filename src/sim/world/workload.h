@@ -34,6 +34,16 @@ struct FlowResult {
   }
 };
 
+// What all flows did while all of them were at work: from when a fifth of all messages was done until the
+// first flow was.
+struct Together {
+  std::uint64_t messages = 0;
+  Duration elapsed{};
+  double per_second() const {
+    return elapsed.ps == 0 ? 0 : static_cast<double>(messages) * 1e12 / static_cast<double>(elapsed.ps);
+  }
+};
+
 class Workload {
  public:
   // `referee` may be null.
@@ -45,6 +55,7 @@ class Workload {
   void poll(HostId host, Time now);  // its NIC made progress
   bool done() const { return unfinished_ == 0; }
   const std::vector<FlowResult>& results() const { return results_; }
+  Together together() const { return together_; }
 
  private:
   struct Sender {
@@ -65,6 +76,12 @@ class Workload {
     std::uint64_t posted = 0;
     std::uint64_t here = 0;
   };
+  // Of a flow whose queue pairs take turns.
+  struct Round {
+    std::vector<std::uint32_t> senders;
+    std::size_t next = 0;
+    std::uint64_t under_way = 0;
+  };
   struct Host {
     CqId cq{};
     PortMemory memory;
@@ -78,7 +95,12 @@ class Workload {
   void open_host(std::uint32_t index);
   void open_flow(std::uint32_t flow);
   void connect(const FlowSpec& f, std::uint32_t flow);
+  // All that may be posted now.
   void post(Sender& s, Time now);
+  void post_round(std::uint32_t flow, Time now);
+  void post_batch(Sender& s, Time now);
+  std::uint64_t next_batch(const Sender& s) const;
+  void succeeded(Sender& s, Time now);
   void post_receive(std::uint32_t host, Receiver& r, Time now);
   void completed(std::uint32_t host, const Completion& c, Time now);
   void on_start(Time now);
@@ -93,6 +115,11 @@ class Workload {
   ActorId start_actor_;
   std::vector<Host> hosts_;
   std::vector<FlowResult> results_;
+  std::vector<Round> rounds_;  // of every flow
+  std::uint64_t wanted_ = 0;   // messages of all flows
+  std::uint64_t done_ = 0;     // and how many of them are done
+  Time together_from_ = kNever;
+  Together together_;
   std::vector<bool> started_;
   std::uint64_t unfinished_ = 0;  // senders
 };
