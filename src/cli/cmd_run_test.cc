@@ -28,7 +28,7 @@ TEST(Run, RefusesBadValuesWithTheOptionsName) {
   EXPECT_THAT(refused({"--loss", "150%", "--", "true"}), HasSubstr("--loss: '150%' is not a probability"));
   EXPECT_THAT(refused({"--addr", "here", "--", "true"}), HasSubstr("--addr: 'here' is not an IPv4 address"));
   EXPECT_THAT(refused({"--mode", "tcp", "--", "true"}),
-              HasSubstr("--mode: 'tcp' is not a mode: roce, irn or srnic"));
+              HasSubstr("--mode: 'tcp' is not a mode: auto, roce, irn or srnic"));
   EXPECT_THAT(refused({"--delay", "50", "--", "true"}), HasSubstr("--delay: '50' is not a time"));
 }
 

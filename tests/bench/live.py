@@ -44,7 +44,8 @@ def qperf(test):
 def perftest(command, column, options=()):
     """One number of a perftest program's last row."""
     def run(core, address, extra):
-        return ["taskset", "-c", core, WEFT, "run", "--addr", address, *options, "--", *command, *extra]
+        mode = [] if "--mode" in options else ["--mode", "roce"]
+        return ["taskset", "-c", core, WEFT, "run", "--addr", address, *mode, *options, "--", *command, *extra]
 
     server = subprocess.Popen(run("1", "127.0.0.1", []), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                               stdin=subprocess.DEVNULL)

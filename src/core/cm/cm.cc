@@ -221,6 +221,14 @@ Outcome<ConnInfo> Cm::info(ConnId conn) const {
   return c->info;
 }
 
+std::optional<wire::Mode> Cm::mode_towards(const wire::Address& peer, Qpn peer_qpn) const {
+  const Connection* const c = state_->find(state_->by_peer_qpn, peer, peer_qpn.v);
+  if (c == nullptr || c->phase == Phase::kTimewait || c->phase == Phase::kAnswered ||
+      c->phase == Phase::kOver)
+    return std::nullopt;
+  return c->info.mode;
+}
+
 const CmConfig& Cm::config() const { return state_->config; }
 const CmCounters& Cm::counters() const { return state_->counters; }
 std::uint32_t Cm::connections() const { return state_->live; }

@@ -32,6 +32,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "core/base/result.h"
@@ -70,6 +71,8 @@ class Cm {
 
   Outcome<QpSetup> qp_setup(ConnId conn, QpState state) const;  // kInit, kRtr, kRts
   Outcome<ConnInfo> info(ConnId conn) const;
+  // The mode that was agreed for the connection with this queue pair of a peer; nothing if there is none.
+  std::optional<wire::Mode> mode_towards(const wire::Address& peer, Qpn peer_qpn) const;
   bool poll_event(CmEvent& out);
 
   // --- world ---

@@ -41,7 +41,13 @@ Outcome<PathId> Device::open_path(const PathAttr& attr) {
   Engine& e = *engine_;
   e.settle();
   for (std::uint32_t i = 0; i < e.paths.size(); ++i) {
-    if (e.paths[i].attr.same_as(attr)) return PathId{i};
+    Path& known = e.paths[i];
+    if (!known.attr.same_as(attr)) continue;
+    // What the peer offers now counts from the moment when nothing is on its way.
+    const bool idle = known.in_flight == 0 && known.reads == 0 && known.waiting_head == UINT32_MAX &&
+                      known.called == UINT32_MAX;
+    if (idle && attr.credit.n != 0 && attr.credit.n != known.credit) known.credit = known.cap = attr.credit.n;
+    return PathId{i};
   }
   Path p;
   p.attr = attr;

@@ -40,6 +40,34 @@ struct DatagramPaths : Paths {
   DatagramPaths() : Paths(QpType::kUd) {}
 };
 
+// A peer that begins again may offer another share of its buffer. While bytes are on their way, or wait, the
+// sums must stay what they are.
+TEST_F(Paths, TakeANewCreditWhileNothingIsOnItsWay) {
+  Device& d = w.a.device;
+  const PathAttr wide{.peer = w.b.address, .credit = {1U << 20U}};
+  const PathAttr narrow{.peer = w.b.address, .credit = {8192}};
+  const PathId path = *d.open_path(wide);
+  const auto sent_at_once = [&] {
+    w.post(w.request(WrOpcode::kWrite, 0, 60'000, 0));
+    while (!d.poll_transmit(w.now, {64, 65'000}).empty()) {
+    }
+    return d.path_in_flight(path).n;
+  };
+  EXPECT_GE(sent_at_once(), 60'000U);
+  EXPECT_EQ(*d.open_path(narrow), path);  // too late for these
+  d.check_invariants();
+  EXPECT_GE(sent_at_once(), 120'000U);
+  w.run();
+  ASSERT_EQ(d.path_in_flight(path).n, 0U);
+  EXPECT_EQ(*d.open_path(narrow), path);
+  EXPECT_LE(sent_at_once(), 8192U);
+  w.run();
+  EXPECT_EQ(*d.open_path({.peer = w.b.address}), path);  // one that offers nothing changes nothing
+  EXPECT_LE(sent_at_once(), 8192U);
+  w.run();
+  d.check_invariants();
+}
+
 TEST_F(Paths, ServeAnyNumberOfPeersOneAfterAnother) {
   for (int n = 0; n < 500; ++n) {
     const Qpn q = connect(w.a, n);

@@ -14,6 +14,7 @@ Outcome<void> bring_up(Nic& nic, cm::ConnId conn, Qp& qp) {
   for (const QpState state : {QpState::kInit, QpState::kRtr, QpState::kRts}) {
     const auto setup = nic.connections_owned().qp_setup(conn, state);
     if (!setup) return fail(setup.error());
+    record(&qp).mode = info->mode;
     const auto done = nic.modify_owned(qp, setup->attr, setup->mask, to);
     if (!done) return done;
   }

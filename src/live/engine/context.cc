@@ -9,6 +9,7 @@
 #include "core/base/allocate.h"
 #include "core/transport/key_table.h"
 #include "live/engine/nic_state.h"
+#include "live/engine/sizing.h"
 #include "live/wires/program_memory.h"
 
 namespace weft::live {
@@ -297,7 +298,7 @@ Outcome<Qp*> Context::create_qp(const QpInit& init, void* cookie) {
 
 Outcome<void> Nic::modify_owned(Qp& qp, const QpAttr& attr, std::uint32_t mask, const PathAttr& to) {
   QpAttr ours = attr;
-  ours.mode = mode();
+  ours.mode = attributes_.mode.value_or(record(&qp).mode);
   if ((mask & kAttrPath) != 0) {
     const auto path = device().open_path(to);
     if (!path) return fail(path.error());
@@ -313,9 +314,16 @@ Outcome<void> Nic::modify_owned(Qp& qp, const QpAttr& attr, std::uint32_t mask, 
 }
 
 Outcome<void> Context::modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask, const PathAttr& to) {
+  PathAttr path = to;
+  if (nic_->asks() && qp->granted.type == QpType::kRc && (mask & kAttrPath) != 0 &&
+      (mask & kAttrDestQpn) != 0) {
+    const cm::Known known = nic_->ask(to.peer, attr.dest_qpn);
+    record(qp).mode = known.mode;
+    path.credit = {std::min<std::uint64_t>(known.capability.buffer_share, kMostCredit)};
+  }
   const Owned owned(nic_->ownership());
   nic_->settle_owned();
-  const auto done = nic_->modify_owned(*qp, attr, mask, to);
+  const auto done = nic_->modify_owned(*qp, attr, mask, path);
   nic_->settle_owned();  // the credit of what was flushed is for others
   nic_->dispatch_events_owned();
   return done;

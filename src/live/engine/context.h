@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "core/base/ids.h"
@@ -34,9 +35,9 @@ namespace weft::live {
 
 // What ibv_query_device, ibv_query_port and ibv_query_gid report. Every limit is the true one.
 struct Attributes {
-  wire::Address address;   // the GID (::ffff:a.b.c.d), RoCE v2, port 1
-  std::uint64_t guid = 0;  // derived from the address; equal addresses give equal guids
-  wire::Mode mode = wire::Mode::kRoce;
+  wire::Address address;           // the GID (::ffff:a.b.c.d), RoCE v2, port 1
+  std::uint64_t guid = 0;          // derived from the address; equal addresses give equal guids
+  std::optional<wire::Mode> mode;  // none: each queue pair's is what its peer speaks
   bool strict_write_order = false;
   std::uint32_t active_mtu = 1024;  // 256 … 4096: the largest that fits the interface
   std::uint32_t max_mtu = 4096;

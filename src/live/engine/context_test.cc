@@ -205,6 +205,7 @@ INSTANTIATE_TEST_SUITE_P(
 // (docs/protocol/modes.md#half-connections).
 TEST(Live, EachDirectionHasItsOwnMode) {
   Options roce;
+  roce.mode = wire::Mode::kRoce;
   Options irn;
   irn.mode = wire::Mode::kIrn;
   End a(1, roce);

@@ -111,6 +111,32 @@ void Nic::end_posting(const QpRecord& qp) {
   ownership_.release();
 }
 
+cm::Known Nic::ask(const wire::Address& peer, Qpn target) {
+  constexpr Duration kLook = microseconds(200);  // somebody else may take the answer off the wire
+  for (;;) {
+    Time now{};
+    {
+      const Owned owned(ownership_);
+      now = clock_.now();
+      if (const auto agreed = connections_owned().mode_towards(peer, target)) {
+        cm::Known known;
+        known.mode = *agreed;
+        return known;
+      }
+      const cm::Known known = shard_.services().discovery().look_up(now, attributes_.address, peer, target);
+      if (known.knowledge != cm::Knowledge::kAsking) return known;
+      if (shard_.has_to_send()) transmit_owned(now);
+      const bool received = shard_.receive(now, *wire_);
+      if (received || shard_.fire(now)) transmit_owned(now);
+      dispatch_events_owned();
+      if (received) continue;
+    }
+    pollfd fd{wire_->descriptor(), POLLIN, 0};
+    const timespec wait{0, kLook.ns()};
+    ppoll(&fd, 1, &wait, nullptr);
+  }
+}
+
 void Nic::arm_owned() {
   armed_ = true;
   polled_at_.store(kLongAgo);

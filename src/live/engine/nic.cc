@@ -68,6 +68,11 @@ Attributes describe(const Options& options, const WireFacts& facts, const Device
   return a;
 }
 
+// What others are told: a configured mode is the only one.
+std::uint16_t modes_of(const Options& options) {
+  return options.mode ? wire::mode_bit(*options.mode) : wire::kAllModes;
+}
+
 // A lost message of the manager costs one of the time-outs below. They are those of a local network, shorter
 // than RDMA-CM's: a REQ goes out again after 0.4 s, and a peer is unreachable after 6.4 s. Slow programs need
 // no longer ones: while a program has not answered a request, its manager asks the peer for time.
@@ -80,9 +85,22 @@ cm::CmConfig describe_services(const Options& options, const WireFacts& facts, s
   c.ca_guid = guid_of(facts.address);
   c.packet_life = 14;
   c.response_timeout = 16;
-  c.modes = wire::mode_bit(options.mode);
-  c.preferred = options.mode;
+  c.modes = modes_of(options);
+  c.preferred = options.mode.value_or(c.preferred);
   return c;
+}
+
+// Peers tell apart what comes after a process has begun anew by its instance and by its range of queue pairs.
+cm::DiscoveryConfig describe_discovery(const Options& options, const WireFacts& facts,
+                                       const DeviceConfig& config) {
+  cm::DiscoveryConfig d;
+  d.seed = config.seed ^ 0x636170;
+  d.modes = modes_of(options);
+  d.preferred = options.mode.value_or(d.preferred);
+  d.instance = unpredictable();
+  d.buffer_share = static_cast<std::uint32_t>(config.path_credit.n);
+  d.mtu = static_cast<std::uint16_t>(verbs_mtu(facts.mtu));
+  return d;
 }
 
 }  // namespace
@@ -121,7 +139,8 @@ Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig&
       level_from_dscp_(options.level_from_dscp),
       wire_(std::move(wire)),
       shard_(config, wire_->facts(), options.icrc,
-             describe_services(options, wire_->facts(), config.seed, clock_.now())),
+             describe_services(options, wire_->facts(), config.seed, clock_.now()),
+             describe_discovery(options, wire_->facts(), config)),
       qpn_mask_((1U << config.qpn_bits) - 1U),
       attributes_(describe(options, wire_->facts(), config)) {}
 
@@ -189,6 +208,10 @@ void Nic::report() const {
   line("cm_strays", "of those received, about no connection here", m.strays);
   line("cm_early", "requests that came before the program listened, and that the peer repeats", m.early);
   line("cm_refused", "requests that the connection manager turned away by itself", m.refused);
+  const cm::DiscoveryCounters& d = std::as_const(shard_.services()).discovery().counters();
+  line("cap_queries", "questions to peers about what they speak", d.queries);
+  line("cap_answers", "answers to them", d.answers);
+  line("cap_asked", "questions of peers, answered", d.asked);
   wire_->visit_counters(line);
 }
 

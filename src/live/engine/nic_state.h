@@ -50,7 +50,11 @@ class Nic {
   Device& device() { return shard_.device(); }
   const Clock& clock() const { return clock_; }
   const Attributes& attributes() const { return attributes_; }
-  wire::Mode mode() const { return attributes_.mode; }
+  // Whether the peer of a queue pair is asked what it speaks.
+  bool asks() const { return !attributes_.mode.has_value(); }
+  // What is known of a peer; asks it if nothing is, and waits for the answer: a round trip, or 21 ms if there
+  // is none (docs/protocol/modes.md#capability-discovery). Takes the ownership.
+  cm::Known ask(const wire::Address& peer, Qpn target);
   // Tells programs what happened (completion channels, asynchronous events, connections).
   void dispatch_events_owned();
   // Nothing is sent before or after it, and nobody is told.

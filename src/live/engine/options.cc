@@ -36,7 +36,11 @@ Result<void> parse_mode(const char* field, std::string_view text, Options& o) {
     o.mode = static_cast<wire::Mode>(m);
     return {};
   }
-  return not_one_of(field, text, "a mode: roce, irn or srnic");
+  if (text == "auto") {
+    o.mode.reset();
+    return {};
+  }
+  return not_one_of(field, text, "a mode: auto, roce, irn or srnic");
 }
 
 Result<void> parse_controller(const char* field, std::string_view text, Options& o) {
@@ -111,7 +115,7 @@ using Config = impair::ImpairConfig;
 
 constexpr std::array kSettings{
     Setting{"WEFT_ADDR", "addr", "IPv4 address of this process, its GID [127.0.0.1]", parse_address},
-    Setting{"WEFT_MODE", "mode", "transport of its requests: roce, irn or srnic [roce]", parse_mode},
+    Setting{"WEFT_MODE", "mode", "transport of its requests: auto, roce, irn or srnic [auto]", parse_mode},
     Setting{"WEFT_CC", "cc", "congestion control of what it sends, such as dcqcn or timely [none]",
             parse_controller},
     Setting{"WEFT_SCHEDULE", "schedule", "whose turn it is: round-robin, weighted or priority [round-robin]",

@@ -4,7 +4,8 @@
 //
 //   variable         default     meaning
 //   WEFT_ADDR        127.0.0.1   IPv4 address to bind; it is also the GID
-//   WEFT_MODE        roce        roce, irn or srnic: the mode of this process's requests
+//   WEFT_MODE        auto        roce, irn or srnic: the mode of this process's requests; auto: what the peer
+//                                speaks, as the connection manager or discovery finds out
 //   WEFT_CC          none        congestion control of what this process sends: a row of the table in
 //                                core/transport/cc, such as dcqcn
 //   WEFT_SCHEDULE    round-robin whose turn it is: round-robin, weighted or priority (by service level)
@@ -28,6 +29,7 @@
 // the process that receives it.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -41,8 +43,8 @@ namespace weft::live {
 
 struct Options {
   wire::Address address = wire::Address::v4(127, 0, 0, 1);
-  wire::Mode mode = wire::Mode::kRoce;
-  std::uint8_t controller = 0;  // row of controllers()
+  std::optional<wire::Mode> mode;  // none: whatever the peer speaks
+  std::uint8_t controller = 0;     // row of controllers()
   Schedule schedule = Schedule::kRoundRobin;
   bool level_from_dscp = false;
   impair::ImpairConfig impairments{.reorder_by = microseconds(100)};

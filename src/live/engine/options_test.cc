@@ -20,7 +20,7 @@ TEST(Options, DefaultsAreLoopbackAndAPerfectNetwork) {
   const auto o = options_from_environment(nothing);
   ASSERT_TRUE(o.has_value());
   EXPECT_EQ(o->address, wire::Address::v4(127, 0, 0, 1));
-  EXPECT_EQ(o->mode, wire::Mode::kRoce);
+  EXPECT_FALSE(o->mode.has_value());
   EXPECT_TRUE(o->impairments.clean());
   EXPECT_TRUE(o->icrc);
 }
@@ -75,7 +75,7 @@ TEST(Options, BadValuesAreNamed) {
       {"WEFT_ADDR", "localhost", "WEFT_ADDR: 'localhost' is not an IPv4 address"},
       {"WEFT_ADDR", "0.0.0.0", "not the address of one host"},
       {"WEFT_ADDR", "239.1.1.1", "not the address of one host"},
-      {"WEFT_MODE", "tcp", "WEFT_MODE: 'tcp' is not a mode: roce, irn or srnic"},
+      {"WEFT_MODE", "tcp", "WEFT_MODE: 'tcp' is not a mode: auto, roce, irn or srnic"},
       {"WEFT_CC", "swift", "WEFT_CC: 'swift' is not a controller: none aimd dctcp"},
       {"WEFT_SCHEDULE", "fair", "WEFT_SCHEDULE: 'fair' is not a schedule: round-robin, weighted or priority"},
       {"WEFT_LEVEL", "3", "WEFT_LEVEL: '3' is not sl or dscp"},

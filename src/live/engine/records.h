@@ -20,6 +20,7 @@ struct QpRecord : Qp {
   std::uint32_t async_taken = 0;
   PathId path{};  // UD: of the last datagram posted
   bool has_path = false;
+  wire::Mode mode = wire::Mode::kRoce;          // of its requests, as found out with its path
   std::unique_ptr<std::uint8_t[]> inline_area;  // max_send_wr slots of max_inline bytes
 };
 

@@ -17,9 +17,10 @@ constexpr std::uint64_t kTrainsATurn = 2;
 
 }  // namespace
 
-Shard::Shard(const DeviceConfig& config, const WireFacts& facts, bool icrc, const cm::CmConfig& cm)
+Shard::Shard(const DeviceConfig& config, const WireFacts& facts, bool icrc, const cm::CmConfig& cm,
+             const cm::DiscoveryConfig& discovery)
     : device_(config),
-      services_(cm),
+      services_(cm, discovery),
       address_(facts.address),
       qpn_mask_((1U << config.qpn_bits) - 1U),
       regions_(config.max_mr),

@@ -40,7 +40,8 @@ struct ShardCounters {
 
 class Shard {
  public:
-  Shard(const DeviceConfig& config, const WireFacts& facts, bool icrc, const cm::CmConfig& cm = {});
+  Shard(const DeviceConfig& config, const WireFacts& facts, bool icrc, const cm::CmConfig& cm = {},
+        const cm::DiscoveryConfig& discovery = {});
 
   Device& device() { return device_; }
   const Device& device() const { return device_; }

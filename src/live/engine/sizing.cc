@@ -7,7 +7,6 @@
 namespace weft::live {
 namespace {
 
-constexpr std::uint64_t kMostCredit = 1U << 20U;
 constexpr std::uint64_t kLeastCredit = 64U << 10U;
 constexpr std::uint64_t kOverhead = 768;
 // Less silence says nothing: a thread that shares its core with others may be as late (shard.cc).

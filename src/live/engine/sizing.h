@@ -6,9 +6,9 @@
 //   granted   what the kernel lets wait for us, counted in truesize (data and its bookkeeping)
 //   credit    granted / 2, at most 1 MiB: data of the far side may fill one half while our own READ
 //             responses, ACKs and the kernel's deferred releases share the other. Without a larger
-//             limit from the system that is 208 KiB, three full trains. The far side's buffer is
-//             assumed to be like ours until peers tell each other
-//             (docs/protocol/modes.md#capability-discovery).
+//             limit from the system that is 208 KiB, three full trains. Peers that ask each other
+//             (docs/protocol/modes.md#capability-discovery) tell this figure; the buffer of one that does
+//             not tell is assumed to be like ours.
 //   overhead  768 bytes per packet: what the smallest datagram costs beside its payload. Packets that
 //             travel in trains cost less, so the estimate errs to the safe side.
 //
@@ -20,6 +20,9 @@
 #include "live/wires/wire.h"
 
 namespace weft::live {
+
+// What a path is offered at most, whatever a peer says.
+inline constexpr std::uint64_t kMostCredit = 1U << 20U;
 
 // `seed` draws queue pair numbers and key tags; it must not be predictable.
 DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed);
