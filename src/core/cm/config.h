@@ -28,6 +28,8 @@ struct CmConfig {
   // Until then a request for what nobody serves is dropped instead of refused: a program that has just begun
   // may be about to listen, and the peer asks again.
   Time refuse_from{};
+  // The same for this long after a listener closes: its program may be about to listen anew.
+  Duration reopening{};
 
   // The RNR delay of a connection's receiver, code 12 (0.64 ms), where the peer asks for ever; where it
   // counts, RDMA-CM's own, 0 (655 ms), so that a count lasts as long as with hardware.

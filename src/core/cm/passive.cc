@@ -47,6 +47,7 @@ Outcome<void> Cm::close(ListenerId listener, Time now) {
     if (unheard) s.abandon(*row, now);
   }
   s.listeners[listener.v] = {};
+  s.config.refuse_from = std::max(s.config.refuse_from, now + s.config.reopening);
   return {};
 }
 

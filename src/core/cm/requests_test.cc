@@ -142,6 +142,24 @@ TEST(Requests, ThatComeBeforeAProgramHasBegunAreAskedAgain) {
   }
 }
 
+// perftest listens, closes, and listens at the same port again, while its peer is on its way.
+TEST(Requests, ThatComeBetweenTwoListenersAreAskedAgain) {
+  CmConfig config = TwoManagers::small(2);
+  config.reopening = seconds(1);
+  TwoManagers t(TwoManagers::small(1), config);
+  ListenAttr l;
+  l.port = TwoManagers::kPort;
+  ASSERT_TRUE(t.b.cm.close(*t.b.cm.listen(l), t.now).has_value());
+  ASSERT_TRUE(t.a.cm.connect(t.connect_attr(), t.now).has_value());
+  carry(t, t.a, t.b);
+  EXPECT_TRUE(mads(t.b).empty());
+  t.now = t.a.cm.next_deadline();  // six seconds later nobody listens
+  t.a.cm.on_timer(t.now);
+  carry(t, t.a, t.b);
+  carry(t, t.b, t.a);
+  EXPECT_EQ(event(t.a).kind, K::kRejected);
+}
+
 // What each side speaks and prefers, and the mode that they agree on.
 struct ModeCase {
   std::uint16_t active, passive;

@@ -53,10 +53,10 @@ TEST_F(Paths, TakeANewCreditWhileNothingIsOnItsWay) {
     }
     return d.path_in_flight(path).n;
   };
-  EXPECT_GE(sent_at_once(), 60'000U);
+  EXPECT_GT(sent_at_once(), 20'000U);
   EXPECT_EQ(*d.open_path(narrow), path);  // too late for these
   d.check_invariants();
-  EXPECT_GE(sent_at_once(), 120'000U);
+  EXPECT_GT(sent_at_once(), 20'000U);
   w.run();
   ASSERT_EQ(d.path_in_flight(path).n, 0U);
   EXPECT_EQ(*d.open_path(narrow), path);

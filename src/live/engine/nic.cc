@@ -26,7 +26,7 @@ constexpr std::uint16_t kRocePort = 4791;
 constexpr std::uint32_t kMostInline = 1024;
 constexpr std::uint32_t kMostSges = 32;
 constexpr std::uint32_t kMostReads = 128;
-// A program listens within this much of opening its device, or its peers are told that nobody does.
+// A program listens within this much of opening its device, or of having listened before, or its peers are told that nobody does.
 constexpr Duration kBeginning = milliseconds(500);
 
 std::uint64_t unpredictable() {
@@ -79,6 +79,7 @@ std::uint16_t modes_of(const Options& options) {
 cm::CmConfig describe_services(const Options& options, const WireFacts& facts, std::uint64_t seed, Time now) {
   cm::CmConfig c;
   c.refuse_from = now + kBeginning;
+  c.reopening = kBeginning;
   c.patient_rnr_timer = 12;
   c.max_connections = 16384;
   c.seed = seed ^ 0x636D;  // another sequence than the Device's
