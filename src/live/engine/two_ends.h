@@ -48,7 +48,8 @@ struct End {
     qp = *context->create_qp(init, this);
   }
 
-  void connect(const End& peer, std::uint8_t access = kRemoteWrite | kRemoteRead) {
+  void connect(const End& peer, std::uint8_t access = kRemoteWrite | kRemoteRead, std::uint8_t timeout = 14,
+               std::uint8_t retries = 7) {
     QpAttr a;
     a.state = QpState::kInit;
     a.access = access;
@@ -65,8 +66,8 @@ struct End {
            peer.context->attributes().address);
     a.state = QpState::kRts;
     a.sq_psn = {1000};
-    a.timeout = 14;
-    a.retry_count = 7;
+    a.timeout = timeout;
+    a.retry_count = retries;
     a.rnr_retry = 7;
     a.max_rd_atomic = 16;
     modify(a, kAttrState | kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic);
