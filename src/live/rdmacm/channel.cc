@@ -85,6 +85,17 @@ void fill(EventHandle& e) {
   }
 }
 
+// A request that its peer withdrew before the program saw it is as if it had never been; otherwise a peer that
+// asks and withdraws for ever would fill the channel. True: the identifier is gone.
+bool forget_unseen(CmId& id, cm::CmEventKind kind) {
+  if (kind != cm::CmEventKind::kRejected && kind != cm::CmEventKind::kUnreachable) return false;
+  if (id.asks) return false;
+  const auto unseen = id.channel().queue->withdraw([&](const Happening& e) { return e.fresh == &id; });
+  if (unseen.empty()) return false;
+  delete &id;
+  return true;
+}
+
 constexpr const char* kNames[] = {
     "RDMA_CM_EVENT_ADDR_RESOLVED",  "RDMA_CM_EVENT_ADDR_ERROR",      "RDMA_CM_EVENT_ROUTE_RESOLVED",
     "RDMA_CM_EVENT_ROUTE_ERROR",    "RDMA_CM_EVENT_CONNECT_REQUEST", "RDMA_CM_EVENT_CONNECT_RESPONSE",
@@ -161,6 +172,7 @@ ConnectionSink* CmId::Sink::requested(const cm::CmEvent& event) {
 
 void CmId::Sink::happened(const cm::CmEvent& event) {
   using cm::CmEventKind;
+  if (forget_unseen(id, event.kind)) return;
   Happening h;
   h.told = event;
   switch (event.kind) {

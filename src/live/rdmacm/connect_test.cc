@@ -28,7 +28,7 @@ TEST(Connection, BringsBothQueuePairsUpAndCarriesAMessage) {
   EXPECT_EQ(b.max_dest_rd_atomic, 4);
 
   char memory[64] = "a message";
-  ibv_mr* const mr = ibv_reg_mr(p.active->pd, memory, sizeof memory, IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* const mr = ibv_reg_mr(p.active->pd, memory, sizeof memory, int{IBV_ACCESS_LOCAL_WRITE});
   ASSERT_NE(mr, nullptr);
   ibv_sge in{reinterpret_cast<std::uintptr_t>(memory + 32), 32, mr->lkey};
   ibv_sge out{reinterpret_cast<std::uintptr_t>(memory), 32, mr->lkey};

@@ -87,6 +87,21 @@ TEST(Id, ThatListensTurnsAwayWhatItsProgramNeverSaw) {
   EXPECT_EQ(p.client.expect(RDMA_CM_EVENT_REJECTED).status, 28);
 }
 
+// Somebody who asks and gives up again, for ever, must not fill the channel of a program that does not look.
+TEST(Id, ThatListensForgetsRequestsThatWereWithdrawnUnseen) {
+  Pair p(7110);
+  rdma_conn_param ask{};
+  ask.retry_count = 7;
+  ASSERT_EQ(rdma_connect(p.active, &ask), 0);
+  pollfd fd{p.server.channel->fd, POLLIN, 0};
+  ASSERT_EQ(poll(&fd, 1, 10'000), 1);
+  rdma_destroy_qp(p.active);
+  ASSERT_EQ(rdma_destroy_id(p.active), 0);
+  p.active = nullptr;
+  for (int i = 0; i < 1000 && poll(&fd, 1, 0) == 1; ++i) usleep(10'000);
+  EXPECT_EQ(p.server.next(0), nullptr);
+}
+
 TEST(Id, MovesToAnotherChannelWithWhatWaits) {
   Listening from;
   Listening to;
