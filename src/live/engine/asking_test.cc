@@ -28,8 +28,9 @@ TEST(Asking, FindsTheModeThatThePeerSpeaks) {
   using enum wire::Mode;
   constexpr std::nullopt_t kAuto = std::nullopt;
   std::uint8_t n = 10;
-  for (const AskCase& c : {AskCase{kAuto, kAuto, kIrn}, AskCase{kAuto, kRoce, kRoce}, AskCase{kAuto, kIrn, kIrn},
-                           AskCase{kAuto, kSrnic, kSrnic}, AskCase{kRoce, kAuto, kRoce}, AskCase{kSrnic, kAuto, kSrnic}}) {
+  for (const AskCase& c :
+       {AskCase{kAuto, kAuto, kIrn}, AskCase{kAuto, kRoce, kRoce}, AskCase{kAuto, kIrn, kIrn},
+        AskCase{kAuto, kSrnic, kSrnic}, AskCase{kRoce, kAuto, kRoce}, AskCase{kSrnic, kAuto, kSrnic}}) {
     End a(n++, of(c.asker));
     End b(n++, of(c.asked));
     a.connect(b);
@@ -82,7 +83,8 @@ TEST(Asking, CostsAForeignHostThreePacketsAndNoMore) {
                  kAttrMinRnrTimer,
              foreign.address);
     attr.state = QpState::kRts;
-    a.modify(attr, kAttrState | kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic);
+    a.modify(attr,
+             kAttrState | kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic);
   };
   const auto begin = SteadyClock::now();
   to_rtr();
@@ -101,10 +103,10 @@ TEST(Asking, IsForNobodyWhoseModeIsConfigured) {
   a.modify(attr, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess);
   attr.state = QpState::kRtr;
   attr.dest_qpn = {0x4711};
-  a.modify(attr,
-           kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic |
-               kAttrMinRnrTimer,
-           foreign.address);
+  a.modify(
+      attr,
+      kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
+      foreign.address);
   EXPECT_EQ(foreign.datagrams(), 0);
 }
 

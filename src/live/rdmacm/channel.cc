@@ -85,8 +85,8 @@ void fill(EventHandle& e) {
   }
 }
 
-// A request that its peer withdrew before the program saw it is as if it had never been; otherwise a peer that
-// asks and withdraws for ever would fill the channel. True: the identifier is gone.
+// A request that its peer withdrew before the program saw it is as if it had never been; otherwise a peer
+// that asks and withdraws for ever would fill the channel. True: the identifier is gone.
 bool forget_unseen(CmId& id, cm::CmEventKind kind) {
   if (kind != cm::CmEventKind::kRejected && kind != cm::CmEventKind::kUnreachable) return false;
   if (id.asks) return false;
