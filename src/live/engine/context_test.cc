@@ -282,7 +282,9 @@ TEST(Live, ReportsAPeerThatIsGone) {
 // over.
 SteadyClock::duration fails_after(std::uint8_t timeout, std::uint8_t retries) {
   CompletionChannel* channel = nullptr;
-  End a(1, {}, &channel);
+  Options roce;  // it resends when a time-out is over, and then only
+  roce.mode = wire::Mode::kRoce;
+  End a(1, roce, &channel);
   auto b = std::make_unique<End>(2);
   a.connect(*b, kRemoteWrite, timeout, retries);
   b->connect(a);
