@@ -27,7 +27,8 @@ constexpr std::uint16_t kRocePort = 4791;
 constexpr std::uint32_t kMostInline = 1024;
 constexpr std::uint32_t kMostSges = 32;
 constexpr std::uint32_t kMostReads = 128;
-// A program listens within this much of opening its device, or of having listened before, or its peers are told that nobody does.
+// A program listens within this much of opening its device, or of having listened before, or its peers are
+// told that nobody does.
 constexpr Duration kBeginning = milliseconds(500);
 
 std::uint64_t unpredictable() {

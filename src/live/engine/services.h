@@ -3,8 +3,8 @@
 //
 // A shard looks at it in every turn, so what it asks most often is kept here as plain values: whether there
 // is something to send, whether there is news, and when the next time-out is due. All calls that may change
-// either of the two go through manager() or discovery(), which mark these as out of date; the shard renews them
-// when it sends.
+// either of the two go through manager() or discovery(), which mark these as out of date; the shard renews
+// them when it sends.
 #pragma once
 #include <algorithm>
 #include <cstdint>
