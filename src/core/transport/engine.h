@@ -17,6 +17,7 @@
 //   ud/responder.h        datagrams in                                                 (template: Sink)
 //
 //   sender.h              what is in flight of either half, its recovery, clock and path credit
+//   receiver.h            what has arrived of either half, and what an acknowledgement says of it
 //   congestion.h          between queue pairs and controllers: samples, window, pacing, marks and CNPs
 #pragma once
 #include <memory>
@@ -155,6 +156,13 @@ struct Engine {
   Waits waits(ColdQueuePair& c, const Dialect& form) const {
     return {config, c.round_trip, c.attr.timeout, form.own_timeouts};
   }
+  // And its two receivers.
+  static Receiving received_requests(QueuePair& q) {
+    return {q.requests, q.rx_mode, wire::kAcknowledge, kAckQueued};
+  }
+  Receiving received_responses(QueuePair& q) {
+    return {cold(q).responses, q.tx_mode, wire::kReadAcknowledge, kReadAckQueued};
+  }
   const LossScheme& tx_scheme(const QueuePair& q) const { return *schemes[q.tx_mode]; }
   const LossScheme& rx_scheme(const QueuePair& q) const { return *schemes[q.rx_mode]; }
   SendWqe& send_wqe(ColdQueuePair& c, std::uint16_t slot) { return c.sq[slot & c.sq_mask]; }
@@ -224,7 +232,8 @@ struct Engine {
   // Anything at all to send, window and credit aside? A few loads, for the many that have nothing.
   bool owes_responses(const QueuePair& q) const {
     return q.rx_dialect().response_stream
-               ? (q.served.flags & kInRecovery) != 0 || q.served.nxt < cold(q).response_next
+               ? (q.served.flags & kInRecovery) != 0 ||
+                     ((q.rx_flags & kAnswers) != 0 && q.served.nxt < cold(q).response_next)
                : q.responses_owed > 0;
   }
   bool has_work(const QueuePair& q) const {
@@ -264,12 +273,14 @@ struct Engine {
 };
 
 // --- rc/control.cc ---
-void rc_schedule_ack(Engine& e, QueuePair& q, bool congestion);
-void rc_schedule_read_ack(Engine& e, QueuePair& q, bool congestion);
-void rc_push_nack(Engine& e, QueuePair& q, const wire::Header& trigger, bool kept, bool congestion);
-void rc_push_read_nack(Engine& e, QueuePair& q, const wire::Header& trigger, bool kept, bool congestion);
-void rc_ack_duplicate(Engine& e, QueuePair& q, const wire::Header& trigger, bool congestion);
-void rc_ack_duplicate_response(Engine& e, QueuePair& q, const wire::Header& trigger, bool congestion);
+void rc_schedule_ack(Engine& e, QueuePair& q, Receiving half, bool congestion);
+void rc_ack_duplicate(Engine& e, QueuePair& q, Receiving half, const wire::Header& trigger, bool congestion);
+// A packet ahead of the expected one was placed: it is kept, and the NACK says so.
+void rc_keep(Engine& e, QueuePair& q, Receiving half, const wire::Header& trigger, Seq seq, bool message_end,
+             bool congestion);
+// A packet that might have been kept, but is not: it is counted, and the NACK says so.
+void rc_decline(Engine& e, QueuePair& q, Receiving half, Arrival why, const wire::Header& trigger,
+                bool congestion);
 void rc_nak(Engine& e, QueuePair& q,
             std::uint8_t syndrome);  // RNR, sequence and error NAKs at the expected number
 void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome,
