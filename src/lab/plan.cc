@@ -38,6 +38,7 @@ std::string configuration_of(const sim::Scenario& scenario) {
   record::Record r = to_record(s);
   record::Record files;
   if (s.topology.kind == "file") files.set("topology", s.topology.file);
+  if (!s.nic.text.empty()) files.set("nic", s.nic.text);
   for (const sim::TrafficSpec& t : s.traffic) {
     record::Record one;
     one.set("sizes", t.sizes_text).set("trace", t.trace_text);

@@ -22,7 +22,7 @@ class Plan {
     const std::string network = draw_network();
     const std::string switches = draw_switch();
     const std::string transport = draw_transport();
-    const std::string work = draw_work() + draw_failures();
+    const std::string work = draw_work() + draw_failures() + draw_nic();
     return "seed = " + std::to_string(seed_) + "\nhosts = " + std::to_string(hosts_) +
            "\nlimit = \"60s\"\ncheck = true\nbytes = true\n" + topology + network + switches + transport +
            work;
@@ -151,6 +151,27 @@ class Plan {
     if (!one_in(3)) t += draw_flows();
     if (t.empty() || one_in(3)) t += draw_traffic();
     return t;
+  }
+
+  // In a part of the worlds the hosts have NICs with an inside: small caches and few turns, so that
+  // everything is fought for.
+  std::string draw_nic() {
+    if (!one_in(3)) return {};
+    const std::string design =
+        pick({"srnic", "irn-nic", "csrna-fcfs", "csrna-nb", "csrna-lathiding", "cx5-like", "cx6-like"});
+    std::string set = "scheduler.turns=" + std::to_string(random_.between(1, 32)) +
+                      ", scheduler.wqes=" + std::to_string(random_.between(1, 8));
+    if (design.starts_with("c")) {
+      set += ", context.cache=" + std::to_string(random_.between(1, 8)) +
+             ", context.replacement=" + pick({"lru", "random"}) +
+             ", context.ooo_capacity=" + std::to_string(random_.between(1, 8));
+    }
+    if (one_in(3)) set += ", buffers.receive=" + pick({"16KiB", "64KiB"});
+    if (one_in(4)) set += ", translation.cache=" + std::to_string(random_.between(1, 4));
+    if (one_in(4)) set += ", wqe.shared_receive_cache=" + std::to_string(random_.between(1, 4));
+    if (one_in(4)) set += ", wqe.send_cache=" + std::to_string(random_.between(1, 8));
+    if (design == "srnic" && one_in(2)) set += ", recovery.range_exit=false, recovery.cpu_time=2us";
+    return "[nic]\n" + line("design", design) + line("set", set);
   }
 
   std::string draw_failures() {

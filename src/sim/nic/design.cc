@@ -115,7 +115,9 @@ Result<void> validate(const Design& d) {
     return fail(d.name +
                 ": recovery.event_bytes: events go to software only where it keeps the bitmaps; "
                 "set recovery.bitmaps to host");
-  if (d.recovery.cpu_time.ps < 0) return fail(d.name + ": recovery.cpu_time is not negative");
+  if (d.recovery.cpu_time.ps < 0 || d.recovery.nak_delay.ps < 0 || d.recovery.nak_delay > milliseconds(1) ||
+      d.recovery.cpu_time > milliseconds(1))
+    return fail(d.name + ": recovery.cpu_time and recovery.nak_delay are from 0 to 1ms");
   return {};
 }
 

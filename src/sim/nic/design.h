@@ -125,7 +125,8 @@ struct RecoveryDesign {
   // The slow path (SRNIC §4.4.2): with bitmaps in host memory, software looks at what comes out of order.
   std::uint32_t event_bytes = 0;  // of one entry of a control queue
   Duration cpu_time{};            // of software, for one event
-  bool range_exit = true;         // leaves recovery by [psn_left, psn_right]; false: only when nothing waits
+  Duration nak_delay{};    // from a sequence NAK to the first packet that goes again: what firmware takes
+  bool range_exit = true;  // leaves recovery by [psn_left, psn_right]; false: only when nothing waits
 };
 
 struct BuffersDesign {

@@ -86,7 +86,7 @@ class DetailedNic final : public Nic, private ContextMemory {
     bool fetched = false;   // kTurn: its WQEs
     bool early = false;     // kTurn: they did not wait for the context
     bool slow = false;      // kReceived: was given to software
-    bool absorbed = false;  // kSoftware: its packet did not wait for the answer
+    bool absorbed = false;  // its packet did not wait for software
     Qpn qpn = kNoQpn;
     Transit transit;          // of a packet, either way
     std::uint32_t count = 0;  // requests, WQEs, completions

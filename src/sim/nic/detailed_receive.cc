@@ -55,12 +55,16 @@ void DetailedNic::received(std::uint32_t j) {
 // The context is granted.
 void DetailedNic::process(std::uint32_t j) {
   Job& job = jobs_[j];
+  if (job.slow) return deliver(j);  // it has its receive, and its place in line
   job.since = now();
   const Packet& p = endpoint_.fabric().packets.at(job.transit.packet);
   Time at = now();
-  if (!job.slow && takes_receive(p.rx.header.opcode)) {
+  if (takes_receive(p.rx.header.opcode)) {
     at = receive_here(state_of(job.qpn), job.qpn);
   }
+  if (p.rx.header.syndrome == wire::kSyndromeNakSequence &&
+      channel_of(p.rx.header.opcode) == StoreChannel::kRequester)
+    at = at + design_.recovery.nak_delay;
   QueuePairState& q = state_of(job.qpn);
   at = q.in_order = std::max(q.in_order, at);
   job.step = Step::kDeliver;
@@ -88,6 +92,11 @@ Time DetailedNic::receive_here(QueuePairState& q, Qpn qpn) {
 }
 
 void DetailedNic::deliver(std::uint32_t j) {
+  if (jobs_[j].absorbed) {
+    const Qpn qpn = jobs_[j].qpn;
+    end(j);
+    return give_back(qpn);
+  }
   if (jobs_[j].granted && !jobs_[j].slow && is_slow(j)) return to_software(j);
   const Job job = jobs_[j];
   counts_.stalls.receive_wqe += now() - job.since;
@@ -100,9 +109,7 @@ void DetailedNic::deliver(std::uint32_t j) {
   // without a gap does not wait for software to see it, too (SRNIC §4.4.2, Figure 8).
   while (job.slow && design_.recovery.range_exit && q.first != kNone) {
     const std::uint32_t next = q.first;
-    if (jobs_[next].step != Step::kSoftware ||
-        !device().continues(endpoint_.fabric().packets.at(jobs_[next].transit.packet).rx))
-      break;
+    if (!device().continues(endpoint_.fabric().packets.at(jobs_[next].transit.packet).rx)) break;
     leave_slow(q, next);
     jobs_[next].absorbed = true;
     to_device(jobs_[next]);

@@ -97,6 +97,7 @@ void DetailedNic::send_burst(const wire::Burst& burst) {
     transmit_bytes_ += made.frame;
     counts_.packets_inside.enter(now());
     ++counts_.packets_out;
+    counts_.frame_bytes += made.frame;
     counts_.payload_sent += p.payload;
     if (op.kind != RcKind::kResponse) {
       resumes = !ends_request(op);

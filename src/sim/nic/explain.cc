@@ -229,7 +229,7 @@ Duration slowest_in_nic(const Design& d, std::uint64_t bytes, std::uint32_t mtu)
   load.mtu = mtu;
   load.miss = 2;  // a look-up on the way out, one on the way in
   const Explanation e = explain(d, load);
-  const Duration each = e.binding->busy + d.recovery.cpu_time * 2 + e.latency;
+  const Duration each = e.binding->busy + d.recovery.cpu_time * 2 + d.recovery.nak_delay + e.latency;
   return std::min(each * static_cast<std::int64_t>(std::min<std::uint64_t>(bytes / 256 + 1, 1U << 24U)),
                   seconds(86'400));
 }

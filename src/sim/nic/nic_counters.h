@@ -40,6 +40,7 @@ struct NicCounters {
   std::uint64_t receives_fetched = 0;
   std::uint64_t receives_cached = 0;
   std::uint64_t packets_out = 0;  // of data
+  std::uint64_t frame_bytes = 0;  // of packets_out, as they occupy the link
   std::uint64_t control_out = 0;
   std::uint64_t packets_in = 0;
   std::uint64_t overflows = 0;  // arrivals without room in the receive buffer

@@ -30,10 +30,14 @@ Time Pcie::read(Time now, Dma purpose, std::uint64_t bytes, Time earliest) {
     counters_.overhead_up += design_.overhead;
     const Time there = std::max(begin, up_free_) + design_.round_trip;
     const Duration busy = design_.rate.time_for({wire_bytes(part)});
-    down_free_ = std::max(down_free_, there) + busy;
     counters_.overhead_down += packets(part) * design_.overhead;
-    done = std::max(down_free_, earliest + asking + design_.round_trip + busy);
-    tags_[next_tag_] = down_free_;
+    // What is small comes back between the packets of payload, and takes their bandwidth.
+    const bool payload = purpose == Dma::kPayloadRead;
+    Time& free = payload ? down_free_ : small_free_;
+    free = std::max(free, there) + busy;
+    if (!payload) down_free_ = std::max(down_free_, now) + busy;
+    done = std::max(free, earliest + asking + design_.round_trip + busy);
+    tags_[next_tag_] = free;
     next_tag_ = next_tag_ + 1 == tags_.size() ? 0 : next_tag_ + 1;
   }
   return done;

@@ -2,7 +2,8 @@
 //
 // The link has two directions. A read sends requests up and its data comes down, in the order of the
 // requests, `round_trip` later; at most `reads` requests are under way. A write goes up and is in host memory
-// `one_way` later, behind everything written before. A doorbell comes down. Bytes travel in packets of at
+// `one_way` later, behind everything written before. A doorbell comes down. Payload, and everything smaller,
+// come back in order each; what is small comes between the packets of payload. Bytes travel in packets of at
 // most `payload`, each with `overhead`.
 //
 // Like a Stage it answers at once when the transfer will be done: calls come in the order of time, and each
@@ -79,6 +80,7 @@ class Pcie {
   PcieDesign design_;
   Time up_free_{};
   Time down_free_{};
+  Time small_free_{};       // the same for small reads
   std::vector<Time> tags_;  // a ring: when the request that had this tag last was answered
   std::size_t next_tag_ = 0;
   DmaCounters counters_;

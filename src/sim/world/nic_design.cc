@@ -136,6 +136,7 @@ void read_recovery(Fields f, Design& d) {
   f.integer("extra_context", r.extra_context, 0, kMost);
   f.integer("event_bytes", r.event_bytes, 0, kMost);
   f.duration("cpu_time", r.cpu_time);
+  f.duration("nak_delay", r.nak_delay);
   f.flag("range_exit", r.range_exit);
   f.finish();
 }
@@ -223,17 +224,21 @@ Result<Design> parse_design(const std::string& text, const std::string& name, co
   return d;
 }
 
-Result<Design> design_named(const std::string& name, const std::string& folder, const std::string& changes) {
+Result<std::string> design_text(const std::string& name, const std::string& folder) {
   std::string all;
   for (const DesignRow& row : design_rows()) {
-    if (name == row.name) return parse_design(row.text, name, changes);
+    if (name == row.name) return std::string(row.text);
     all += std::string(row.name) + ", ";
   }
   const std::filesystem::path path(name.starts_with('/') ? name : folder + name);
   std::error_code none;
   if (!std::filesystem::is_regular_file(path, none))
     return fail("'" + name + "' is neither ideal, nor one of " + all + "nor a file");
-  const auto text = record::read_file(path);
+  return record::read_file(path);
+}
+
+Result<Design> design_named(const std::string& name, const std::string& folder, const std::string& changes) {
+  const auto text = design_text(name, folder);
   if (!text) return tl::unexpected(text.error());
   return parse_design(*text, name, changes);
 }

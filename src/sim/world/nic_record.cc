@@ -30,7 +30,10 @@ record::Record to_record(const NicCounters& c, Duration run) {
   r.set("wqes_fetched", c.wqes_fetched).set("wqes_used", c.wqes_used);
   r.set("wqes_dropped", c.wqes_fetched - std::min(c.wqes_fetched, c.requests));
   r.set("receives_fetched", c.receives_fetched).set("receives_cached", c.receives_cached);
-  r.set("packets_out", c.packets_out).set("control_out", c.control_out).set("packets_in", c.packets_in);
+  r.set("packets_out", c.packets_out)
+      .set("frame_bytes", c.frame_bytes)
+      .set("control_out", c.control_out)
+      .set("packets_in", c.packets_in);
   r.set("overflows", c.overflows).set("slow_packets", c.events);
   r.set("slow_share", ratio(c.events, c.packets_in));
   r.set("completions", c.completions);

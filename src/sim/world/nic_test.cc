@@ -105,5 +105,56 @@ TEST(DetailedWorld, RefusesSettingsOfTheIdealNic) {
   EXPECT_THAT(with("nic.design=ideal"), testing::Eq("none"));
 }
 
+double wire_gbps(const char* design, const char* mode, std::uint32_t queue_pairs) {
+  const auto run = finished(scenario(
+      "hosts = 2\n[network]\ndelay = \"10ns\"\n[transport]\nmtu = 1024\nmode = \"" + std::string(mode) +
+          "\"\n[nic]\ndesign = \"" + design + "\"\n[[flow]]\nop = \"send\"\nsize = \"512B\"\n",
+      {"flow.qps=" + std::to_string(queue_pairs),
+       "flow.count=" + std::to_string(std::max(20'000U / queue_pairs, 24U))}));
+  EXPECT_TRUE(run->complete());
+  const NicCounters c = static_cast<DetailedNic&>(run->nic(0)).counters();
+  return static_cast<double>(c.frame_bytes - 20 * c.packets_out) * 8e3 /
+         static_cast<double>(run->results()[0].elapsed().ps);
+}
+
+// SRNIC §2.2 and §6.1: all contexts on chip bear 128 to 4096 connections alike; a cache of 256 contexts does
+// not.
+TEST(DetailedWorld, ACacheOfContextsCollapsesAndAllOnChipDoNot) {
+  const double few = wire_gbps("srnic", "srnic", 128);
+  EXPECT_GT(few, 94);
+  EXPECT_NEAR(wire_gbps("srnic", "srnic", 4096), few, 3);
+  const double cached = wire_gbps("cx6-like", "roce", 128);
+  EXPECT_GT(cached, 90);
+  EXPECT_NEAR(wire_gbps("cx6-like", "roce", 256), cached, 4);
+  EXPECT_LT(wire_gbps("cx6-like", "roce", 1024), 0.8 * cached);
+}
+
+// SRNIC §4.2: without losses nothing goes to software; with them some does, as events and not as packets.
+TEST(DetailedWorld, OnlyWhatIsOutOfOrderTakesTheSlowPath) {
+  const auto events = [](const char* loss) {
+    const auto run = finished(scenario(world("srnic", "srnic"), {std::string("network.loss=") + loss}));
+    std::uint64_t n = 0;
+    for (std::uint32_t h = 0; h < 3; ++h) n += static_cast<DetailedNic&>(run->nic(h)).counters().events;
+    return n;
+  };
+  EXPECT_EQ(events("0"), 0U);
+  EXPECT_GT(events("2%"), 10U);
+}
+
+// A small receive buffer in front of a slow receiver: without PFC it drops, with PFC it stops the
+// network, and nothing is dropped.
+TEST(DetailedWorld, AFullReceiveBufferDropsOrStopsTheNetwork) {
+  const auto drops = [](const char* pfc) {
+    const auto run =
+        finished(scenario(world("srnic", "roce"), {std::string("switch.pfc=") + pfc,
+                                                   "nic.set=buffers.receive=48KiB, pipelines.receive=200"}));
+    EXPECT_TRUE(run->complete());
+    EXPECT_EQ(run->findings()->total(), 0U) << run->findings()->text();
+    return run->totals().nic_overflows;
+  };
+  EXPECT_GT(drops("false"), 0U);
+  EXPECT_EQ(drops("true"), 0U);
+}
+
 }  // namespace
 }  // namespace weft::sim

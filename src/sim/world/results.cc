@@ -144,6 +144,9 @@ record::Record Simulation::to_record() const {
     one.set("bytes", f.bytes).set("elapsed_ps", f.elapsed().ps).set("goodput_gbps", f.goodput_bps() / 1e9);
     one.set("latency_us_p50", quantile_us(sorted, 0.5)).set("latency_us_p99", quantile_us(sorted, 0.99));
     one.set("latency_us_max", quantile_us(sorted, 1.0)).set("latency_us_mean", mean_us(sorted));
+    std::vector<Duration> ways = f.one_way;
+    std::sort(ways.begin(), ways.end());
+    one.set("one_way_us_p50", quantile_us(ways, 0.5)).set("fairness", f.fairness());
     r.append("flows", std::move(one));
   }
   if (!results().empty()) {

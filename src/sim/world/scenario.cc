@@ -178,9 +178,11 @@ Result<void> read_files(Scenario& s, const std::string& scenario) {
   };
   if (s.nic.design != "ideal") {
     const std::size_t slash = scenario.rfind('/');
-    auto design = design_named(s.nic.design, slash == std::string::npos ? "" : scenario.substr(0, slash + 1),
-                               s.nic.changes);
+    auto text = design_text(s.nic.design, slash == std::string::npos ? "" : scenario.substr(0, slash + 1));
+    if (!text) return fail("nic.design: " + text.error().message);
+    auto design = parse_design(*text, s.nic.design, s.nic.changes);
     if (!design) return fail("nic.design: " + design.error().message);
+    s.nic.text = std::move(*text);
     s.nic.detailed = std::move(*design);
   } else if (!s.nic.changes.empty()) {
     return fail("nic.set: changes a design, and nic.design is ideal");

@@ -41,6 +41,8 @@
 //                         # rto_backoff, tail_probe; left out, bdp_cap, rto_low, rto_high and timeout are
 //                         computed
 //   [nic]
+//   design = "ideal"      # costs nothing; or a built-in design, or a file beside this one:
+//   docs/guide/nic-models.md set = "pcie.rate=64Gbps, scheduler.wqes=4"  # changes of the design
 //   retransmit_delay = "0us"  # from finding a packet lost to having it fetched for sending again (IRN §6.3)
 //   extra_header = 0      # bytes that each data packet carries beyond its mode's
 //   ack_bytes = 0         # what an ACK, NAK or CNP occupies a link for; 0: what its headers do
@@ -136,7 +138,8 @@ struct TransportSpec {
 struct NicSpec {
   std::string design = "ideal";    // a built-in one, or a file
   std::string changes;             // of it: "scheduler.wqes=4, pcie.rate=64Gbps"
-  std::optional<Design> detailed;  // what these two say; none: ideal
+  std::string text;                // its TOML
+  std::optional<Design> detailed;  // what these say; none: ideal
   Duration retransmit_delay{};
   std::uint32_t extra_header = 0;
   std::uint32_t ack_bytes = 0;

@@ -103,7 +103,8 @@ void Workload::connect(const FlowSpec& f, std::uint32_t flow) {
   rounds_[flow].senders.push_back(static_cast<std::uint32_t>(from.senders.size()));
   from.senders.push_back(std::move(s));
   to.receiver_of[index_of(f.to, qpn[1])] = static_cast<std::uint32_t>(to.receivers.size());
-  to.receivers.push_back({flow, qpn[1], 0, s.there});
+  to.receivers.push_back(
+      {flow, qpn[1], 0, s.there, f.from, static_cast<std::uint32_t>(from.senders.size() - 1), 0});
   if (consumes_receive(f.op)) {
     for (std::uint32_t i = 0; i < 2 * f.depth; ++i) post_receive(f.to, to.receivers.back(), Time{});
   }
@@ -192,7 +193,11 @@ void Workload::completed(std::uint32_t host, const Completion& c, Time now) {
   const std::uint32_t index = index_of(host, c.qpn);
   if (h.sender_of[index] == kNobody) {
     Receiver& r = h.receivers[h.receiver_of[index]];
-    if (c.status == WcStatus::kSuccess) post_receive(host, r, now);
+    if (c.status != WcStatus::kSuccess) return;
+    const Sender& s = hosts_[r.from].senders[r.sender];
+    if (++r.completed == s.posted)
+      results_[r.flow].one_way.push_back(now - s.posted_at[(s.posted - 1) % s.posted_at.size()]);
+    post_receive(host, r, now);
     return;
   }
   Sender& s = h.senders[h.sender_of[index]];
@@ -225,7 +230,12 @@ void Workload::succeeded(Sender& s, Time now) {
   }
   if (r.messages == f.count * f.qps && together_from_ != kNever && together_.elapsed.ps == 0)
     together_ = {done_ - together_.messages, now - together_from_};
-  if (s.completed == f.count && !s.failed) --unfinished_;
+  if (s.completed != f.count || s.failed) return;
+  --unfinished_;
+  const double rate = static_cast<double>(f.count) * 1e12 / static_cast<double>((now - r.first_post).ps);
+  r.rate_sum += rate;
+  r.rate_squares += rate * rate;
+  ++r.rates;
 }
 
 void Workload::poll(HostId host, Time now) {

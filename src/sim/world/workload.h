@@ -25,6 +25,17 @@ struct FlowResult {
   Time first_post = kNever;
   Time last_completion{};
   std::vector<Duration> latencies;  // of each message, in order of completion
+  // From a post to the completion of its receive, of messages behind which nothing else was posted meanwhile:
+  // half of what a ping-pong takes.
+  std::vector<Duration> one_way;
+  // Of the messages that each queue pair carried in a second of its own time: their sum, and that of squares.
+  double rate_sum = 0;
+  double rate_squares = 0;
+  std::uint64_t rates = 0;
+  // Jain's index: 1 if all queue pairs are as fast as one another, 1/n if one has everything.
+  double fairness() const {
+    return rate_squares == 0 ? 1 : rate_sum * rate_sum / (rate_squares * static_cast<double>(rates));
+  }
 
   Duration elapsed() const { return messages == 0 ? Duration{} : last_completion - first_post; }
   // Bits per second of payload from the first post to the last completion.
@@ -75,6 +86,9 @@ class Workload {
     Qpn qpn{};
     std::uint64_t posted = 0;
     std::uint64_t here = 0;
+    std::uint32_t from = 0;  // its sender
+    std::uint32_t sender = 0;
+    std::uint64_t completed = 0;
   };
   // Of a flow whose queue pairs take turns.
   struct Round {
