@@ -204,11 +204,12 @@ void ByteStreams::repair_sent(std::uint32_t connection, Stream& s, ByteRange dat
                   static_cast<long long>((now - s.timer_from).ps));
     s.window = justified ? s.half : s.halved();
     s.half = 0;
-    s.repairs_end = justified ? s.justified_end : s.sent;
+    s.repairs_end = justified && !silence ? s.justified_end : s.sent;
     s.window_then = s.window;
     s.sent_since = s.reported_since = 0;
-  } else if (silence) {
-    s.repairs_end = s.sent;
+  } else if (silence || s.justified_end > s.repairs_end) {
+    // Another time-out, now or while its repair had to wait for the link (ack_arrived).
+    s.repairs_end = silence ? s.sent : s.justified_end;
     s.window_then = s.window;
     s.sent_since = s.reported_since = 0;
   }

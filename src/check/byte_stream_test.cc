@@ -107,6 +107,33 @@ TEST(ByteStreams, ARepairNeedsACause) {
   EXPECT_EQ(longer.rules(), "");
 }
 
+// PFC stops the link when the second time-out wants to repair, and an acknowledgment comes first.
+TEST(ByteStreams, ARepairMayWaitForItsLinkAfterASecondTimeOut) {
+  for (const bool second : {true, false}) {
+    Watch w(false);
+    for (std::uint64_t i = 0; i < 3; ++i) w.send(i);
+    w.send(0, at(1001));  // a time-out
+    w.ack(1, {}, at(1002));
+    w.send(3, at(1002));
+    w.ack(2, {}, at(second ? 2003 : 1500));
+    w.send(3, at(second ? 2004 : 1501));
+    EXPECT_EQ(w.rules(), second ? "" : "tcp-cause ");
+  }
+}
+
+// The duplicates had spoken for three segments when the time-out came; it speaks for the fourth, too.
+TEST(ByteStreams, ATimeOutAfterDuplicatesRepairsAllThatWasSent) {
+  Watch w(false);
+  for (std::uint64_t i = 0; i < 3; ++i) w.send(i);
+  for (int i = 0; i < 3; ++i) w.ack(0);
+  w.send(3);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    w.send(i, at(1002));
+    w.ack(0, {}, at(1003));
+  }
+  EXPECT_EQ(w.rules(), "");
+}
+
 TEST(ByteStreams, RepairsAreClockedByWhatArrives) {
   Watch w;
   for (std::uint64_t i = 0; i < 5; ++i) w.send(i);
