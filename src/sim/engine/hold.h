@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/base/prng.h"
-#include "sim/engine/event_queue.h"
+#include "sim/engine/window_queue.h"
 
 namespace weft::sim {
 
@@ -20,21 +20,25 @@ inline std::int64_t hold_delay_ps(Prng& prng, bool mixed) {
 class HoldModel {
  public:
   HoldModel(std::uint32_t events, bool mixed) : mixed_(mixed) {
-    for (std::uint32_t i = 0; i < events; ++i) queue_.push(Time{hold_delay_ps(prng_, mixed)}, 0);
+    queue_.set_shift(19);
+    for (std::uint32_t i = 0; i < events; ++i) {
+      const std::uint32_t actor = queue_.add_actor(1U + i % kNodes);
+      queue_.push(WakeUp::of(Time{hold_delay_ps(prng_, mixed)}, Rank::kUsual, actor));
+    }
   }
   // Runs `times` operations. Returns the virtual time, so that the compiler cannot remove them.
   std::int64_t run(std::uint64_t times) {
     WakeUp e;
     for (std::uint64_t i = 0; i < times; ++i) {
       queue_.pop(kNever, e);
-      queue_.push(Time{e.at_ps + hold_delay_ps(prng_, mixed_)}, 0);
+      queue_.push(WakeUp::of(Time{e.at_ps + hold_delay_ps(prng_, mixed_)}, Rank::kUsual, e.actor()));
     }
     return e.at_ps;
   }
-  unsigned shift() const { return queue_.shift(); }
 
  private:
-  EventQueue queue_;
+  static constexpr std::uint32_t kNodes = 256;
+  WindowQueue queue_;
   Prng prng_{1};
   bool mixed_;
 };

@@ -11,17 +11,16 @@ void queue_hold(benchmark::State& state, bool mixed) {
   HoldModel model(static_cast<std::uint32_t>(state.range(0)), mixed);
   model.run(300'000);
   for (auto _ : state) benchmark::DoNotOptimize(model.run(1));
-  state.counters["log2_width"] = model.shift();
 }
 
 void heap_hold(benchmark::State& state, bool mixed) {
   EventHeap q;
   Prng prng(1);
-  std::uint64_t serial = 0;
-  for (std::int64_t i = 0; i < state.range(0); ++i) q.push({hold_delay_ps(prng, mixed), serial++});
+  for (std::int64_t i = 0; i < state.range(0); ++i)
+    q.push(WakeUp::of(Time{hold_delay_ps(prng, mixed)}, Rank::kUsual, static_cast<std::uint32_t>(i)));
   for (auto _ : state) {
     WakeUp e = q.pop();
-    q.push({e.at_ps + hold_delay_ps(prng, mixed), serial++});
+    q.push(WakeUp::of(Time{e.at_ps + hold_delay_ps(prng, mixed)}, Rank::kUsual, e.actor()));
     benchmark::DoNotOptimize(e);
   }
 }

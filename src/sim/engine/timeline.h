@@ -3,22 +3,31 @@
 //
 // An actor is an object with a member function `void f(Time now)`, registered once; it may register
 // several (a NIC has one for its link and one for its timer). A wake-up is a time and an actor, no
-// more; actors treat a wake-up that finds nothing to do as normal. Simultaneous wake-ups run in the
-// order in which they were asked for: that, and seeds, is all a run depends on.
+// more; actors treat a wake-up that finds nothing to do as normal. Wake-ups of one time run by rank, and by
+// lot within a rank (wake_up.h).
+//
+// An actor belongs to a node, or to the world. Nodes run apart inside a window of time (window_queue.h), so
+// now() is the running node's time, and an actor touches no other node but by wires. A world actor may touch
+// everything. An actor that says nothing is the world's: right everywhere, but slow in large networks, and
+// where nodes run apart no node may wake it inside the open window.
 //
 // Not thread-safe: a world is one thread. Actors outlive the Timeline's last step.
 #pragma once
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
 #include "core/base/check.h"
 #include "core/base/ids.h"
 #include "core/base/units.h"
-#include "sim/engine/event_queue.h"
+#include "sim/engine/window_queue.h"
 
 namespace weft::sim {
 
 using ActorId = Id<struct ActorTag, std::uint32_t>;
+using NodeId = Id<struct NodeTag, std::uint32_t>;
+inline constexpr NodeId kWorldNode{WindowQueue::kWorld};
 
 class Timeline {
  public:
@@ -26,46 +35,55 @@ class Timeline {
   std::uint64_t events() const { return events_; }  // wake-ups run so far
   bool idle() const { return queue_.empty(); }
 
-  // timeline.add<&Port::on_wake>(*this)
+  // timeline.add<&Port::on_wake>(*this, node)
   template <auto Member, class T>
-  ActorId add(T& actor) {
-    CHECK_OP(actors_.size(), <, 1U << WakeUp::kActorBits);
-    actors_.push_back({&actor, [](void* self, Time now) { (static_cast<T*>(self)->*Member)(now); }});
-    return {static_cast<std::uint32_t>(actors_.size() - 1U)};
+  ActorId add(T& actor, NodeId node = kWorldNode) {
+    actors_.push_back({&actor, [](void* self, Time now) { (static_cast<T*>(self)->*Member)(now); }, node});
+    return {queue_.add_actor(node.v)};
   }
 
-  void wake(ActorId actor, Time at) {
-    DCHECK(at >= now_ && actor.v < actors_.size());
-    queue_.push(at, actor.v);
+  // Windows are no longer than `most`, the shortest time in which one node can reach another. With `apart`
+  // nodes run apart in them, and it is an error when a node wakes another one, or the world, before the
+  // window's end; without it events run in order of time. Before the first wake-up.
+  void set_window(Duration most, bool apart) {
+    window_shift_ = static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(most.ps))) - 1U;
+    apart_ = apart;
+    // One node's events need no window; short ones keep its heap small.
+    queue_.set_shift(apart || window_shift_ < 10 ? window_shift_ : window_shift_ - 5U);
   }
+  // Of the window that a time lies in, and of the one that is running.
+  Time window_start(Time at) const { return Time{at.ps >> window_shift_ << window_shift_}; }
+  Time window_end() const { return Time{((now_.ps >> window_shift_) + 1) << window_shift_}; }
 
-  // Runs after everything else of the same time. Time-outs use it, because a packet that arrives at the same
-  // time may make them void.
-  void wake_last(ActorId actor, Time at) {
-    DCHECK(at >= now_ && actor.v < actors_.size());
-    queue_.push(at, actor.v, true);
-  }
+  void wake(ActorId actor, Time at) { push(Rank::kUsual, actor, at); }
+  void wake_for_arrival(ActorId actor, Time at) { push(Rank::kArrival, actor, at); }
+  void wake_for_timeout(ActorId actor, Time at) { push(Rank::kTimeout, actor, at); }
 
-  // Runs the next wake-up if it is not later than `limit`.
+  // Runs the next wake-up if it is not later than `limit`, and unless stop() was called.
   bool step(Time limit = kNever) {
     WakeUp e;
-    if (!queue_.pop(limit, e)) return false;
-    DCHECK(e.at_ps >= now_.ps);
-    now_ = Time{e.at_ps};
-    ++events_;
-    prefetch();
+    if (stopped_ || !queue_.pop(limit, e)) {
+      now_ = std::max(now_, latest_);
+      return false;
+    }
     const Actor& actor = actors_[e.actor()];
+    now_ = Time{e.at_ps};
+    latest_ = std::max(latest_, now_);
+    running_ = actor.node;
+    ++events_;
     actor.run(actor.self, now_);
     return true;
   }
 
-  // Runs up to `most` wake-ups that are not later than `limit`; returns how many there were. The clock
-  // stays at the last one.
+  // Runs up to `most` wake-ups that are not later than `limit`; returns how many there were. When it was less
+  // than that the clock stays at the last one.
   std::uint64_t run(Time limit, std::uint64_t most) {
     std::uint64_t n = 0;
     while (n != most && step(limit)) ++n;
     return n;
   }
+  // No wake-up runs any more.
+  void stop() { stopped_ = true; }
 
   void check_invariants() const { queue_.check_invariants(); }
 
@@ -73,18 +91,22 @@ class Timeline {
   struct Actor {
     void* self;
     void (*run)(void*, Time);
+    NodeId node;
   };
-  // Worlds are larger than caches, so prefetch what the event after the next one will touch first.
-  void prefetch() const {
-    const WakeUp* e = queue_.ahead(1);
-    if (e == nullptr) return;
-    const char* self = static_cast<const char*>(actors_[e->actor()].self);
-    for (std::size_t line = 0; line < 4; ++line) __builtin_prefetch(self + 64 * line, 1);
+  void push(Rank rank, ActorId actor, Time at) {
+    DCHECK(at >= now_ && actor.v < actors_.size());
+    DCHECK(!apart_ || running_ == kWorldNode || actors_[actor.v].node == running_ || at >= window_end());
+    queue_.push(WakeUp::of(at, rank, actor.v));
   }
 
-  EventQueue queue_;
+  WindowQueue queue_;
   Time now_{};
+  Time latest_{};
   std::uint64_t events_ = 0;
+  bool stopped_ = false;
+  bool apart_ = false;
+  unsigned window_shift_ = 19;
+  NodeId running_ = kWorldNode;
   std::vector<Actor> actors_;
 };
 

@@ -44,9 +44,13 @@ class WaitingRoom {
 
 struct Fabric {
   Timeline timeline;
+  bool apart = false;  // hosts and switches are nodes of their own in time; otherwise all are one
   PacketPool packets;
   PayloadStore payloads;
   WaitingRoom waiting;
+
+  NodeId node_of(HostId host) const { return apart ? NodeId{2U + host.v} : kTogether; }
+  static constexpr NodeId kTogether{1};
 
   void release(PacketRef ref) {
     Packet& p = packets.at(ref);

@@ -96,11 +96,15 @@ Network::Network(Fabric& fabric, const Topology& topology, const NetworkConfig& 
     ++degree[l.a];
     ++degree[l.b];
   }
+  arrange_time(fabric);
+  const auto node = [&](std::uint32_t n) {
+    return fabric.apart ? NodeId{Fabric::kTogether.v + 1U + n} : Fabric::kTogether;
+  };
   const bool voq = config.switches.kind == SwitchKind::kInputQueued;
   std::uint64_t label = 0;
   for (const Link& l : topology.links) {
     for (const auto& [from, to] : {std::pair{l.a, l.b}, std::pair{l.b, l.a}}) {
-      PortConfig c{l.rate, l.delay, {}, {}, 1};
+      PortConfig c{l.rate, l.delay, {}, {}, 1, node(from), node(to)};
       if (to < topology.hosts) c.impair = config.impair;
       if (from < topology.hosts) {
         c.queue = config.switches.queue;
@@ -136,6 +140,17 @@ Network::Network(Fabric& fabric, const Topology& topology, const NetworkConfig& 
   }
   if (config.switches.credits) grant_credits();
   route();
+}
+
+// The window is the same whether nodes run apart or not, because programs settle at its end.
+void Network::arrange_time(Fabric& fabric) const {
+  constexpr Duration kLongest = microseconds(1);
+  constexpr Duration kShortest = nanoseconds(100);
+  Duration shortest = kLongest;
+  for (const Link& l : topology_.links) shortest = std::min(shortest, l.delay);
+  const bool pays = shortest >= kShortest;
+  fabric.apart = config_.apart && pays;
+  fabric.timeline.set_window(pays ? shortest : kLongest, fabric.apart);
 }
 
 void Network::grant_credits() {

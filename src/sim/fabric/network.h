@@ -21,6 +21,9 @@ struct NetworkConfig {
   SwitchConfig switches;
   Routing routing = Routing::kEcmp;
   impair::ImpairConfig impair;
+  // Hosts and switches may run apart in time (timeline.h): nothing but the network connects them, and nobody
+  // watches them in order of time. They do if every link takes long enough for that to pay.
+  bool apart = false;
 };
 
 // What a transport and a buffer are sized by. IRN §4.1 has the formulas.
@@ -63,6 +66,7 @@ class Network {
   void reroute();
 
  private:
+  void arrange_time(Fabric& fabric) const;
   void route();
   void grant_credits();
   // The switch at the far end of a port, and the number of the far end's port there; false for a host.

@@ -4,8 +4,8 @@ namespace weft::sim {
 
 Port::Port(Fabric& fabric, const PortConfig& config, Prng prng)
     : fabric_(fabric),
-      actor_(fabric.timeline.add<&Port::on_service>(*this)),
-      wire_(fabric, config.delay, config.impair, prng),
+      actor_(fabric.timeline.add<&Port::on_service>(*this, config.node)),
+      wire_(fabric, config.delay, config.impair, prng, config.far),
       queues_(config.inputs),
       config_(config) {
   constexpr std::uint64_t kPsBits = 8'000'000'000'000ULL;

@@ -34,6 +34,8 @@ struct PortConfig {
   Bytes queue{0};    // bound of send()'s queue; zero: none
   impair::ImpairConfig impair;
   std::uint32_t inputs = 1;  // virtual output queues per class (queues.h)
+  NodeId node = kWorldNode;  // whose it is, in time (timeline.h)
+  NodeId far = kWorldNode;   // where it leads
 };
 
 struct PortCounters {

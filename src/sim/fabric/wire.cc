@@ -16,13 +16,13 @@ struct Wire::Detour {
     return a.until != b.until ? a.until > b.until : a.serial > b.serial;
   }
 
-  Detour(Wire& w, const impair::ImpairConfig& config, Prng prng)
-      : wire(w), impairment(config, prng), actor(w.fabric_.timeline.add<&Detour::on_wake>(*this)) {}
+  Detour(Wire& w, const impair::ImpairConfig& config, Prng prng, NodeId far)
+      : wire(w), impairment(config, prng), actor(w.fabric_.timeline.add<&Detour::on_wake>(*this, far)) {}
 
   void hold(const Transit& t, Time until) {
     held.push_back({until, serial++, t});
     std::push_heap(held.begin(), held.end(), later);
-    wire.fabric_.timeline.wake(actor, until);
+    wire.fabric_.timeline.wake_for_arrival(actor, until);
   }
   void on_wake(Time /*now*/) {
     std::pop_heap(held.begin(), held.end(), later);
@@ -38,11 +38,11 @@ struct Wire::Detour {
   std::vector<Held> held;
 };
 
-Wire::Wire(Fabric& fabric, Duration delay, const impair::ImpairConfig& impair, Prng prng)
-    : fabric_(fabric), actor_(fabric.timeline.add<&Wire::on_arrival>(*this)), delay_(delay) {
+Wire::Wire(Fabric& fabric, Duration delay, const impair::ImpairConfig& impair, Prng prng, NodeId far)
+    : fabric_(fabric), actor_(fabric.timeline.add<&Wire::on_arrival>(*this, far)), delay_(delay) {
   ring_ = std::make_unique<Entry[]>(4);
   mask_ = 3;
-  if (!impair.clean() || impair.delay.ps != 0) detour_ = std::make_unique<Detour>(*this, impair, prng);
+  if (!impair.clean() || impair.delay.ps != 0) detour_ = std::make_unique<Detour>(*this, impair, prng, far);
   special_ = detour_ != nullptr;
 }
 
@@ -53,7 +53,7 @@ void Wire::on_arrival(Time now) {
   const Transit t = ring_[index & mask_].transit;
   if (head_ != tail_) {
     const Entry& next = ring_[head_ & mask_];
-    fabric_.timeline.wake(actor_, Time{next.at_ps});
+    fabric_.timeline.wake_for_arrival(actor_, Time{next.at_ps});
     if (last_hop_) fabric_.packets.prefetch(next.transit.packet);
   }
   if (special_) [[unlikely]] {

@@ -27,7 +27,9 @@ struct WireCounters {
 
 class Wire {
  public:
-  Wire(Fabric& fabric, Duration delay, const impair::ImpairConfig& impair, Prng prng);
+  // `far` is the node where it ends.
+  Wire(Fabric& fabric, Duration delay, const impair::ImpairConfig& impair, Prng prng,
+       NodeId far = kWorldNode);
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
   ~Wire();
@@ -53,7 +55,7 @@ class Wire {
       grow();
     const Time at = departs + delay_;
     ring_[tail_++ & mask_] = {at.ps, t};
-    if (tail_ - head_ == 1) fabric_.timeline.wake(actor_, at);
+    if (tail_ - head_ == 1) fabric_.timeline.wake_for_arrival(actor_, at);
   }
   // The far end reads the Packet and not only the Transit, so the wire prefetches it.
   void leads_to_host() { last_hop_ = true; }

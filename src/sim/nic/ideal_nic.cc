@@ -9,8 +9,8 @@ IdealNic::IdealNic(Exchange& exchange, Fabric& fabric, HostId host, const Device
     : Nic(exchange, fabric, host, config, egress, marking, observer),
       order_(order),
       retransmit_delay_(retransmit_delay),
-      fetch_actor_(fabric.timeline.add<&IdealNic::on_fetched>(*this)),
-      deadline_actor_(fabric.timeline.add<&IdealNic::on_deadline>(*this)) {
+      fetch_actor_(fabric.timeline.add<&IdealNic::on_fetched>(*this, fabric.node_of(host))),
+      deadline_actor_(fabric.timeline.add<&IdealNic::on_deadline>(*this, fabric.node_of(host))) {
   egress.on_idle<&IdealNic::on_line_free>(*this);
 }
 
@@ -128,7 +128,7 @@ void IdealNic::watch_deadline() {
   if (due == kNever || due >= deadline_asked_) return;
   deadline_asked_ = due;
   // A shard, too, drains its wire before it fires timers.
-  endpoint_.fabric().timeline.wake_last(deadline_actor_, std::max(due, endpoint_.now()));
+  endpoint_.fabric().timeline.wake_for_timeout(deadline_actor_, std::max(due, endpoint_.now()));
 }
 
 }  // namespace weft::sim

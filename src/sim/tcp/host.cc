@@ -16,7 +16,7 @@ Host::Host(Fabric& fabric, HostId self, Port& egress, Classes classes, Connectio
       classes_(classes),
       connections_(connections),
       observer_(observer),
-      timer_(fabric.timeline.add<&Host::on_timer>(*this)) {
+      timer_(fabric.timeline.add<&Host::on_timer>(*this, fabric.node_of(self))) {
   egress.on_idle<&Host::on_line_free>(*this);
 }
 

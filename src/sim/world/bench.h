@@ -2,7 +2,8 @@
 //
 //   kIncast, kPermutation  those that other simulators were measured with: 100 Gb/s links of 1 us, three-tier
 //                          fat-trees, PFC, go-back-N with an ACK per packet, one flow of 2 MB per sender
-//   kSrnic                 what a study at full size costs: SRNIC's Figure 12, 70 % load, from 16 to 4096 hosts;
+//   kSrnic                 what a study at full size costs: SRNIC's Figure 12, 70 % load, from 16 to 4096
+//   hosts;
 //                          an event should cost the same in all of them
 #pragma once
 #include <cstddef>

@@ -10,7 +10,7 @@ namespace {
 
 TEST(Bench, EveryDataPacketIsSentOnceAndNothingIsDropped) {
   for (const bool incast : {true, false}) {
-    const BenchRow row{"small", "", 4, 1000, incast};
+    const BenchRow row{"small", "", incast ? BenchKind::kIncast : BenchKind::kPermutation, 4, 1000, 1};
     Simulation run(bench_scenario(row));
     while (run.run(1'000'000)) {
     }
@@ -32,7 +32,7 @@ TEST(Bench, EveryDataPacketIsSentOnceAndNothingIsDropped) {
 // The receiver's link is the bottleneck and never idle. So n flows take n times the link's time for one flow,
 // plus the way of the first packet to that link and the way of the last ACK back.
 TEST(Bench, AnIncastTakesAsLongAsItsLastLinkNeeds) {
-  const Scenario s = bench_scenario({"small", "", 4, 1000, true});
+  const Scenario s = bench_scenario({"small", "", BenchKind::kIncast, 4, 1000, 1});
   Simulation run(s);
   while (run.run(1'000'000)) {
   }
@@ -40,6 +40,15 @@ TEST(Bench, AnIncastTakesAsLongAsItsLastLinkNeeds) {
   const std::int64_t link = gigabits(100).time_for({15ULL * (2000 * (1000 + 82) + 16)}).ps;
   EXPECT_GE(run.now().ps, link);
   EXPECT_LT(run.now().ps, link + 2 * s.derived.base_rtt.ps);
+}
+
+TEST(Bench, SrnicsSettingEndsWithEveryFlow) {
+  Simulation run(bench_scenario({"small", "", BenchKind::kSrnic, 16, 1024, 1}));
+  while (run.run(1'000'000)) {
+  }
+  EXPECT_TRUE(run.complete());
+  EXPECT_GT(run.messages_done(), 5U);
+  EXPECT_EQ(run.packets_in_use(), 0U);
 }
 
 }  // namespace

@@ -29,18 +29,18 @@ Time FlowBook::due() const {
 }
 
 bool FlowBook::take(Time now, Arrival& flow, std::uint32_t& table) {
-  for (std::uint32_t i = 0; i < streams_.size(); ++i) {
-    Stream& s = streams_[i];
-    if (!s.more || s.next.at > now) continue;
-    flow = s.next;
-    table = i;
-    s.more = s.arrivals->next(s.next);
-    flow.number = begun_++;
-    if (scenario_.measure.cut_off.ps != 0 && scenario_.measure.counts(flow.at))
-      running_[flow.number] = {flow, i};
-    return true;
+  Stream* first = nullptr;
+  for (Stream& s : streams_) {
+    if (s.more && s.next.at <= now && (first == nullptr || s.next.at < first->next.at)) first = &s;
   }
-  return false;
+  if (first == nullptr) return false;
+  flow = first->next;
+  table = static_cast<std::uint32_t>(first - streams_.data());
+  first->more = first->arrivals->next(first->next);
+  flow.number = begun_++;
+  if (scenario_.measure.cut_off.ps != 0 && scenario_.measure.counts(flow.at))
+    running_[flow.number] = {flow, table};
+  return true;
 }
 
 void FlowBook::finished(const Arrival& flow, std::uint32_t table, bool failed, Time now) {

@@ -22,7 +22,7 @@ class FlowBook {
 
   // When the next flow begins; kNever after the last.
   Time due() const;
-  // The next flow that has begun by now; false when there is none.
+  // The next flow that begins by `now`; false when there is none. They come in order of time.
   bool take(Time now, Arrival& flow, std::uint32_t& table);
   void finished(const Arrival& flow, std::uint32_t table, bool failed, Time now);
   // With measure.cut_off: a flow that is under way at the end counts with its age.

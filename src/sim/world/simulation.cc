@@ -34,8 +34,16 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
   Prng random(scenario.seed);
   const NetworkSpec& n = scenario.network;
   CHECK_OP(scenario.graph.hosts, !=, 0U);  // resolve() was called
-  network_ = std::make_unique<Network>(fabric_, scenario.graph,
-                                       NetworkConfig{n.switches, n.routing, n.impair}, random.fork(0));
+  NetworkConfig config{n.switches, n.routing, n.impair};
+  // Observers and traces want packets in order of time; TCP's two ends share a connection; the receiver of a
+  // [[flow]] of SENDs looks at its sender.
+  config.apart =
+      !scenario.check && trace == nullptr && !scenario.transport.tcp &&
+      std::none_of(scenario.flows.begin(), scenario.flows.end(), [](const FlowSpec& f) {
+        return f.op == WrOpcode::kSend || f.op == WrOpcode::kSendImm || f.op == WrOpcode::kWriteImm;
+      });
+  network_ = std::make_unique<Network>(fabric_, scenario.graph, config, random.fork(0));
+  settle_actor_ = fabric_.timeline.add<&Simulation::on_settle>(*this);
   measure_actor_ = fabric_.timeline.add<&Simulation::on_measure>(*this);
   if (scenario_.measure.all()) {
     at_from_ = Totals{};
@@ -49,8 +57,9 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
   book_ = std::make_unique<FlowBook>(scenario_, *network_, flows);
   if (scenario.transport.tcp) {
     if (referee_ != nullptr) streams_ = std::make_unique<check::ByteStreams>(referee_->report());
-    tcp_ = std::make_unique<TcpRun>(scenario_, *book_, fabric_, *network_, streams_.get());
-    workload_ = std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, exchange_, referee_.get());
+    tcp_ = std::make_unique<TcpRun>(scenario_, *book_, fabric_, *network_, streams_.get(), *this);
+    workload_ =
+        std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, exchange_, referee_.get(), *this);
     return;
   }
   PacketMarking marking;
@@ -61,9 +70,10 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
   for (std::uint32_t h = 0; h < scenario.graph.hosts; ++h) {
     add_nic(h, marking);
   }
-  workload_ = std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, exchange_, referee_.get());
+  workload_ =
+      std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, exchange_, referee_.get(), *this);
   traffic_ =
-      std::make_unique<TrafficRun>(scenario_, *book_, nics_, fabric_.timeline, exchange_, referee_.get());
+      std::make_unique<TrafficRun>(scenario_, *book_, nics_, fabric_, exchange_, referee_.get(), *this);
 }
 
 Simulation::~Simulation() = default;
@@ -128,26 +138,32 @@ void Simulation::on_measure(Time now) {
   }
 }
 
+void Simulation::ended() {
+  if (settles_) return;
+  settles_ = true;
+  fabric_.timeline.wake(settle_actor_, fabric_.timeline.window_end());
+}
+
+// When the flows are done the rest of the traffic (ACKs on the way) still runs out. With a window of
+// measurement traffic goes on as long as others want, so the run ends with its last flow.
+void Simulation::on_settle(Time now) {
+  settles_ = false;
+  workload_->settle();
+  if (traffic_ != nullptr) traffic_->settle(now);
+  if (scenario_.measure.until.ps != 0 && complete()) fabric_.timeline.stop();
+}
+
 bool Simulation::run(std::uint64_t events) {
   if (over_) return false;
   const Time end = scenario_.measure.end(scenario_.limit);
-  // When the flows are done the rest of the traffic (ACKs on the way) still runs out. With a window it goes
-  // on as long as others want, so the run ends a little after its last flow, wherever `events` would have
-  // ended it.
-  constexpr std::uint64_t kTurn = 4096;
-  std::uint64_t left = events;
-  while (left != 0 && !over_) {
-    const std::uint64_t turn = std::min(left, kTurn - fabric_.timeline.events() % kTurn);
-    const std::uint64_t before = fabric_.timeline.events();
-    if (referee_ == nullptr) {
-      fabric_.timeline.run(end, turn);
-    } else {
-      run_watched(end, turn);
-    }
-    over_ = fabric_.timeline.events() - before < turn;
-    left -= turn;
-    if (scenario_.measure.until.ps != 0 && fabric_.timeline.events() % kTurn == 0 && complete()) over_ = true;
+  const std::uint64_t before = fabric_.timeline.events();
+  if (referee_ == nullptr) {
+    fabric_.timeline.run(end, events);
+  } else {
+    run_watched(end, events);
   }
+  over_ = fabric_.timeline.events() - before < events;
+  if (over_ && settles_) on_settle(now());
   // When no event is left, a flow that has not ended never will, so only a run that was stopped cuts flows
   // off.
   if (over_ && !fabric_.timeline.idle()) book_->cut_off(end);

@@ -17,6 +17,7 @@
 #include "sim/world/context_watch.h"
 #include "sim/world/failures.h"
 #include "sim/world/scenario.h"
+#include "sim/world/settler.h"
 #include "sim/world/tcp_run.h"
 #include "sim/world/traffic_run.h"
 #include "sim/world/workload.h"
@@ -50,7 +51,7 @@ struct Totals {  // over all hosts and links
   Duration credit_wait{};       // likewise, where there are credits
 };
 
-class Simulation final : public NicObserver {
+class Simulation final : public NicObserver, public Settler {
  public:
   // `trace` may be null; every packet is written to it as it is sent.
   // `flows` may be null; finished flows of [[traffic]] are written to it, a row each, as they finish.
@@ -94,6 +95,8 @@ class Simulation final : public NicObserver {
   void finish();
   void audit_now(bool at_rest);
   void on_measure(Time now);
+  void ended() override;
+  void on_settle(Time now);
 
   Scenario scenario_;
   trace::PcapngWriter* trace_;
@@ -111,6 +114,8 @@ class Simulation final : public NicObserver {
   std::unique_ptr<TrafficRun> traffic_;  // either this
   std::unique_ptr<TcpRun> tcp_;          // or that
   ActorId measure_actor_;
+  ActorId settle_actor_;
+  bool settles_ = false;  // at the end of this window
   std::optional<Totals> at_from_;
   std::optional<Totals> at_until_;
   bool over_ = false;

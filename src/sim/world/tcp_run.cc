@@ -20,10 +20,11 @@ struct Blocks {
 }  // namespace
 
 TcpRun::TcpRun(const Scenario& scenario, FlowBook& book, Fabric& fabric, Network& network,
-               check::ByteStreams* observer)
+               check::ByteStreams* observer, Settler& settler)
     : scenario_(scenario),
       book_(book),
       observer_(observer),
+      settler_(settler),
       timeline_(fabric.timeline),
       arrival_actor_(fabric.timeline.add<&TcpRun::on_arrival>(*this)),
       connections_(scenario.tcp) {
@@ -63,6 +64,7 @@ void TcpRun::progressed(tcp::Connection& c, Time now) {
   if (!c.sender.done()) return;
   const Flow& f = flows_[c.socket];
   book_.finished(f.arrival, f.table, false, now);
+  settler_.ended();
   sent_ += c.sender.counters();
   received_ += c.receiver.counters();
   if (observer_ != nullptr) observer_->closed(c.number, now);

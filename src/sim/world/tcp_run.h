@@ -11,6 +11,7 @@
 #include "sim/tcp/host.h"
 #include "sim/world/flow_book.h"
 #include "sim/world/scenario.h"
+#include "sim/world/settler.h"
 
 namespace weft::sim {
 
@@ -18,7 +19,7 @@ class TcpRun final : public tcp::Observer {
  public:
   // `observer` may be null.
   TcpRun(const Scenario& scenario, FlowBook& book, Fabric& fabric, Network& network,
-         check::ByteStreams* observer);
+         check::ByteStreams* observer, Settler& settler);
   TcpRun(const TcpRun&) = delete;
   TcpRun& operator=(const TcpRun&) = delete;
 
@@ -44,6 +45,7 @@ class TcpRun final : public tcp::Observer {
   const Scenario& scenario_;
   FlowBook& book_;
   check::ByteStreams* observer_;
+  Settler& settler_;
   Timeline& timeline_;
   ActorId arrival_actor_;
   tcp::Connections connections_;

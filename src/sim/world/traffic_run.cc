@@ -1,6 +1,7 @@
 #include "sim/world/traffic_run.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "core/base/check.h"
 #include "sim/world/connect.h"
@@ -17,16 +18,19 @@ std::uint64_t pair_key(std::uint32_t from, std::uint32_t to) { return std::uint6
 }  // namespace
 
 TrafficRun::TrafficRun(const Scenario& scenario, FlowBook& book, std::vector<std::unique_ptr<Nic>>& nics,
-                       Timeline& timeline, Exchange& exchange, check::Referee* referee)
+                       Fabric& fabric, Exchange& exchange, check::Referee* referee, Settler& settler)
     : scenario_(scenario),
       book_(book),
       nics_(nics),
-      timeline_(timeline),
+      timeline_(fabric.timeline),
       exchange_(exchange),
       referee_(referee),
-      arrival_actor_(timeline.add<&TrafficRun::on_arrival>(*this)),
-      hosts_(nics.size()) {
-  for (std::uint32_t h = 0; h < hosts_.size(); ++h) open_host(h);
+      settler_(settler),
+      arrival_actor_(fabric.timeline.add<&TrafficRun::on_arrival>(*this)) {
+  for (std::uint32_t h = 0; h < nics.size(); ++h) {
+    hosts_.emplace_back(*this, fabric, HostId{h});
+    open_host(h);
+  }
   await_next();
 }
 
@@ -53,12 +57,13 @@ void TrafficRun::open_host(std::uint32_t index) {
 
 void TrafficRun::await_next() {
   if (const Time at = book_.due(); at != kNever)
-    timeline_.wake(arrival_actor_, std::max(at, timeline_.now()));
+    timeline_.wake(arrival_actor_, std::max(timeline_.window_start(at), timeline_.now()));
 }
 
 void TrafficRun::on_arrival(Time now) {
+  const Time last = timeline_.window_end() - Duration{1};
   Arrival flow;
-  for (std::uint32_t table = 0; book_.take(now, flow, table);) begin(flow, table, now);
+  for (std::uint32_t table = 0; book_.take(last, flow, table);) prepare(flow, table, now);
   await_next();
 }
 
@@ -94,44 +99,51 @@ std::uint32_t TrafficRun::connection_for(const Arrival& flow) {
   return index;
 }
 
-void TrafficRun::begin(const Arrival& flow, std::uint32_t table, Time now) {
+void TrafficRun::prepare(const Arrival& flow, std::uint32_t table, Time now) {
   const std::uint32_t index = connection_for(flow);
   Connection& c = connections_[index];
   c.flow = flow;
   c.table = table;
   c.serial = serial_++;
   c.busy = true;
-  post(c, now);
+  c.counted = false;
+  Host& poster = hosts_[c.poster()];
+  Host& other = hosts_[c.other()];
+  c.here = kMemoryAt + poster.taken;
+  c.there = kMemoryAt + other.taken;
+  for (Host* h : {&poster, &other}) h->taken = (h->taken + flow.bytes) & (kMemoryBytes / 2 - 1);
+  if (flow.op == WrOpcode::kSend) {
+    const Sge into{c.there, static_cast<std::uint32_t>(flow.bytes), other.memory.lkey};
+    const RecvWr wr{c.serial, {&into, 1}};
+    CHECK(nics_[c.to]->post_recv(c.qpn[1], {&wr, 1}).refused.has_value());
+    if (referee_ != nullptr) referee_->posted_recv({{c.to}, c.qpn[1]}, wr, now);
+    c.receive_waits = true;
+  }
+  poster.starts.push_back(index);
+  timeline_.wake(poster.start_actor, flow.at);
+}
+
+void TrafficRun::Host::on_start(Time now) {
+  while (!starts.empty() && run.connections_[starts.front()].flow.at <= now) {
+    const std::uint32_t index = starts.front();
+    starts.pop_front();
+    run.post(run.connections_[index], now);
+  }
 }
 
 void TrafficRun::post(Connection& c, Time now) {
-  const Arrival& f = c.flow;
-  const auto length = static_cast<std::uint32_t>(f.bytes);
-  // Where the bytes lie, at the end that posts and at the other.
-  const bool read = f.op == WrOpcode::kRead;
-  const std::uint32_t poster = read ? c.to : c.from;
-  const std::uint32_t other = read ? c.from : c.to;
-  const std::uint32_t side = read ? 1 : 0;
-  const std::uint64_t here = kMemoryAt + hosts_[poster].taken;
-  const std::uint64_t there = kMemoryAt + hosts_[other].taken;
-  for (Host* h : {&hosts_[poster], &hosts_[other]}) h->taken = (h->taken + f.bytes) & (kMemoryBytes / 2 - 1);
-  if (f.op == WrOpcode::kSend) {
-    const Sge into{there, length, hosts_[other].memory.lkey};
-    const RecvWr wr{c.serial, {&into, 1}};
-    CHECK(nics_[other]->post_recv(c.qpn[1 - side], {&wr, 1}).refused.has_value());
-    if (referee_ != nullptr) referee_->posted_recv({{other}, c.qpn[1 - side]}, wr, now);
-    c.receive_waits = true;
-  }
-  const Sge piece{here, length, hosts_[poster].memory.lkey};
+  const std::uint32_t poster = c.poster();
+  const Qpn qpn = c.qpn[poster == c.from ? 0 : 1];
+  const Sge piece{c.here, static_cast<std::uint32_t>(c.flow.bytes), hosts_[poster].memory.lkey};
   SendWr wr;
   wr.wr_id = c.serial;
   wr.sges = {&piece, 1};
-  wr.opcode = f.op;
+  wr.opcode = c.flow.op;
   wr.flags = kSendSignaled;
-  wr.remote_address = there;
-  wr.rkey = hosts_[other].memory.rkey;
-  if (referee_ != nullptr) referee_->posted_send({{poster}, c.qpn[side]}, wr, {}, now);
-  CHECK(nics_[poster]->post_send(c.qpn[side], {&wr, 1}).refused.has_value());
+  wr.remote_address = c.there;
+  wr.rkey = hosts_[c.other()].memory.rkey;
+  if (referee_ != nullptr) referee_->posted_send({{poster}, qpn}, wr, {}, now);
+  CHECK(nics_[poster]->post_send(qpn, {&wr, 1}).refused.has_value());
   nics_[poster]->ring();
 }
 
@@ -139,30 +151,50 @@ void TrafficRun::completed(std::uint32_t host, const Completion& done, Time now)
   const std::uint32_t mask = (1U << nics_[host]->device().config().qpn_bits) - 1U;
   const std::uint32_t index = hosts_[host].connection_of[done.qpn.v & mask];
   Connection& c = connections_[index];
+  c.failed = c.failed || done.status != WcStatus::kSuccess;
   if (static_cast<std::uint8_t>(done.opcode) >= static_cast<std::uint8_t>(WcOpcode::kReceive)) {
     c.receive_waits = false;
   } else if (c.busy) {
     c.busy = false;
-    const bool failed = done.status != WcStatus::kSuccess;
-    book_.finished(c.flow, c.table, failed, now);
-    if (failed) return;  // its queue pairs are in error and are not used again
+    c.ended = now;
   }
-  if (c.busy || c.receive_waits || done.status != WcStatus::kSuccess) return;
-  if (scenario_.transport.controller == 0) {
-    idle_[pair_key(c.from, c.to)].push_back(index);
-  } else {
-    close(c, now);
-  }
+  changed_.push_back(index);
+  settler_.ended();
 }
 
-// Its controller remembers what the last flow met; the next one begins at line rate.
-void TrafficRun::close(Connection& c, Time now) {
+// By the order in which flows ended, whichever host ran first.
+void TrafficRun::settle(Time now) {
+  std::sort(changed_.begin(), changed_.end(), [this](std::uint32_t a, std::uint32_t b) {
+    const Connection& x = connections_[a];
+    const Connection& y = connections_[b];
+    return std::tie(x.ended, x.serial) < std::tie(y.ended, y.serial);
+  });
+  changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
+  for (const std::uint32_t index : changed_) {
+    Connection& c = connections_[index];
+    if (c.busy) continue;
+    if (!c.counted) book_.finished(c.flow, c.table, c.failed, c.ended);
+    c.counted = true;
+    // The queue pairs of one that failed are in error and are not used again.
+    if (!c.failed && !c.receive_waits) give_back(c, now);
+  }
+  changed_.clear();
+}
+
+// Where a controller remembers what the last flow met, the queue pairs end, too: the next one begins at line
+// rate.
+void TrafficRun::give_back(Connection& c, Time now) {
+  const auto index = static_cast<std::uint32_t>(&c - connections_.data());
+  if (scenario_.transport.controller == 0) {
+    idle_[pair_key(c.from, c.to)].push_back(index);
+    return;
+  }
   const std::uint32_t ends[2] = {c.from, c.to};
   for (std::uint32_t i = 0; i < 2; ++i) {
     CHECK(nics_[ends[i]]->destroy_qp(c.qpn[i]).has_value());
     if (referee_ != nullptr) referee_->destroyed({{ends[i]}, c.qpn[i]}, now);
   }
-  free_.push_back(static_cast<std::uint32_t>(&c - connections_.data()));
+  free_.push_back(index);
 }
 
 void TrafficRun::poll(HostId host, Time now) {

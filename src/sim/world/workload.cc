@@ -1,6 +1,7 @@
 #include "sim/world/workload.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "core/base/check.h"
 #include "sim/world/connect.h"
@@ -18,16 +19,18 @@ bool consumes_receive(WrOpcode op) {
 }  // namespace
 
 Workload::Workload(const Scenario& scenario, std::vector<std::unique_ptr<Nic>>& nics, Timeline& timeline,
-                   Exchange& exchange, check::Referee* referee)
+                   Exchange& exchange, check::Referee* referee, Settler& settler)
     : scenario_(scenario),
       nics_(nics),
       timeline_(timeline),
       exchange_(exchange),
       referee_(referee),
+      settler_(settler),
       start_actor_(timeline.add<&Workload::on_start>(*this)),
       hosts_(nics.size()),
       results_(scenario.flows.size()),
       rounds_(scenario.flows.size()),
+      done_of_(scenario.flows.size()),
       started_(scenario.flows.size()) {
   for (std::uint32_t h = 0; h < hosts_.size(); ++h) open_host(h);
   for (std::uint32_t f = 0; f < scenario.flows.size(); ++f) open_flow(f);
@@ -212,7 +215,7 @@ void Workload::completed(std::uint32_t host, const Completion& c, Time now) {
   if (s.failed) return;
   if (r.first_failure == WcStatus::kSuccess) r.first_failure = c.status;
   s.failed = true;
-  --unfinished_;
+  finished_one();
 }
 
 void Workload::succeeded(Sender& s, Time now) {
@@ -224,18 +227,30 @@ void Workload::succeeded(Sender& s, Time now) {
   r.bytes += f.size.n;
   r.last_completion = now;
   if (f.rotate) --rounds_[s.flow].under_way;
-  if (++done_ * 5 >= wanted_ && together_from_ == kNever) {
-    together_from_ = now;
-    together_.messages = done_;
-  }
-  if (r.messages == f.count * f.qps && together_from_ != kNever && together_.elapsed.ps == 0)
-    together_ = {done_ - together_.messages, now - together_from_};
+  recent_.push_back({now, s.flow});
+  settler_.ended();
   if (s.completed != f.count || s.failed) return;
-  --unfinished_;
+  finished_one();
   const double rate = static_cast<double>(f.count) * 1e12 / static_cast<double>((now - r.first_post).ps);
   r.rate_sum += rate;
   r.rate_squares += rate * rate;
   ++r.rates;
+}
+
+// By time: which host ran first inside the window does not matter.
+void Workload::settle() {
+  std::sort(recent_.begin(), recent_.end(),
+            [](const Done& a, const Done& b) { return std::tie(a.at, a.flow) < std::tie(b.at, b.flow); });
+  for (const Done& d : recent_) {
+    const FlowSpec& f = scenario_.flows[d.flow];
+    if (++done_ * 5 >= wanted_ && together_from_ == kNever) {
+      together_from_ = d.at;
+      together_.messages = done_;
+    }
+    if (++done_of_[d.flow] == f.count * f.qps && together_from_ != kNever && together_.elapsed.ps == 0)
+      together_ = {done_ - together_.messages, d.at - together_from_};
+  }
+  recent_.clear();
 }
 
 void Workload::poll(HostId host, Time now) {

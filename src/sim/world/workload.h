@@ -13,6 +13,7 @@
 #include "check/referee.h"
 #include "sim/nic/nic.h"
 #include "sim/world/scenario.h"
+#include "sim/world/settler.h"
 
 namespace weft::sim {
 
@@ -59,11 +60,12 @@ class Workload {
  public:
   // `referee` may be null.
   Workload(const Scenario& scenario, std::vector<std::unique_ptr<Nic>>& nics, Timeline& timeline,
-           Exchange& exchange, check::Referee* referee);
+           Exchange& exchange, check::Referee* referee, Settler& settler);
   Workload(const Workload&) = delete;
   Workload& operator=(const Workload&) = delete;
 
   void poll(HostId host, Time now);  // its NIC made progress
+  void settle();                     // all hosts have come equally far
   bool done() const { return unfinished_ == 0; }
   const std::vector<FlowResult>& results() const { return results_; }
   Together together() const { return together_; }
@@ -125,16 +127,26 @@ class Workload {
   Timeline& timeline_;
   Exchange& exchange_;
   check::Referee* referee_;
+  Settler& settler_;
   std::array<Completion, 16> got_;  // scratch of poll()
   ActorId start_actor_;
   std::vector<Host> hosts_;
   std::vector<FlowResult> results_;
-  std::vector<Round> rounds_;  // of every flow
-  std::uint64_t wanted_ = 0;   // messages of all flows
-  std::uint64_t done_ = 0;     // and how many of them are done
+  std::vector<Round> rounds_;           // of every flow
+  std::uint64_t wanted_ = 0;            // messages of all flows
+  std::uint64_t done_ = 0;              // and how many of them are done
+  std::vector<std::uint64_t> done_of_;  // likewise, of every flow
+  struct Done {
+    Time at;
+    std::uint32_t flow = 0;
+  };
+  std::vector<Done> recent_;  // messages of this window, which settle() counts
   Time together_from_ = kNever;
   Together together_;
   std::vector<bool> started_;
+  void finished_one() {
+    if (--unfinished_ == 0) settler_.ended();
+  }
   std::uint64_t unfinished_ = 0;  // senders
 };
 
