@@ -21,6 +21,7 @@ SHORT = ["--set", "flow.count=20"]
 PAIR = ["pair", "--modes", "irn", "--loss", "0", "--count", "20"]
 
 # What prints something, by command; `weft run` becomes the program that it runs, and prints only its help.
+SWEEP = ["nic", "sweep", "srnic", "--qps", "1,4", "--messages", "50"]
 PRINTING = {
     "run": [["run", "--help"]],
     "sim": [["sim", "--help"], ["sim", "--list"], ["sim", SCENARIO, *SHORT], ["sim", SCENARIO, *SHORT, "--json"]],
@@ -29,6 +30,7 @@ PRINTING = {
             ["lab", "run", "--quick", "tiny", "--out", "{tmp}/out"],
             ["lab", "compare", "{tmp}/done/lab.db", "{tmp}/done/lab.db"],
             ["lab", "report", "{tmp}/page.html", "tiny", "--out", "{tmp}/done"]],
+    "nic": [["nic", "memory", "srnic"], ["nic", "memory", "srnic", "-j"], ["nic", "explain", "srnic"], SWEEP, [*SWEEP, "-j"]],
     "replay": [["replay", "1"], ["replay", "1", "--quiet"]],
 }
 PROGRAMS = [[WEFT, "--help"], [WEFT, "--version"], [SWARM, "--seeds", "3"], [SWARM, "--help"], [FABRICS, "--print", "1"],
@@ -40,6 +42,8 @@ WRITING = [
     (["sim", SCENARIO, *SHORT, "--db", "{tmp}/new.db"], []),
     (["replay", "1", "--quiet", "--trace", "{tmp}/t.pcapng"], ["t.pcapng"]),
     ([*PAIR, "--plot", "{tmp}/p.svg"], ["p.svg"]),
+    (["nic", "explain", "srnic", "--svg", "{tmp}/e.svg"], ["e.svg"]),
+    ([*SWEEP, "--svg", "{tmp}/s.svg"], ["s.svg", "s.csv"]),
     (["lab", "run", "--quick", "tiny", "--out", "{tmp}/done", "--fresh"], []),
     (["lab", "report", "{tmp}/r.html", "tiny", "--out", "{tmp}/done"], ["r.html", "r.json"]),
 ]
