@@ -3,12 +3,20 @@
 // In roce one cumulative number covers requests and READ responses, so an ACK that lies beyond an
 // unanswered READ means that its responses were lost (implied NAK). In irn requests and responses
 // are acknowledged apart, and a READ is complete when its last response is here.
+#include "core/transport/rc/acknowledge.h"
+
 #include <algorithm>
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/attributes.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
 #include "core/transport/rc/opcodes.h"
+#include "core/transport/rc/read_responder.h"
 #include "core/transport/rc/report.h"
+#include "core/transport/rc/requester.h"
+#include "core/transport/rc/timers.h"
 
 namespace weft {
 namespace {

@@ -1,9 +1,14 @@
 // Queue pair states and which attributes each transition requires and allows
 // (docs/protocol/verbs.md#attributes). A mask outside required + optional is refused and nothing changes.
+#include "core/transport/rc/attributes.h"
+
 #include <span>
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/acknowledge.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
 
 namespace weft {
 namespace {

@@ -1,9 +1,14 @@
 // Error states (docs/protocol/verbs.md#errors-and-flushing): the failing request completes with its status,
 // everything else is flushed in posting order, and nothing the queue pair held of shared pools stays behind.
+#include "core/transport/rc/failure.h"
+
 #include <utility>
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/acknowledge.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/uc/requester.h"
 
 namespace weft {
 namespace {

@@ -8,11 +8,15 @@
 //          any other. A row is freed when its last response is acknowledged.
 //
 // The key is checked again for every packet: rights may have gone since the request came.
+#include "core/transport/rc/read_responder.h"
+
 #include <algorithm>
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/control.h"
 #include "core/transport/rc/opcodes.h"
+#include "core/transport/rc/timers.h"
 #include "core/wire/codec.h"
 
 namespace weft {

@@ -5,12 +5,17 @@
 //   sq_head        sq_acked            sq_send                sq_tail
 //   | incomplete   | unacknowledged    | being sent           | free
 //                                      ^ send_offset packets of it are out; nxt is its next number
+#include "core/transport/rc/requester.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/failure.h"
 #include "core/transport/rc/opcodes.h"
+#include "core/transport/rc/timers.h"
+#include "core/transport/uc/requester.h"
 #include "core/wire/codec.h"
 
 namespace weft {

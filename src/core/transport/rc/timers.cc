@@ -18,11 +18,16 @@
 // A probe costs nothing: an ACK was lost, or the end of a message, or the NAK that a receiver gives once
 // only. Giving up is the requester's business: `answer` only falls silent. `sender.h` has the times of the
 // half that sends, and how they follow the path.
+#include "core/transport/rc/timers.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
+#include "core/transport/rc/requester.h"
 
 namespace weft {
 namespace {

@@ -9,10 +9,16 @@
 // modified to RTS (docs/protocol/verbs.md#states).
 //
 // UD differs in its header, and in that every message names its own path (ud/requester.cc).
+#include "core/transport/rc/requester.h"
+
 #include <algorithm>
 
 #include "core/transport/engine.h"
+#include "core/transport/rc/acknowledge.h"
+#include "core/transport/rc/failure.h"
 #include "core/transport/rc/opcodes.h"
+#include "core/transport/uc/requester.h"
+#include "core/transport/ud/requester.h"
 #include "core/wire/codec.h"
 
 namespace weft {
