@@ -31,13 +31,14 @@ bool named_again(const LossScheme& scheme) {
   s.nxt = s.max = Seq{110};
   scheme.on_nack(c, s, {Seq{101}, true, {}});
   Seq seq;
-  EXPECT_TRUE(scheme.next_lost(c, s, seq, true));
+  EXPECT_TRUE(scheme.next_lost(c, s, seq));
   EXPECT_EQ(seq, Seq{100});
+  s.resent(seq);
   scheme.on_nack(c, s, {Seq{109}, true, {}});  // was under way already, and says nothing of the repair
-  while (scheme.next_lost(c, s, seq, true)) EXPECT_GT(seq, Seq{100}) << "resent too early";
+  for (; scheme.next_lost(c, s, seq); s.resent(seq)) EXPECT_GT(seq, Seq{100}) << "resent too early";
   s.nxt = s.max = Seq{111};
   scheme.on_nack(c, s, {Seq{110}, true, {}});
-  const bool again = scheme.next_lost(c, s, seq, true) && seq == Seq{100};
+  const bool again = scheme.next_lost(c, s, seq) && seq == Seq{100};
   release_block(pool, s.block);
   return again;
 }

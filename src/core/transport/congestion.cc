@@ -28,7 +28,10 @@ bool oldest_waits(const SendStream& s) {
          ((s.flags & kInRecovery) != 0 && s.widen(s.rtx) <= s.una && s.widen(s.lost) > s.una);
 }
 
-void put_forward(Time& clock, Duration by) { clock = clock.after(by); }
+void put_forward(Sender& s, Duration by) {
+  s.timer = s.timer.after(by);
+  s.progress = s.progress.after(by);
+}
 
 }  // namespace
 
@@ -54,12 +57,9 @@ void congestion_lost(Engine&, QueuePair& q, Time now, bool timeout) {
   apply(q, now);
 }
 
-void congestion_timed_out(Engine& e, QueuePair& q, Time& clock, Time& progress, Time now) {
+void congestion_timed_out(Engine& e, QueuePair& q, Sender& s, Time now) {
   congestion_lost(e, q, now, true);
-  if (!e.pacing.contains(e.index_of(q))) return;
-  const Duration wait = in_slot(q.next_send) - now;
-  put_forward(clock, wait);
-  put_forward(progress, wait);
+  if (e.pacing.contains(e.index_of(q))) put_forward(s, in_slot(q.next_send) - now);
 }
 
 std::uint64_t congestion_window(const Engine&, const QueuePair& q, const SendStream& other,
@@ -112,13 +112,8 @@ void pacing_wait(Engine& e, QueuePair& q, Time now) {
   const Time until = in_slot(q.next_send);
   e.pacing.at_latest(e.index_of(q), until);
   const Duration wait = until - now;
-  if (oldest_waits(q.requests_out)) {
-    put_forward(q.rto_base, wait);
-    put_forward(q.progress, wait);
-  }
-  if (oldest_waits(q.served)) {
-    put_forward(e.cold(q).response_base, wait);
-    put_forward(q.served_progress, wait);
+  for (Sender* s : {&q.requests_out, &q.served}) {
+    if (oldest_waits(*s)) put_forward(*s, wait);
   }
 }
 
@@ -153,7 +148,6 @@ void congestion_echoed(Engine& e, QueuePair& q, Time now) {
   a.congestion_echo = true;
   row(q).on_ack(q.controller, a);
   apply(q, now);
-  e.make_ready(q);
 }
 
 void congestion_notified(Engine& e, QueuePair& q, Time now) {
@@ -161,7 +155,6 @@ void congestion_notified(Engine& e, QueuePair& q, Time now) {
   if (!controlled(q)) return;
   row(q).on_cnp(q.controller, now);
   apply(q, now);
-  e.make_ready(q);
 }
 
 }  // namespace weft

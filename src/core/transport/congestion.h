@@ -22,8 +22,8 @@ inline bool controlled(const QueuePair& q) { return q.controller_row != 0; }
 void congestion_start(Engine& e, QueuePair& q, std::uint8_t row, Time now);
 void congestion_acked(Engine& e, QueuePair& q, std::uint64_t packets, Duration rtt, Time now);
 void congestion_lost(Engine& e, QueuePair& q, Time now, bool timeout);
-// After a time-out; `clock` and `progress` are its stream's. What is to go again waits for the rate as well.
-void congestion_timed_out(Engine& e, QueuePair& q, Time& clock, Time& progress, Time now);
+// After a time-out of this sender. What is to go again waits for the rate as well.
+void congestion_timed_out(Engine& e, QueuePair& q, Sender& s, Time now);
 // How many packets may be in flight of a stream, `other` being the queue pair's other one; at most `cap`.
 std::uint64_t congestion_window(const Engine& e, const QueuePair& q, const SendStream& other,
                                 std::uint64_t cap);

@@ -162,7 +162,9 @@ Outcome<void> Device::modify_qp(Qpn qpn, const QpAttr& attr, std::uint32_t mask,
   QueuePair* q = engine_->find(qpn);
   if (q == nullptr) return fail(Errc::kNotFound);
   engine_->settle();
-  return rc_modify(*engine_, *q, attr, mask, now);
+  auto done = rc_modify(*engine_, *q, attr, mask, now);
+  engine_->reconcile(*q);
+  return done;
 }
 
 Outcome<QpAttr> Device::query_qp(Qpn qpn) const {
@@ -211,7 +213,9 @@ Outcome<std::uint32_t> Device::post_send(Qpn qpn, const SendWr& wr) {
   QueuePair* q = engine_->find(qpn);
   if (q == nullptr) return fail(Errc::kNotFound);
   engine_->settle();
-  return post_request(*engine_, *q, wr);
+  auto slot = post_request(*engine_, *q, wr);
+  engine_->reconcile(*q);
+  return slot;
 }
 
 Outcome<void> Device::post_recv(Qpn qpn, const RecvWr& wr) {
@@ -317,8 +321,7 @@ void take_turn(Engine& e, QueuePair& q, Time now, Budget budget, wire::Burst& bu
     burst.segments = {e.burst_segments.data(), filled.segments};
   }
   if (controlled(q)) congestion_sent(e, q, now, burst);
-  e.make_ready_again(q);
-  e.end_turn(q);
+  e.reconcile_after_turn(q);
 }
 }  // namespace
 
@@ -389,24 +392,29 @@ wire::Burst Device::poll_control(Time now) {
   return rc_poll_control(*engine_, now);
 }
 
-void Device::gather_failed(const wire::Burst& burst, std::size_t index, Time now) {
-  Engine& e = *engine_;
-  QueuePair* q = e.find(burst.qpn);
-  if (q == nullptr || index >= burst.packets.size()) return;
-  const wire::Header& h = burst.packets[index].header;
-  if (q->type != QpType::kRc) return uc_gather_failed(e, *q, h.psn);
+namespace {
+void gather_failed_at(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
+  if (q.type != QpType::kRc) return uc_gather_failed(e, q, h.psn);
   const std::uint8_t op = h.opcode;
   if (op >= wire::kReadResponseFirst && op <= wire::kReadResponseOnly) {
-    const bool stream = q->rx_dialect().response_stream;
-    Seq at = expand(h.psn, stream ? q->served.una : q->requests.expected);
+    const bool stream = q.rx_dialect().response_stream;
+    Seq at = expand(h.psn, stream ? q.served.una : q.requests.expected);
     if (stream) {
-      if (const ReadServed* r = rc_find_served(e, *q, at); r != nullptr) at = r->request;
+      if (const ReadServed* r = rc_find_served(e, q, at); r != nullptr) at = r->request;
     }
-    rc_withdraw_acks(e, *q, at);
-    rc_nak_read(e, *q, wire::kSyndromeNakOperation, at);
+    rc_withdraw_acks(e, q, at);
+    rc_nak_read(e, q, wire::kSyndromeNakOperation, at);
     return;
   }
-  rc_fail(e, *q, WcStatus::kLocalProtection, rc_slot_of(e, *q, expand(h.psn, q->requests_out.una)), now);
+  rc_fail(e, q, WcStatus::kLocalProtection, rc_slot_of(e, q, expand(h.psn, q.requests_out.una)), now);
+}
+}  // namespace
+
+void Device::gather_failed(const wire::Burst& burst, std::size_t index, Time now) {
+  QueuePair* q = engine_->find(burst.qpn);
+  if (q == nullptr || index >= burst.packets.size()) return;
+  gather_failed_at(*engine_, *q, burst.packets[index].header, now);
+  engine_->reconcile(*q);
 }
 
 void Device::acknowledge_again(Qpn qpn) {
@@ -442,7 +450,10 @@ bool Device::fire_timer(Time now, Duration stall) {
   }
   if (stall != kForever) rc_forgive(e, q, now, stall);
   // The entry may be early; only a deadline that is really due does anything.
-  if (rc_deadline(e, q) <= now) rc_on_timer(e, q, now);
+  if (rc_deadline(e, q) <= now) {
+    rc_on_timer(e, q, now);
+    e.reconcile(q);
+  }
   const Time next = rc_deadline(e, q);
   if (next != kNever) e.arm(q, next);
   return true;

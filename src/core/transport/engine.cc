@@ -99,8 +99,8 @@ void Engine::prefetch_ready() {
     const ColdQueuePair* c = colds[index].get();
     if (c != nullptr) {  // or destroyed since it was queued
       __builtin_prefetch(c);
-      __builtin_prefetch(&c->sent_charged, 1);
-      __builtin_prefetch(&c->rtt_start, 1);
+      __builtin_prefetch(&c->requests_account, 1);
+      __builtin_prefetch(&c->init, 1);
     }
   }
   if (!ready_queue.empty()) {
@@ -117,6 +117,7 @@ void Engine::wait_for_path(QueuePair& q) {
   counters.add(Counter::path_blocked);
   if (q.has(kWaitingPath)) return;
   q.set(kWaitingPath);
+  ++waiting;
   Path& path = path_of(q);
   const std::uint32_t index = index_of(q);
   cold(q).next_waiting = UINT32_MAX;
@@ -147,35 +148,30 @@ void Engine::wake_line(Path& path) {
     path.waiting_head = colds[index]->next_waiting;
     if (path.waiting_head == UINT32_MAX) path.waiting_tail = UINT32_MAX;
     q.clear(kWaitingPath);
+    --waiting;
     if (need == PathNeed::kEnough) path.called = index;
-    make_ready(q);
+    stand_ready(q);
   }
 }
 
-Duration Engine::verbs_timeout(const QueuePair& q) const {
-  if (config.roce_timeout.ps != 0 && !q.tx_dialect().own_timeouts) return config.roce_timeout;
-  const std::uint8_t code = cold(q).attr.timeout;
-  if (code == 0) return kForever;
-  return nanoseconds(4096) * (std::int64_t{1} << std::min<unsigned>(code, 31));
-}
-
-Duration Engine::retransmission_timeout(const QueuePair& q, const SendStream& s) const {
-  Duration d = s.in_flight() <= config.rto_low_packets ? config.rto_low : config.rto_high;
-  if (config.rto != Rto::kStatic) {
-    const RoundTrip& r = cold(q).round_trip;
-    if (config.rto == Rto::kDynamic) d = r.measured() ? config.rto_low : config.rto_high;
-    d = std::max({d, r.timeout(), config.rto_floor});
+void Engine::leave_path(QueuePair& q) {
+  Path& path = path_of(q);
+  if (q.has(kWaitingPath)) {
+    const std::uint32_t self = index_of(q);
+    std::uint32_t* link = &path.waiting_head;
+    std::uint32_t previous = UINT32_MAX;
+    while (*link != UINT32_MAX && *link != self) {
+      previous = *link;
+      link = &colds[*link]->next_waiting;
+    }
+    if (*link == self) {
+      *link = cold(q).next_waiting;
+      if (path.waiting_tail == self) path.waiting_tail = previous;
+    }
+    q.clear(kWaitingPath);
+    --waiting;
   }
-  if (d == kForever || !config.rto_backs_off) return d;
-  const Duration doubled = d * (std::int64_t{1} << std::min<unsigned>(s.backoff, 10));
-  // Each retry that verbs counts was one.
-  return adaptive() ? std::min(doubled, std::max(d, verbs_timeout(q))) : doubled;
-}
-
-Duration Engine::probe_timeout(const QueuePair& q) const {
-  const Duration d = std::max(config.tail_probe, cold(q).round_trip.timeout());
-  const Duration longest = std::max(d, verbs_timeout(q));
-  return std::min(d * (std::int64_t{1} << std::min<unsigned>(q.probes, 10)), longest);
+  end_turn(q);
 }
 
 // Nobody is forgotten: who can send stands in the ready queue, an acknowledgement that is owed in the ring,
@@ -199,11 +195,12 @@ void Engine::check_nobody_forgotten(QueuePair& q) {
 }
 
 void Engine::check_invariants() const {
+  std::uint32_t in_lines = 0;
   for (std::size_t i = 0; i < colds.size(); ++i) {
     if (colds[i] == nullptr) continue;
     const QueuePair& q = const_cast<Engine*>(this)->qp(static_cast<std::uint32_t>(i));
     if (!q.has(kInUse)) continue;
-    for (const SendStream* s : {&q.requests_out, &q.served}) {
+    for (const Sender* s : {&q.requests_out, &q.served}) {
       CHECK_OP(s->una.v, <=, s->nxt.v);
       CHECK_OP(s->nxt.v, <=, s->max.v);
     }
@@ -214,14 +211,16 @@ void Engine::check_invariants() const {
     CHECK_OP(static_cast<std::uint16_t>(q.sq_acked - q.sq_head), <=, posted);
     CHECK_OP(static_cast<std::uint16_t>(q.sq_send - q.sq_head), <=, posted);
     CHECK_OP(static_cast<std::uint16_t>(q.rq_tail - q.rq_head), <=, c.rq_mask + 1);
-    CHECK_OP(c.acked_charged, <=, c.sent_charged);
-    CHECK_OP(c.response_charged_acked, <=, c.response_charged_sent);
+    if (q.has(kWaitingPath)) ++in_lines;
+    for (const SenderAccount* a : {&c.requests_account, &c.responses_account})
+      CHECK_OP(a->settled, <=, a->sent);
     if (q.requests.block == kNoBlock) CHECK_OP(q.requests.held, ==, 0);
     if (q.sq_send != q.sq_tail) {
       const SendWqe& w = c.sq[q.sq_send & c.sq_mask];
       CHECK_OP((w.first + q.send_offset).v, ==, q.requests_out.nxt.v);
     }
   }
+  CHECK_OP(in_lines, ==, waiting);
 }
 
 }  // namespace weft

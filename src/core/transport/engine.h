@@ -16,6 +16,7 @@
 //   ud/requester.cc       datagrams: their destinations; sent by uc/requester.cc
 //   ud/responder.h        datagrams in                                                 (template: Sink)
 //
+//   sender.h              what is in flight of either half, its recovery, clock and path credit
 //   congestion.h          between queue pairs and controllers: samples, window, pacing, marks and CNPs
 #pragma once
 #include <memory>
@@ -91,6 +92,7 @@ struct Engine {
   std::vector<bool> pds;
   AddressHandles address_handles;
   std::vector<Path> paths;
+  std::uint32_t waiting = 0;                   // queue pairs in the lines of all paths
   static constexpr std::uint32_t kChunk = 64;  // queue pairs are allocated in chunks
   std::vector<std::unique_ptr<QueuePair[]>> chunks;
   std::vector<std::unique_ptr<ColdQueuePair>> colds;
@@ -138,11 +140,21 @@ struct Engine {
   SharedReceiveQueue* find_srq(SrqId id) { return id.v < srqs.size() ? srqs[id.v].get() : nullptr; }
   const QueuePair* find(Qpn qpn) const { return const_cast<Engine*>(this)->find(qpn); }
   Path& path_of(const QueuePair& q) { return paths[q.path.v]; }
-  bool adaptive() const { return config.rto == Rto::kFloored; }
-  LossContext loss() { return {pool, counters, config.nack_threshold, adaptive()}; }
-  // Until something was timed the time-out is a guess. Then even an answer that came after it tells a time:
-  // no round trip is longer than since the first copy left.
-  bool guesses(const QueuePair& q) const { return adaptive() && !cold(q).round_trip.measured(); }
+  LossContext loss() { return {pool, counters, config.nack_threshold, config.rto == Rto::kFloored}; }
+  // The two senders of a queue pair.
+  Sending requests(QueuePair& q) {
+    ColdQueuePair& c = cold(q);
+    return {q.requests_out, c.requests_account, c.requests_silence,      tx_scheme(q),
+            loss(),         path_of(q),         waits(c, q.tx_dialect())};
+  }
+  Sending responses(QueuePair& q) {
+    ColdQueuePair& c = cold(q);
+    return {q.served, c.responses_account, c.responses_silence,     rx_scheme(q),
+            loss(),   path_of(q),          waits(c, q.rx_dialect())};
+  }
+  Waits waits(ColdQueuePair& c, const Dialect& form) const {
+    return {config, c.round_trip, c.attr.timeout, form.own_timeouts};
+  }
   const LossScheme& tx_scheme(const QueuePair& q) const { return *schemes[q.tx_mode]; }
   const LossScheme& rx_scheme(const QueuePair& q) const { return *schemes[q.rx_mode]; }
   SendWqe& send_wqe(ColdQueuePair& c, std::uint16_t slot) { return c.sq[slot & c.sq_mask]; }
@@ -184,22 +196,26 @@ struct Engine {
         !q.has(kRnrWaiting))
       deadlines.forget(index_of(q));
   }
-  // Puts the queue pair into the ready queue if it has work and credit and is not there yet. Whatever
-  // happened to it may also be why it has no use for path credit any more, and others stand behind it.
-  void make_ready(QueuePair& q) {
-    if (q.has(kWaitingPath)) wake_path(path_of(q));
-    if (!q.has(kQueued) && can_send(q)) {
-      q.set(kQueued);
-      ready_queue.push(index_of(q), q.level & kServiceLevel);
-    }
+  // Every call into the Device concerns one queue pair, and ends here. Whatever the call changed of work,
+  // window and credit: the queue pair stands in the ready queue if it can send, and the first of its path's
+  // line has too little credit, or is called. The protocol files wake nobody.
+  void reconcile(QueuePair& q) {
+    if (waiting != 0 && q.path.v < paths.size()) wake_path(path_of(q));  // it may not be connected yet
+    stand_ready(q);
   }
-  // The same after its turn: the policy may give it the next one, too.
-  void make_ready_again(QueuePair& q) {
+  // The same after its turn, which is over: the policy may give it the next one, too.
+  void reconcile_after_turn(QueuePair& q) {
     if (!q.has(kQueued) && can_send(q)) {
       q.set(kQueued);
       const std::uint32_t level = q.level & kServiceLevel;
       ready_queue.push_again(index_of(q), level, config.level_weights[level]);
     }
+    end_turn(q);
+  }
+  void stand_ready(QueuePair& q) {
+    if (q.has(kQueued) || !can_send(q)) return;
+    q.set(kQueued);
+    ready_queue.push(index_of(q), q.level & kServiceLevel);
   }
   // It was destroyed between pick and transmit: it stands nowhere, and its successor may be queued.
   void forget_pick(Qpn qpn) {
@@ -238,29 +254,11 @@ struct Engine {
     if (path.called == index_of(q)) path.called = UINT32_MAX;
     wake_path(path);
   }
-  void discharge(Path& path, std::uint64_t bytes) {
-    path.in_flight -= bytes;
-    path.grow(bytes);
-    wake_path(path);
-  }
-  // The next packet of a stream that may send: a repair, or a rewound one that the receiver is not known to
-  // have.
-  bool next_again(const LossScheme& scheme, SendStream& s) {
-    LossContext context = loss();
-    Seq seq;
-    if ((s.flags & kInRecovery) != 0 && scheme.next_lost(context, s, seq, false)) return true;
-    return s.nxt < s.max && scheme.skip_received(context, s, s.nxt) < s.max;
-  }
-  void count_retransmission(const SendStream& s) {
-    counters.add(Counter::tx_retransmitted);
-    if ((s.flags & kTimeoutRecovery) != 0) counters.add(Counter::tx_after_timeout);
-  }
+  // It wants nothing of its path any more, or will want something of another.
+  void leave_path(QueuePair& q);
   bool exhausted(const QueuePair& q) const {
     return q.retries >= cold(q).attr.retry_count && (!config.never_give_up || q.retries == UINT8_MAX);
   }
-  Duration verbs_timeout(const QueuePair& q) const;
-  Duration retransmission_timeout(const QueuePair& q, const SendStream& s) const;
-  Duration probe_timeout(const QueuePair& q) const;  // roce: of the next probe
   void check_invariants() const;
   void check_nobody_forgotten(QueuePair& q);
 };
@@ -345,7 +343,6 @@ void rc_enter_error(Engine& e, QueuePair& q);  // flush both queues
 void fail_overrun(Engine& e);                  // queue pairs whose completion queue overran
 void rc_stop_sending(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now);
 void rc_release(Engine& e, QueuePair& q);  // give back blocks, path credit, timers
-void rc_leave_path_line(Engine& e, QueuePair& q);
 // UC, UD: the request at sq_send failed with `status`, those behind it are flushed: SQE.
 void rc_fail_send_queue(Engine& e, QueuePair& q, WcStatus status);
 
@@ -371,16 +368,12 @@ void uc_on_timer(Engine& e, QueuePair& q, Time now);
 void uc_release(Engine& e, QueuePair& q);
 
 inline void Engine::settle() {
-  if (unsettled != kSettled) uc_settle(*this);  // UC, UD: what the last transmit sent has left by now
+  if (unsettled != kSettled) {  // UC, UD: what the last transmit sent has left by now
+    QueuePair& q = qp(unsettled);
+    uc_settle(*this);
+    reconcile(q);
+  }
   if (overrun) fail_overrun(*this);
-}
-
-// `to` was acknowledged, but only by something that implies it: what follows may have been SACKed before.
-// Nothing would be left to send of it, and its cumulative ACK is lost.
-inline Seq past_sacked(Engine& e, const LossScheme& scheme, const SendStream& s, Seq to) {
-  if (s.block == kNoBlock) return to;
-  LossContext loss = e.loss();
-  return scheme.skip_received(loss, s, to);
 }
 
 }  // namespace weft

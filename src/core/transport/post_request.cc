@@ -104,7 +104,6 @@ Outcome<std::uint32_t> post_request(Engine& e, QueuePair& q, const SendWr& wr) {
   const std::uint32_t slot = q.sq_tail & c.sq_mask;
   ++q.sq_tail;
   if (local) rc_complete_requests(e, q, {});
-  e.make_ready(q);
   return slot;
 }
 

@@ -20,6 +20,7 @@
 #include "core/transport/cc/controller.h"
 #include "core/transport/dialect.h"
 #include "core/transport/round_trip.h"
+#include "core/transport/sender.h"
 #include "core/transport/stream.h"
 #include "core/verbs/types.h"
 
@@ -39,7 +40,6 @@ enum : std::uint8_t {      // QueuePair::rx_flags
   kNakSent = 0x01,         // roce: sequence NAK sent, silent until the expected packet comes
   kEstablished = 0x02,     // COMM_EST raised
   kRequestsFirst = 0x04,   // whose turn it is, responses or requests
-  kRttPending = 0x08,      // rtt_low is being timed
   kSendStopped = 0x10,     // a request failed locally; it is reported once all earlier ones are complete
   kResendRequest = 0x40,   // irn: the oldest unanswered READ's request goes out again
   kDrainNotify = 0x80,     // SQ_DRAINED is owed
@@ -140,15 +140,6 @@ struct ReadServed {
   std::uint64_t swap_or_add = 0;
 };
 
-// What a queue pair's clocks were put to when a stall of the world was forgiven. A clock that still says so
-// has had no answer since, and is not put forward again.
-struct Forgiven {
-  Time request = kNever;
-  Time charge = kNever;
-  Time read = kNever;
-  Time response = kNever;
-};
-
 // The first three lines are what posting, sending and completing a request touches (queue_pair_test.cc).
 struct alignas(64) ColdQueuePair {
   std::unique_ptr<SendWqe[]> sq;
@@ -167,12 +158,10 @@ struct alignas(64) ColdQueuePair {
   std::uint32_t post_recv_sn = 0;
   std::uint32_t post_msn = 0;  // srnic
 
-  std::uint64_t acked_charged = 0;  // path bytes acknowledged
-  std::uint64_t sent_charged = 0;   // path bytes sent
-  RoundTrip round_trip;             // of requests and their ACKs, and of READ responses and theirs
+  SenderAccount requests_account;
+  RoundTrip round_trip;  // of requests and their ACKs, and of READ responses and theirs
   QpAttr attr;
   QpInit init;
-  Time rtt_start{};
 
   std::unique_ptr<RecvWqe[]> rq;
   std::unique_ptr<Sge[]> rq_sges;
@@ -185,23 +174,23 @@ struct alignas(64) ColdQueuePair {
   Echo last_response;    // srnic: the last one that came in order
   Time rnr_until = kNever;
   Time read_base{};  // last READ response, or the oldest READ's request
-  Time probed_at{};  // roce: the last probe left
+  SenderSilence requests_silence;
+  SenderSilence responses_silence;
+  // What `progress` of our requests and `read_base` were put to when a stall of the world was forgiven. A clock
+  // that still says so has had no answer since, and is not put forward again.
+  Time progress_forgiven = kNever;
+  Time read_forgiven = kNever;
   std::uint8_t read_backoff = 0;
   WcStatus stop_status = WcStatus::kSuccess;  // with kSendStopped
   std::uint16_t stop_slot = 0;
   // Responder.
   std::uint8_t held_syndrome = 0;      // a NAK that waits for older READ responses
   std::uint64_t response_charged = 0;  // path bytes of all responses recorded
-  std::uint64_t response_charged_sent = 0;
-  std::uint64_t response_charged_acked = 0;
-  Seq response_next{};              // irn: first number the next READ request gets
-  std::uint32_t served_head = 0;    // oldest recorded READ, a serial number
-  std::uint32_t served_tail = 0;    // next read_WQE_SN to activate
-  Time response_base{};             // responder's retransmission timer, from here
-  Time response_timed_at = kNever;  // irn: a response whose READ ACK tells the RTT left then
-  Seq response_timed{};
-  Time next_cnp{};  // notification point: none before
-  Forgiven forgiven;
+  SenderAccount responses_account;
+  Seq response_next{};            // irn: first number the next READ request gets
+  std::uint32_t served_head = 0;  // oldest recorded READ, a serial number
+  std::uint32_t served_tail = 0;  // next read_WQE_SN to activate
+  Time next_cnp{};                // notification point: none before
   std::uint32_t next_waiting = UINT32_MAX;  // the path's line
 };
 
@@ -220,42 +209,36 @@ struct alignas(64) QueuePair {
   std::uint8_t rx_flags = 0;
   Inbound inbound = Inbound::kNone;
   std::uint16_t mtu = 1024;
-  std::uint8_t controller_row = 0;  // of controllers(); 0 is none
-  std::uint8_t level = 0;           // service level and kEchoOwed
-  std::uint32_t rx_msn = 0;
-  RecvStream requests;           // 16 bytes with block and held
-  std::uint64_t inbound_va = 0;  // roce: where the next byte of the current WRITE goes
+  std::uint8_t responses_owed = 0;    // roce: READ requests with responses still to send
+  std::uint8_t level = 0;             // service level and kEchoOwed
+  std::uint32_t inbound_message = 0;  // roce: full length of the current WRITE
+  RecvStream requests;                // 16 bytes with block and held
+  std::uint64_t inbound_va = 0;       // roce: where the next byte of the current WRITE goes
   Key inbound_key{};
   std::uint32_t inbound_left = 0;  // roce: bytes the current WRITE still owes; SEND: bytes received
 
   // --- line 1: responder ---
-  alignas(64) SendStream served;  // irn: READ responses
-  std::uint16_t rq_head = 0;      // oldest receive not yet completed
+  alignas(64) Sender served;  // READ responses, where they are a stream
+  std::uint16_t rq_head = 0;  // oldest receive not yet completed
   std::uint16_t rq_tail = 0;
-  std::uint32_t recv_sn = 0;          // IRN: recv_WQE_SN of rq_head
-  std::uint32_t responses_owed = 0;   // READ requests with responses still to send
-  std::uint32_t inbound_message = 0;  // roce: full length of the current WRITE
-  Time served_progress{};
+  std::uint32_t recv_sn = 0;  // IRN: recv_WQE_SN of rq_head
 
   // --- line 2: requester ---
-  alignas(64) SendStream requests_out;
-  Time progress{};                // last time una moved, or sending began after idleness
-  std::uint32_t send_offset = 0;  // packets of the sq_send message already sent
-  std::uint32_t rtt_low = 0;      // sequence number being timed
-  std::uint16_t sq_head = 0;      // oldest request not completed
-  std::uint16_t sq_acked = 0;     // first request not fully acknowledged
-  std::uint16_t sq_send = 0;      // request being sent
+  alignas(64) Sender requests_out;
+  std::uint16_t sq_head = 0;   // oldest request not completed
+  std::uint16_t sq_acked = 0;  // first request not fully acknowledged
+  std::uint16_t sq_send = 0;   // request being sent
   std::uint16_t sq_tail = 0;
 
   // --- line 3: congestion and pacing ---
   alignas(64) ControllerState controller;
-  Time next_send{};  // pacing: no data leaves before
-  Time rto_base{};   // the retransmission timer runs from here
+  Time next_send{};                   // pacing: no data leaves before
+  std::uint32_t window = UINT32_MAX;  // the controller's, packets in flight
+  std::uint32_t send_offset = 0;      // packets of the sq_send message already sent
+  std::uint8_t controller_row = 0;    // of controllers(); 0 is none
   std::uint8_t retries = 0;
   std::uint8_t rnr_retries = 0;
   std::uint8_t reads_outstanding = 0;
-  std::uint8_t probes = 0;            // roce: since una moved
-  std::uint32_t window = UINT32_MAX;  // the controller's, packets in flight
 
   const Dialect& tx_dialect() const { return dialect(tx_mode); }
   const Dialect& rx_dialect() const { return dialect(rx_mode); }
@@ -276,8 +259,5 @@ struct alignas(64) QueuePair {
   void clear(std::uint8_t flag) { flags &= static_cast<std::uint8_t>(~flag); }
 };
 static_assert(sizeof(QueuePair) == 256);
-static_assert(offsetof(QueuePair, served) == 64);
-static_assert(offsetof(QueuePair, requests_out) == 128);
-static_assert(offsetof(QueuePair, controller) == 192);
 
 }  // namespace weft

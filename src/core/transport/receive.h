@@ -15,11 +15,9 @@
 namespace weft {
 
 template <Sink S>
-void receive_packet(Engine& e, Time now, std::uint32_t index, const wire::RxPacket& p, S& sink) {
+void receive_packet(Engine& e, QueuePair& q, Time now, std::uint32_t index, const wire::RxPacket& p,
+                    S& sink) {
   const wire::Header& h = p.header;
-  QueuePair* found = e.find(h.dest_qp);
-  if (found == nullptr) return e.counters.add(Counter::drop_no_qp);
-  QueuePair& q = *found;
   if (!q.receives()) return e.counters.add(Counter::drop_state);
   if ((h.pkey & 0x7FFFU) != 0x7FFFU) return e.counters.add(Counter::drop_pkey);
   if (q.type == QpType::kUd) return ud_on_packet(e, q, index, p, sink);
@@ -78,6 +76,7 @@ void Device::on_packets(Time now, std::span<const wire::RxPacket> packets, S& si
   // Many misses at a time: how far ahead of the packet that is being received its successors' are asked for.
   constexpr std::size_t kAhead = 16;
   const std::size_t ahead = std::min(kAhead, packets.size() - 1);
+  QueuePair* concerned = nullptr;  // it has received, and is not reconciled yet
   for (std::size_t i = 0; i < packets.size() + ahead; ++i) {
     if (i < packets.size()) {
       if (const QueuePair* q = e.peek(packets[i].header.dest_qp); q != nullptr) {
@@ -86,8 +85,18 @@ void Device::on_packets(Time now, std::span<const wire::RxPacket> packets, S& si
         __builtin_prefetch(&q->requests_out, 1);
       }
     }
-    if (i >= ahead) receive_packet(e, now, static_cast<std::uint32_t>(i - ahead), packets[i - ahead], sink);
+    if (i < ahead) continue;
+    const wire::RxPacket& p = packets[i - ahead];
+    QueuePair* q = e.find(p.header.dest_qp);
+    if (q == nullptr) {
+      e.counters.add(Counter::drop_no_qp);
+      continue;
+    }
+    if (q != concerned && concerned != nullptr) e.reconcile(*concerned);
+    concerned = q->type == QpType::kUd ? nullptr : q;  // a datagram changes nothing of what may be sent
+    receive_packet(e, *q, now, static_cast<std::uint32_t>(i - ahead), p, sink);
   }
+  if (concerned != nullptr) e.reconcile(*concerned);
   if (e.overrun) fail_overrun(e);  // before the packets are acknowledged
 }
 

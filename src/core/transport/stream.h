@@ -30,6 +30,8 @@ enum : std::uint8_t {       // SendStream::flags
   kAlone = 0x40,     // roce: its ACK covered nothing more; another silence confirms that the rest is lost
 };
 
+inline constexpr std::uint8_t kMostProbes = 15;
+
 struct SendStream {
   Seq una{};
   Seq nxt{};
@@ -39,7 +41,8 @@ struct SendStream {
   std::uint32_t recovery = 0;  // recovery ends when una passes this
   std::uint16_t block = kNoBlock;
   std::uint8_t flags = 0;
-  std::uint8_t backoff = 0;  // doublings of the retransmission time-out
+  std::uint8_t backoff : 4 = 0;  // doublings of the retransmission time-out; 10 at most
+  std::uint8_t probes : 4 = 0;   // roce: since una moved; kMostProbes at most
 
   // Widen one of the 32-bit members.
   Seq widen(std::uint32_t low) const {
@@ -47,6 +50,8 @@ struct SendStream {
     return {una.v + static_cast<std::uint64_t>(static_cast<std::int64_t>(delta))};
   }
   static std::uint32_t low(Seq s) { return static_cast<std::uint32_t>(s.v); }
+  // Recovery goes on behind this packet.
+  void resent(Seq seq) { rtx = low(seq + 1); }
   bool outstanding() const { return una < max; }
   std::uint64_t in_flight() const { return nxt - una; }
   void start(Seq first) { *this = SendStream{first, first, first}; }
@@ -57,6 +62,8 @@ struct RecvStream {
   Seq expected{};
   std::uint16_t block = kNoBlock;
   std::uint16_t held = 0;  // packets kept ahead of `expected`
+  std::uint32_t msn = 0;   // messages that have ended before `expected`
 };
+static_assert(sizeof(RecvStream) == 16);
 
 }  // namespace weft

@@ -31,7 +31,7 @@ void on_timeout(LossContext& c, SendStream& s) {
   s.flags |= kTimeoutRecovery;
 }
 
-bool next_lost(LossContext&, SendStream&, Seq&, bool) { return false; }
+bool next_lost(LossContext&, SendStream&, Seq&) { return false; }
 
 Seq skip_received(LossContext&, const SendStream&, Seq from) { return from; }
 

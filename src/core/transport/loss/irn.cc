@@ -79,7 +79,7 @@ void go_back_on_timeout(LossContext& c, SendStream& s) {
   s.flags |= kTimeoutRecovery;
 }
 
-bool nothing_lost(LossContext&, SendStream&, Seq&, bool) { return false; }
+bool nothing_lost(LossContext&, SendStream&, Seq&) { return false; }
 
 Seq skip_nothing(LossContext&, const SendStream&, Seq from) { return from; }
 

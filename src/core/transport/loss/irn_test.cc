@@ -37,7 +37,7 @@ class LossTest : public ::testing::Test {
   std::vector<std::uint64_t> resent(const LossScheme& scheme) {
     LossContext c = context();
     std::vector<std::uint64_t> out;
-    for (Seq seq; scheme.next_lost(c, s, seq, true);) out.push_back(seq.v);
+    for (Seq seq; scheme.next_lost(c, s, seq); s.resent(seq)) out.push_back(seq.v);
     return out;
   }
   using Packets = std::vector<std::uint64_t>;

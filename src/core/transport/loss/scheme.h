@@ -54,8 +54,8 @@ struct LossScheme {
   // una is already at the NACK's expected number.
   void (*on_nack)(LossContext&, SendStream&, const Nack&);
   void (*on_timeout)(LossContext&, SendStream&);
-  // The next packet to retransmit out of order, if any; `take` consumes it.
-  bool (*next_lost)(LossContext&, SendStream&, Seq& out, bool take);
+  // The next packet to retransmit out of order, at `rtx` or later, if any. Once it leaves, `rtx` is behind it.
+  bool (*next_lost)(LossContext&, SendStream&, Seq& out);
   // First number at or after nxt that the receiver is not known to have (after a rewind).
   Seq (*skip_received)(LossContext&, const SendStream&, Seq from);
 

@@ -110,7 +110,7 @@ void on_timeout(LossContext& c, SendStream& s) {
   s.lost = SendStream::low(std::max(top, s.una + 1));
 }
 
-bool next_lost(LossContext& c, SendStream& s, Seq& out, bool take) {
+bool next_lost(LossContext& c, SendStream& s, Seq& out) {
   if ((s.flags & kInRecovery) == 0) return false;
   const Seq bound = std::min(s.widen(s.lost), s.nxt);
   const Seq from = std::max(s.widen(s.rtx), s.una);
@@ -120,7 +120,6 @@ bool next_lost(LossContext& c, SendStream& s, Seq& out, bool take) {
     return false;
   }
   out = found;
-  if (take) s.rtx = SendStream::low(found + 1);
   return true;
 }
 

@@ -25,7 +25,7 @@ void advance(SendStream& s, std::uint64_t acked);
 void on_ack(LossContext& c, SendStream& s, std::uint64_t acked);
 void on_nack(LossContext& c, SendStream& s, const Nack& n);
 void on_timeout(LossContext& c, SendStream& s);
-bool next_lost(LossContext& c, SendStream& s, Seq& out, bool take);
+bool next_lost(LossContext& c, SendStream& s, Seq& out);
 Seq skip_received(LossContext& c, const SendStream& s, Seq from);
 Arrival classify(LossContext& c, RecvStream& r, Seq seq);
 void hold(LossContext& c, RecvStream& r, Seq seq, bool message_end);

@@ -40,7 +40,7 @@ class StatelessTest : public ::testing::Test {
   Packets resent() {
     LossContext c = context();
     Packets out;
-    for (Seq seq; kSrnicStateless.next_lost(c, s, seq, true);) out.push_back(seq.v);
+    for (Seq seq; kSrnicStateless.next_lost(c, s, seq); s.resent(seq)) out.push_back(seq.v);
     return out;
   }
   bool recovering() const { return (s.flags & kInRecovery) != 0; }

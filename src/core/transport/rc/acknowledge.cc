@@ -21,48 +21,6 @@ std::int64_t rnr_delay_ps(std::uint8_t code) {
   return std::int64_t{kTens[code & 31U]} * 10'000'000;
 }
 
-// Zero: nothing was timed, or not yet.
-// While packets are missing, an ACK that jumps beyond the timed packet tells when a hole was filled.
-bool tells_time(const SendStream& s, Seq timed, Seq to) {
-  return (s.flags & (kInRecovery | kRewound)) == 0 || to == timed + 1;
-}
-
-Duration sample_rtt(Engine& e, QueuePair& q, Seq to, Time now) {
-  const SendStream& s = q.requests_out;
-  if ((q.rx_flags & kRttPending) == 0 || to <= s.widen(q.rtt_low)) return {};
-  q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
-  ColdQueuePair& c = e.cold(q);
-  if (!tells_time(s, s.widen(q.rtt_low), to) && !e.guesses(q)) return {};
-  const Duration rtt = now - c.rtt_start;
-  c.round_trip.sample(rtt);
-  return rtt;
-}
-
-// The same of READ responses.
-Duration sample_response_rtt(Engine& e, QueuePair& q, Seq to, Time now) {
-  ColdQueuePair& c = e.cold(q);
-  if (c.response_timed_at == kNever || to <= c.response_timed) return {};
-  const Duration rtt = now - c.response_timed_at;
-  c.response_timed_at = kNever;
-  if (!tells_time(q.served, c.response_timed, to) && !e.guesses(q)) return {};
-  c.round_trip.sample(rtt);
-  return rtt;
-}
-
-// A silence ends with an answer that may tell no time: as long as was waited last the path may take now.
-Duration waited(const Engine& e, const QueuePair& q, const SendStream& s) {
-  if (q.probes != 0 && &s == &q.requests_out) return e.probe_timeout(q);
-  return s.backoff != 0 && e.adaptive() ? e.retransmission_timeout(q, s) : Duration{};
-}
-
-// roce: the ACK covers the probed packet and nothing more, and nothing left behind the probe that could tell.
-// Either the receiver took the probe and nothing sent before it, or this is the late ACK of the packet's
-// first copy. The ACKs that follow a late one tell the two apart (rc/timers.cc).
-bool probe_taken_alone(const SendStream& s, const Report& report) {
-  return (s.flags & kProbed) != 0 && report.positive && report.to == s.widen(s.rtx) + 1 &&
-         s.nxt == s.widen(s.lost) && report.to < s.nxt;
-}
-
 bool is_read(const SendWqe& w) { return has_response(w.opcode); }
 
 WcOpcode wc_opcode(WrOpcode op) {
@@ -101,11 +59,19 @@ void on_rnr(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
   e.arm(q, c.rnr_until);
 }
 
+// A NACK for packets of either sender.
+void on_nack(Engine& e, QueuePair& q, Sending half, const Report& report, bool names, Time now) {
+  const bool recovering = (half.s.flags & (kInRecovery | kRewound)) != 0;
+  const Duration rtt = half.nack(report.nack(half.s.una), names, now);
+  if (!controlled(q)) return;
+  if (rtt.ps != 0) congestion_acked(e, q, 0, rtt, now);
+  if (!recovering) congestion_lost(e, q, now, false);
+}
+
 void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, Time now) {
   e.counters.add(Counter::nak_sequence);
   SendStream& s = q.requests_out;
   if (!s.outstanding()) return;
-  LossContext loss = e.loss();
   if (!q.tx_dialect().own_timeouts) {
     if ((s.flags & kRewound) != 0 && s.nxt == s.una) return;
     if (!moved) {
@@ -117,18 +83,8 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
     }
   }
   const Seq before = s.nxt;
-  const bool recovering = (s.flags & (kInRecovery | kRewound)) != 0;
-  e.tx_scheme(q).on_nack(loss, s, report.nack(s.una));
-  q.probes = 0;
-  Duration rtt{};
-  // The packet that is timed has arrived, ahead of what is missing.
-  if (q.tx_dialect().ack_form != AckForm::kPlain && report.trigger == s.widen(q.rtt_low))
-    rtt = sample_rtt(e, q, report.trigger + 1, now);
+  on_nack(e, q, e.requests(q), report, q.tx_dialect().ack_form != AckForm::kPlain, now);
   if (s.nxt != before || !q.tx_dialect().places_itself) rc_rewind(e, q);
-  q.rto_base = now;
-  if (!controlled(q)) return;
-  if (rtt.ps != 0) congestion_acked(e, q, 0, rtt, now);
-  if (!recovering) congestion_lost(e, q, now, false);
 }
 
 // A NACK that newer ACKs overtook: its expected number is old, but what it says of its trigger still counts.
@@ -167,14 +123,8 @@ void rc_advance(Engine& e, QueuePair& q, Seq to, Time now, bool ours) {
       c.read_backoff = 0;
     }
   }
-  s.una = to;
-  const Duration silence = waited(e, q, s);
-  s.backoff = 0;
-  q.probes = 0;
   q.retries = 0;
   q.rnr_retries = 0;
-  q.progress = now;
-  q.rto_base = now;
   std::uint64_t charged = c.post_charged;
   while (q.sq_acked != q.sq_tail) {
     const SendWqe& w = e.send_wqe(c, q.sq_acked);
@@ -186,24 +136,14 @@ void rc_advance(Engine& e, QueuePair& q, Seq to, Time now, bool ours) {
     ++q.sq_acked;
   }
   if (s.nxt < to) {
-    s.nxt = to;
     q.sq_send = q.sq_acked;
     q.send_offset = 0;
     if (q.sq_send != q.sq_tail)
       q.send_offset = static_cast<std::uint32_t>(to - e.send_wqe(c, q.sq_send).first);
   }
-  const Duration rtt = sample_rtt(e, q, to, now);
-  if (rtt.ps == 0 && silence.ps != 0) c.round_trip.at_least(silence);
-  if ((s.flags | (s.block ^ kNoBlock)) != 0) {
-    LossContext loss = e.loss();
-    e.tx_scheme(q).on_ack(loss, s, acked);
-    if (s.nxt < to) s.nxt = to;
-  }
-  if (charged > c.acked_charged) {  // or the credit went back at a time-out
-    const std::uint64_t freed = charged - c.acked_charged;
-    c.acked_charged = charged;
-    e.discharge(e.path_of(q), freed);
-  }
+  Sending half = e.requests(q);
+  const Duration rtt = half.acknowledge(to, now);
+  half.settle(charged);
   if (controlled(q)) congestion_acked(e, q, ours ? acked : 0, rtt, now);
   e.disarm_if_quiet(q);
 }
@@ -234,7 +174,7 @@ bool rc_acknowledge(Engine& e, QueuePair& q, Seq to, Time now) {
 }
 
 void rc_implied_nak(Engine& e, QueuePair& q, Time now) {
-  SendStream& s = q.requests_out;
+  Sender& s = q.requests_out;
   if ((s.flags & kRewound) != 0) return;  // an echo of the loss that we are already repairing
   e.counters.add(Counter::implied_nak);
   if (e.exhausted(q)) {
@@ -245,8 +185,8 @@ void rc_implied_nak(Engine& e, QueuePair& q, Time now) {
   LossContext loss = e.loss();
   e.tx_scheme(q).on_nack(loss, s, {s.una, false, {}});
   rc_rewind(e, q);
-  q.probes = 0;
-  q.rto_base = now;
+  s.probes = 0;
+  s.timer = now;
 }
 
 void rc_complete_requests(Engine& e, QueuePair& q, Time now) {
@@ -281,7 +221,7 @@ void rc_reads_progress(Engine& e, QueuePair& q, Seq reached, Time now) {
   c.read_backoff = 0;
   q.retries = 0;
   q.rx_flags &= static_cast<std::uint8_t>(~kResendRequest);  // it was about to go out in vain
-  q.progress = now;
+  q.requests_out.progress = now;
   std::uint64_t freed = 0;
   while (c.issued_head != c.issued_tail) {
     const ReadIssued& r = c.issued[c.issued_head & c.issued_mask];
@@ -290,11 +230,7 @@ void rc_reads_progress(Engine& e, QueuePair& q, Seq reached, Time now) {
     ++c.issued_head;
     --q.reads_outstanding;
   }
-  if (freed != 0 && !q.tx_dialect().response_stream) {
-    Path& path = e.path_of(q);
-    path.reads -= freed;
-    e.wake_path(path);
-  }
+  if (freed != 0 && !q.tx_dialect().response_stream) e.path_of(q).reads -= freed;
 }
 
 void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
@@ -304,7 +240,7 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
     return;
   }
   if (((h.bits & wire::kBecn) | (h.ext_flags & wire::kCeEcho)) != 0) congestion_echoed(e, q, now);
-  SendStream& s = q.requests_out;
+  Sender& s = q.requests_out;
   const Report report = rc_report(h, s.una);
   const bool positive = report.positive;
   const Seq to = report.to;
@@ -318,17 +254,15 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
     e.counters.add(Counter::drop_stale);
     return;
   }
-  if (to < s.una && overtaken_nack(s, h, report)) {
-    on_sequence_nak(e, q, report, true, now);
-    e.make_ready(q);
-    return;
-  }
+  if (to < s.una && overtaken_nack(s, h, report)) return on_sequence_nak(e, q, report, true, now);
   if (to > s.max || to < s.una || report.trigger > s.max) {
     e.counters.add(Counter::drop_stale);
     return;
   }
   const bool moved = to > s.una;
-  const bool alone = probe_taken_alone(s, report);
+  // Either the receiver took the probe and nothing sent before it, or this is the late ACK of the packet's
+  // first copy. The ACKs that follow a late one tell the two apart (rc/timers.cc).
+  const bool alone = positive && s.probe_taken_alone(to);
   if (!rc_acknowledge(e, q, to, now)) {
     const bool ended = h.syndrome > wire::kSyndromeNakSequence;
     if (q.sends() && ended && s.una == to) {
@@ -336,7 +270,6 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
     } else if (q.sends() && !ended) {
       rc_implied_nak(e, q, now);
     }
-    if (q.sends()) e.make_ready(q);
     return;
   }
   if (!q.sends()) return;
@@ -351,7 +284,6 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
         on_error_nak(e, q, h.syndrome, rc_slot_of(e, q, q.requests_out.una), now);
     }
   }
-  e.make_ready(q);
 }
 
 void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
@@ -364,37 +296,22 @@ void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time
     e.counters.add(Counter::drop_stale);
     return;
   }
-  LossContext loss = e.loss();
-  const LossScheme& scheme = e.rx_scheme(q);
+  Sending half = e.responses(q);
   const bool silent = s.backoff > kResponderTries;
   if (to > s.una) {
     const std::uint64_t acked = to - s.una;
-    s.una = to;
-    const Duration silence = waited(e, q, s);
-    s.backoff = 0;
-    if (s.nxt < to) s.nxt = to;
-    e.cold(q).response_base = now;
-    q.served_progress = now;
-    const Duration rtt = sample_response_rtt(e, q, to, now);
-    if (rtt.ps == 0 && silence.ps != 0) e.cold(q).round_trip.at_least(silence);
-    scheme.on_ack(loss, s, acked);
+    const Duration rtt = half.acknowledge(to, now);
     rc_release_served(e, q);
     if (controlled(q)) congestion_acked(e, q, acked, rtt, now);
+    e.disarm_if_quiet(q);
   }
   if (h.syndrome == wire::kSyndromeNakSequence && s.outstanding()) {
     e.counters.add(Counter::nak_sequence);
-    const bool recovering = (s.flags & (kInRecovery | kRewound)) != 0;
-    scheme.on_nack(loss, s, report.nack(s.una));
-    e.cold(q).response_base = now;
-    Duration rtt{};
-    if (report.trigger == e.cold(q).response_timed) rtt = sample_response_rtt(e, q, report.trigger + 1, now);
-    if (controlled(q) && rtt.ps != 0) congestion_acked(e, q, 0, rtt, now);
-    if (controlled(q) && !recovering) congestion_lost(e, q, now, false);
+    on_nack(e, q, half, report, true, now);
   }
   // Without tries its timer had nothing to wait for.
   if (silent && s.outstanding()) e.arm(q, rc_deadline(e, q));
   rc_reads_drained(e, q);
-  if (q.receives()) e.make_ready(q);
 }
 
 }  // namespace weft

@@ -147,7 +147,7 @@ void to_rtr(Engine& e, QueuePair& q, const QpAttr& a, Time now) {
   q.served.start(Seq::start(a.rq_psn));
   if (q.type != QpType::kRc) return;
   c.response_next = Seq::start(a.rq_psn);
-  if (e.adaptive()) c.round_trip.presume(e.config.rto_initial);
+  if (e.config.rto == Rto::kFloored) c.round_trip.presume(e.config.rto_initial);
   c.served_mask = ring_mask(a.max_dest_rd_atomic);
   c.served = std::make_unique<ReadServed[]>(static_cast<std::size_t>(c.served_mask) + 1);
   congestion_start(e, q, a.controller, now);  // READ responses may be all that it ever sends
@@ -158,7 +158,7 @@ void to_rts(Engine& e, QueuePair& q, const QpAttr& a, Time now) {
   q.tx_mode = static_cast<std::uint8_t>(a.mode);
   q.requests_out.start(Seq::start(a.sq_psn));
   c.post_seq = c.post_response = Seq::start(a.sq_psn);
-  q.progress = now;
+  q.requests_out.progress = now;
   if (q.type != QpType::kRc) return;
   c.responses.expected = Seq::start(a.sq_psn);
   c.issued_mask = ring_mask(a.max_rd_atomic);
@@ -197,8 +197,7 @@ Outcome<void> check_drained(const Engine& e, const QueuePair& q, std::uint32_t m
 void apply_drained(Engine& e, QueuePair& q, const QpAttr& a, std::uint32_t mask) {
   ColdQueuePair& c = e.cold(q);
   if ((mask & kAttrPath) != 0) {
-    if (q.has(kWaitingPath)) rc_leave_path_line(e, q);
-    e.end_turn(q);
+    e.leave_path(q);
     q.path = a.path;
     q.level = static_cast<std::uint8_t>((q.level & kEchoOwed) | a.service_level);
   }
@@ -260,12 +259,10 @@ Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32
   if (from == QpState::kRts && to == QpState::kSqd) {
     if ((mask & kAttrSqdNotify) != 0 && attr.sqd_notify) q.rx_flags |= kDrainNotify;
     rc_check_drained(e, q);
-    e.make_ready(q);  // if only answers are left, or nothing, others may be first in the path's line
   }
   if ((from == QpState::kSqd || from == QpState::kSqe) && to == QpState::kRts) {
     q.rx_flags &= static_cast<std::uint8_t>(~kDrainNotify);
     rc_complete_requests(e, q, now);  // local requests that were posted meanwhile
-    e.make_ready(q);
   }
   return {};
 }

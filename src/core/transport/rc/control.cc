@@ -44,7 +44,7 @@ ControlEntry acknowledgement(Engine& e, const QueuePair& q) {
   ControlEntry c;
   c.qp = e.index_of(q);
   c.psn = (q.requests.expected - 1).wire().v;
-  c.msn = q.rx_msn;
+  c.msn = q.requests.msn;
   c.opcode = wire::kAcknowledge;
   c.syndrome = wire::kSyndromeAck;
   c.mode = q.rx_mode;

@@ -47,22 +47,6 @@ void enter(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot) {
 
 }  // namespace
 
-void rc_leave_path_line(Engine& e, QueuePair& q) {
-  Path& path = e.path_of(q);
-  const std::uint32_t self = e.index_of(q);
-  std::uint32_t* link = &path.waiting_head;
-  std::uint32_t previous = UINT32_MAX;
-  while (*link != UINT32_MAX && *link != self) {
-    previous = *link;
-    link = &e.colds[*link]->next_waiting;
-  }
-  if (*link == self) {
-    *link = e.cold(q).next_waiting;
-    if (path.waiting_tail == self) path.waiting_tail = previous;
-  }
-  q.clear(kWaitingPath);
-}
-
 void rc_release(Engine& e, QueuePair& q) {
   if (q.type != QpType::kRc) return uc_release(e, q);
   if (q.path.v >= e.paths.size()) return;  // it was never connected, nor was any other
@@ -84,10 +68,11 @@ void rc_release(Engine& e, QueuePair& q) {
   c.issued_head = c.issued_tail;
   q.reads_outstanding = 0;
   path.reads -= reads;
-  const std::uint64_t freed =
-      (c.sent_charged - c.acked_charged) + (c.response_charged_sent - c.response_charged_acked);
-  c.acked_charged = c.sent_charged;
-  c.response_charged_acked = c.response_charged_sent;
+  for (SenderAccount* a : {&c.requests_account, &c.responses_account}) {
+    path.discharge(a->sent - a->settled);
+    a->settled = a->sent;
+    a->timed_at = kNever;
+  }
   // Streams keep their numbers but nothing is outstanding any more.
   q.requests_out.start(q.requests_out.max);
   q.served.start(q.served.max);
@@ -96,12 +81,10 @@ void rc_release(Engine& e, QueuePair& q) {
   q.responses_owed = 0;
   c.held_syndrome = 0;
   q.flags &= static_cast<std::uint8_t>(~(kRnrWaiting | kAckAfterReads | kReadsWaiting));
-  q.rx_flags &= static_cast<std::uint8_t>(~(kSendStopped | kRttPending | kResendRequest));
+  q.rx_flags &= static_cast<std::uint8_t>(~(kSendStopped | kResendRequest));
   e.deadlines.remove(e.index_of(q));
   pacing_leave(e, q);
-  if (freed != 0) e.discharge(path, freed);
-  if (q.has(kWaitingPath)) rc_leave_path_line(e, q);
-  e.end_turn(q);  // credit that it was called for, or stood in front of, is the next one's
+  e.leave_path(q);  // credit that it was called for, or stood in front of, is the next one's
 }
 
 void rc_fail(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time) {
@@ -120,7 +103,6 @@ void rc_fail_in_order(Engine& e, QueuePair& q, WcStatus status, std::uint16_t sl
   q.rx_flags |= kSendStopped;
   e.cold(q).stop_status = status;
   e.cold(q).stop_slot = slot;
-  e.make_ready(q);
 }
 
 void rc_enter_error(Engine& e, QueuePair& q) {
@@ -151,8 +133,7 @@ void rc_fail_send_queue(Engine& e, QueuePair& q, WcStatus status) {
   rc_complete_requests(e, q, {});  // all that was posted before it has left
   flush_sends(e, q, status, q.sq_head);
   e.cold(q).post_seq = q.requests_out.nxt;
-  if (q.has(kWaitingPath)) rc_leave_path_line(e, q);
-  e.end_turn(q);
+  e.leave_path(q);
 }
 
 void rc_stop_sending(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot, Time now) {

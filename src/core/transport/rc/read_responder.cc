@@ -65,7 +65,7 @@ ReadServed* rc_find_served(Engine& e, QueuePair& q, Seq response) {
 
 void rc_release_served(Engine& e, QueuePair& q) {
   ColdQueuePair& c = e.cold(q);
-  std::uint64_t acked = c.response_charged_acked;
+  std::uint64_t acked = 0;
   while (c.served_head != c.served_tail) {
     ReadServed& r = row(c, c.served_head);
     if (r.state != ReadState::kActive) break;
@@ -76,20 +76,13 @@ void rc_release_served(Engine& e, QueuePair& q) {
     r.state = ReadState::kFree;
     ++c.served_head;
   }
-  if (acked <= c.response_charged_acked) return;  // or the credit went back at a time-out
-  const std::uint64_t freed = acked - c.response_charged_acked;
-  c.response_charged_acked = acked;
-  e.discharge(e.path_of(q), freed);
+  e.responses(q).settle(acked);
 }
 
 bool rc_responses_sendable(Engine& e, QueuePair& q) {
   if (!q.rx_dialect().response_stream) return q.responses_owed > 0;
   SendStream& s = q.served;
-  if ((s.flags & kInRecovery) != 0) {
-    LossContext loss = e.loss();
-    Seq seq;
-    if (e.rx_scheme(q).next_lost(loss, s, seq, false)) return true;
-  }
+  if (Seq seq; (s.flags & kInRecovery) != 0 && e.responses(q).repair(seq)) return true;
   if (s.nxt >= e.cold(q).response_next || s.nxt - s.una >= window(e, q)) return false;
   if (in_doubt(s) && s.nxt == s.max) return false;
   // It may have been called, and its requests have gone back into the line for want of more than this takes.
@@ -97,7 +90,7 @@ bool rc_responses_sendable(Engine& e, QueuePair& q) {
 }
 
 bool rc_response_again(Engine& e, QueuePair& q) {
-  if (q.rx_dialect().response_stream) return e.next_again(e.rx_scheme(q), q.served);
+  if (q.rx_dialect().response_stream) return e.responses(q).again();
   const ReadServed* r = oldest_owed(e.cold(q));
   return r != nullptr && r->next < r->sent;
 }
@@ -117,10 +110,9 @@ PathNeed rc_responses_need(Engine& e, QueuePair& q) {
 
 Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
   ColdQueuePair& c = e.cold(q);
-  SendStream& s = q.served;
+  Sender& s = q.served;
   const bool stream = q.rx_dialect().response_stream;
-  LossContext loss = e.loss();
-  const LossScheme& scheme = e.rx_scheme(q);
+  Sending half = e.responses(q);
   const bool was_idle = !s.outstanding();
   const std::size_t most =
       std::min<std::size_t>({budget.packets, e.burst_packets.size(), e.burst_segments.size()});
@@ -132,9 +124,9 @@ Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
     ReadServed* r = nullptr;
     bool repair = false;
     if (stream) {
-      repair = (s.flags & kInRecovery) != 0 && scheme.next_lost(loss, s, seq, false);
+      repair = half.repair(seq);
       if (!repair) {
-        if (s.nxt < s.max) s.nxt = scheme.skip_received(loss, s, s.nxt);
+        if (s.nxt < s.max) s.nxt = half.scheme.skip_received(half.loss, s, s.nxt);
         if (s.nxt >= c.response_next || s.nxt - s.una >= window(e, q)) break;
         if (in_doubt(s) && s.nxt == s.max) break;
         seq = s.nxt;
@@ -183,20 +175,8 @@ Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
     ++n;
     if (frame == 0) frame = bytes;
     total += bytes;
-    if (!fresh && seq == c.response_timed && !e.guesses(q)) c.response_timed_at = kNever;
-    if (repair) {
-      scheme.next_lost(loss, s, seq, true);
-    } else if (stream) {
-      ++s.nxt;
-      if (fresh) {
-        s.max = s.nxt;
-        e.path_of(q).in_flight += cost;
-        c.response_charged_sent += cost;
-        if (c.response_timed_at == kNever) {
-          c.response_timed_at = now;
-          c.response_timed = seq;
-        }
-      }
+    if (stream) {
+      half.left({seq, 1, cost, repair ? Origin::kRepair : Origin::kNext}, now);
     } else {
       ++r->next;
       r->sent = std::max(r->sent, r->next);
@@ -204,16 +184,15 @@ Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
         --q.responses_owed;
         r->answered = r->answered || r->end == r->packets;
       }
+      e.counters.add(Counter::tx_packets);
+      if (!fresh) half.count_again();
     }
-    e.counters.add(Counter::tx_packets);
-    if (!fresh) e.count_retransmission(s);
     if (bytes < frame) break;
   }
   if (stream && n > 0) {
     if (was_idle) {
-      c.response_base = now;
-      q.served_progress = now;
-      s.backoff = 0;
+      half.begin(now);
+      s.progress = now;
     }
     e.arm(q, rc_deadline(e, q));
   }

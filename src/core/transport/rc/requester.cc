@@ -138,7 +138,6 @@ Gate gate(Engine& e, QueuePair& q, const SendWqe& w, std::uint32_t k, bool fresh
 }
 
 void advance_cursor(Engine& e, QueuePair& q, ColdQueuePair& c, std::uint32_t numbers) {
-  q.requests_out.nxt += numbers;
   q.send_offset += numbers;
   while (q.sq_send != q.sq_tail && q.send_offset >= e.send_wqe(c, q.sq_send).packets) {
     if (is_local(e.send_wqe(c, q.sq_send).opcode) && !e.send_wqe(c, q.sq_send).executed) break;
@@ -229,7 +228,7 @@ bool rc_gather(Engine& e, const ColdQueuePair& c, const SendWqe& w, std::uint16_
 
 void rc_rewind(Engine& e, QueuePair& q) {
   ColdQueuePair& c = e.cold(q);
-  q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
+  c.requests_account.timed_at = kNever;
   seek(e, q, c, q.requests_out.nxt);
   if (q.tx_dialect().response_stream) return;  // issued READs stay issued: their responses are numbered apart
   Path& path = e.path_of(q);
@@ -239,10 +238,7 @@ void rc_rewind(Engine& e, QueuePair& q) {
     freed += (r.end - r.first) * q.mtu;
   }
   q.reads_outstanding = 0;
-  if (freed != 0) {
-    path.reads -= freed;
-    e.wake_path(path);
-  }
+  path.reads -= freed;
 }
 
 namespace {
@@ -261,11 +257,7 @@ bool rc_requests_sendable(Engine& e, QueuePair& q) {
   if ((q.rx_flags & kResendRequest) != 0) return true;
   if (halted(e, q)) return false;
   if ((s.flags & kProbeDue) != 0) return true;
-  if ((s.flags & kInRecovery) != 0) {
-    LossContext loss = e.loss();
-    Seq seq;
-    if (e.tx_scheme(q).next_lost(loss, s, seq, false)) return true;
-  }
+  if (Seq seq; (s.flags & kInRecovery) != 0 && e.requests(q).repair(seq)) return true;
   if (q.sq_send == q.sq_tail || s.nxt - s.una >= window(e, q)) return false;
   ColdQueuePair& c = e.cold(q);
   const Gate g = gate(e, q, e.send_wqe(c, q.sq_send), q.send_offset, s.nxt == s.max);
@@ -275,7 +267,7 @@ bool rc_requests_sendable(Engine& e, QueuePair& q) {
 
 bool rc_request_again(Engine& e, QueuePair& q) {
   if ((q.rx_flags & kResendRequest) != 0 || (q.requests_out.flags & kProbeDue) != 0) return true;
-  return q.type == QpType::kRc && e.next_again(e.tx_scheme(q), q.requests_out);
+  return q.type == QpType::kRc && e.requests(q).again();
 }
 
 PathNeed rc_requests_need(Engine& e, QueuePair& q) {
@@ -296,7 +288,7 @@ namespace {
 // roce: the oldest packet once more, alone and asking for an ACK; of a READ, what is missing of it. Where the
 // walk over the ring stands does not change.
 Filled probe(Engine& e, QueuePair& q, Time now) {
-  SendStream& s = q.requests_out;
+  const Sender& s = q.requests_out;
   ColdQueuePair& c = e.cold(q);
   const std::uint16_t slot = rc_slot_of(e, q, s.una);
   const SendWqe& w = e.send_wqe(c, slot);
@@ -311,14 +303,7 @@ Filled probe(Engine& e, QueuePair& q, Time now) {
   packet.segment_count = segments;
   packet.retransmission = true;
   packet.header.bits |= wire::kAckReq;
-  s.flags = static_cast<std::uint8_t>((s.flags & ~(kProbeDue | kAlone)) | kProbed);
-  s.rtx = SendStream::low(s.una);
-  s.lost = SendStream::low(s.nxt);
-  c.probed_at = now;
-  if (s.una == s.widen(q.rtt_low)) q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
-  e.counters.add(Counter::tx_packets);
-  e.counters.add(Counter::tx_retransmitted);
-  e.counters.add(Counter::tx_probes);
+  e.requests(q).left({s.una, 1, 0, Origin::kProbe}, now);
   e.arm(q, rc_deadline(e, q));
   return {1, segments};
 }
@@ -329,8 +314,8 @@ void rc_ask_in_time(Engine& e, const QueuePair& q, std::size_t packets, Time nex
   if (q.tx_dialect().acks_every_packet || packets == 0) return;
   wire::Header& last = e.burst_packets[packets - 1].header;
   if ((last.bits & wire::kAckReq) != 0 || rc_opcode(last.opcode).kind == RcKind::kResponse) return;
-  const Duration timeout = e.verbs_timeout(q);
-  if (timeout != kForever && next - q.rto_base >= timeout / 2) last.bits |= wire::kAckReq;
+  const Duration timeout = e.waits(e.cold(q), q.tx_dialect()).verbs();
+  if (timeout != kForever && next - q.requests_out.timer >= timeout / 2) last.bits |= wire::kAckReq;
 }
 
 Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
@@ -338,8 +323,7 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
   if (!q.sends() || q.has(kRnrWaiting)) return {};
   SendStream& s = q.requests_out;
   ColdQueuePair& c = e.cold(q);
-  LossContext loss = e.loss();
-  const LossScheme& scheme = e.tx_scheme(q);
+  Sending half = e.requests(q);
   const Dialect form = q.tx_dialect();
   if ((q.rx_flags & kResendRequest) != 0) {
     q.rx_flags &= static_cast<std::uint8_t>(~kResendRequest);
@@ -366,7 +350,7 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
   std::uint16_t first_slot = 0;
   while (n < most) {
     Seq seq;
-    const bool repair = (s.flags & kInRecovery) != 0 && scheme.next_lost(loss, s, seq, false);
+    const bool repair = half.repair(seq);
     std::uint16_t slot = q.sq_send;
     std::uint32_t k = q.send_offset;
     if (repair) {
@@ -374,7 +358,7 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       k = static_cast<std::uint32_t>(seq - e.send_wqe(c, slot).first);
     } else {
       if (s.nxt < s.max && form.places_itself) {
-        const Seq skipped = scheme.skip_received(loss, s, s.nxt);
+        const Seq skipped = half.scheme.skip_received(half.loss, s, s.nxt);
         if (skipped != s.nxt) {
           seek(e, q, c, skipped);
           continue;
@@ -415,33 +399,17 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
     ++n;
     total += d.bytes;
 
-    if (repair) {
-      scheme.next_lost(loss, s, seq, true);
-      if (seq == s.widen(q.rtt_low) && !e.guesses(q)) q.rx_flags &= static_cast<std::uint8_t>(~kRttPending);
-    } else {
-      if (is_read(w) && (fresh || !form.response_stream))
-        record_read(e, q, c, w, slot, k, seq, is_atomic(w.opcode) ? 8 : packet.header.dma_len, now);
-      if (fresh) {
-        if (!is_read(w)) {
-          const std::uint64_t cost = packet.payload + e.config.path_overhead.n;
-          e.path_of(q).in_flight += cost;
-          c.sent_charged += cost;
-        }
-        if ((q.rx_flags & kRttPending) == 0 && (packet.header.bits & wire::kAckReq) != 0 &&
-            (form.ack_form != AckForm::kPlain || (s.flags & kRewound) == 0)) {
-          q.rx_flags |= kRttPending;
-          q.rtt_low = SendStream::low(seq);
-          c.rtt_start = now;
-        }
-      }
+    if (!repair && is_read(w) && (fresh || !form.response_stream))
+      record_read(e, q, c, w, slot, k, seq, is_atomic(w.opcode) ? 8 : packet.header.dma_len, now);
+    // Without a NACK that names its trigger, nothing tells the time of what is sent after going back.
+    const bool timed = (packet.header.bits & wire::kAckReq) != 0 &&
+                       (form.ack_form != AckForm::kPlain || (s.flags & kRewound) == 0);
+    const std::uint64_t cost = is_read(w) ? 0 : packet.payload + e.config.path_overhead.n;
+    half.left({seq, d.numbers, cost, repair ? Origin::kRepair : Origin::kNext, timed}, now);
+    if (!repair) {
       advance_cursor(e, q, c, d.numbers);
-      if (s.nxt > s.max) s.max = s.nxt;
-      // Going over what was refused repairs what was lost of it, too.
-      if (!fresh && (s.flags & kInRecovery) != 0 && s.widen(s.rtx) < s.nxt) s.rtx = SendStream::low(s.nxt);
       if (q.sq_send != q.sq_tail && is_local(e.send_wqe(c, q.sq_send).opcode)) rc_run_local(e, q, now);
     }
-    e.counters.add(Counter::tx_packets);
-    if (!fresh) e.count_retransmission(s);
     if (d.bytes < frame) break;
   }
   if (n == 0) return {};
@@ -450,11 +418,8 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
   if (!form.acks_every_packet && (e.path_of(q).bounded() || stalls(e, q)))
     e.burst_packets[n - 1].header.bits |= wire::kAckReq;
   // READs may keep the connection busy while no request packet is out: the two timers start apart.
-  if (was_idle) q.progress = now;
-  if (was_quiet) {
-    q.rto_base = now;
-    s.backoff = 0;
-  }
+  if (was_idle) q.requests_out.progress = now;
+  if (was_quiet) half.begin(now);
   e.arm(q, rc_deadline(e, q));
   rc_ask_in_time(e, q, n, now);
   return {n, segments};

@@ -44,17 +44,15 @@ Verdict check_read(Engine& e, const QueuePair& q, const wire::Header& h) {
 // more.
 void resume_responses(Engine& e, QueuePair& q) {
   if (!q.served.outstanding()) return;
-  LossContext loss = e.loss();
-  e.rx_scheme(q).on_timeout(loss, q.served);
+  e.responses(q).resend();
   q.served.backoff = 1;
-  e.make_ready(q);
 }
 
 // irn: READs become active in the order of their serial numbers, each taking its response numbers.
 void activate(QueuePair& q, ColdQueuePair& c, Engine& e, ReadServed& r) {
   r.state = ReadState::kActive;
   r.first = c.response_next;
-  if (!q.rx_dialect().names_messages) r.msn = q.rx_msn;
+  if (!q.rx_dialect().names_messages) r.msn = q.requests.msn;
   r.charged_before = c.response_charged;
   c.response_charged += e.charge(r.length, q.mtu, r.packets);
   c.response_next += r.packets;
@@ -113,7 +111,7 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
     r.first = seq;
     r.begin = r.next = r.sent = 0;
     r.end = r.packets;
-    r.msn = (q.rx_msn + 1) & kPsnMask;
+    r.msn = (q.requests.msn + 1) & kPsnMask;
     r.state = ReadState::kActive;
     ++q.responses_owed;
     return Verdict::kDone;
@@ -131,14 +129,8 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
     Seq end = old.first + old.packets;
     if (end > q.served.max) return Verdict::kInvalid;
     if (end > q.served.una) {
-      end = past_sacked(e, e.rx_scheme(q), q.served, end);
-      const std::uint64_t acked = end - q.served.una;
-      q.served.una = end;
-      q.served.backoff = 0;
-      if (q.served.nxt < end) q.served.nxt = end;
-      LossContext loss = e.loss();
-      e.rx_scheme(q).on_ack(loss, q.served, acked);
-      e.make_ready(q);  // also if the request is refused
+      Sending half = e.responses(q);
+      half.pass(half.past_sacked(end));
     }
     rc_release_served(e, q);
   }
@@ -179,7 +171,6 @@ bool rc_activate_reads(Engine& e, QueuePair& q) {
     for (std::uint32_t i = 0; i <= c.served_mask; ++i)
       waiting = waiting || c.served[i].state == ReadState::kWaiting;
     if (!waiting) q.clear(kReadsWaiting);
-    e.make_ready(q);
   }
   return atomics;
 }
@@ -245,7 +236,6 @@ void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, S
     r.end = k + Engine::packets_for(h.dma_len, q.mtu);
     r.asked = static_cast<std::uint32_t>(skip) + h.dma_len;
     if (!owed) ++q.responses_owed;
-    e.make_ready(q);
     return;
   }
   e.counters.add(Counter::drop_duplicate_read);

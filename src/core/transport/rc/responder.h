@@ -254,14 +254,13 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
       // Its responses use up numbers too, and acknowledge everything before them.
       if (op.kind == RcKind::kAtomic) rc_execute_atomics(e, q, sink);
       q.requests.expected += Engine::packets_for(h.dma_len, q.mtu);
-      q.rx_msn = (q.rx_msn + 1) & kPsnMask;
+      q.requests.msn = (q.requests.msn + 1) & kPsnMask;
       q.clear(kAckQueued);
-      e.make_ready(q);
       return;
     }
     if (form.ack_form == AckForm::kEcho) q.set_last_in_order(echo_of(h));
     const Advance moved = receive_in_order(e.pool, q.requests, op.last);
-    q.rx_msn = (q.rx_msn + moved.messages) & kPsnMask;
+    q.requests.msn = (q.requests.msn + moved.messages) & kPsnMask;
     if (moved.messages > 0 &&
         (!q.has(kReadsWaiting) || !rc_activate_reads(e, q) || rc_execute_atomics(e, q, sink)))
       rc_complete_receives(e, q, q.requests.expected);

@@ -89,7 +89,7 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
   // A READ is executed only after every request before it arrived, so a response acknowledges them, whether
   // or not it can be kept.
   if (r != nullptr && r->request >= q.requests_out.una) {
-    rc_advance(e, q, past_sacked(e, e.tx_scheme(q), q.requests_out, r->request + 1), now);
+    rc_advance(e, q, e.requests(q).past_sacked(r->request + 1), now);
     rc_complete_requests(e, q, now);
     if (!q.sends()) return;
   }
@@ -135,8 +135,6 @@ void rc_on_response(Engine& e, QueuePair& q, std::uint32_t index, const wire::Rx
   } else {
     rc_response_roce(e, q, index, p, op, now, sink);
   }
-  // Also one that is dropped may have acknowledged requests.
-  if (q.sends()) e.make_ready(q);
 }
 
 }  // namespace weft

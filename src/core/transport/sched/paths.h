@@ -32,6 +32,11 @@ struct Path {
   // One packet may always be in flight, or a credit below one packet would never move.
   bool admits(std::uint64_t bytes) const { return !bounded() || in_flight == 0 || in_flight + bytes <= cap; }
   bool admits_read(std::uint64_t bytes) const { return !bounded() || reads == 0 || reads + bytes <= cap; }
+  // Of what was in flight, so much has arrived, or is given up.
+  void discharge(std::uint64_t bytes) {
+    in_flight -= bytes;
+    grow(bytes);
+  }
   void shrink() {
     if (bounded()) cap = std::max<std::uint64_t>(cap / 2, std::min<std::uint64_t>(credit, 16384));
   }

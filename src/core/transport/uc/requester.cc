@@ -75,7 +75,7 @@ std::uint64_t cost(const Engine& e, std::uint32_t payload) { return payload + e.
 void give_back(Engine& e, const PresumedFlights::Flight& f) {
   Path& path = e.paths[f.path.v];
   path.in_flight -= f.bytes;
-  e.wake_path(path);
+  e.wake_path(path);  // it may be another than that of the queue pair which is reconciled
 }
 
 // The packets of a burst, charged one by one, come back together.
@@ -169,7 +169,6 @@ void uc_settle(Engine& e) {
   q.requests_out.una = q.requests_out.nxt;
   q.sq_acked = q.sq_send;
   rc_complete_requests(e, q, {});
-  e.make_ready(q);
 }
 
 void uc_gather_failed(Engine& e, QueuePair& q, WirePsn psn) {
@@ -190,10 +189,9 @@ void uc_on_timer(Engine& e, QueuePair& q, Time now) {
 void uc_release(Engine& e, QueuePair& q) {
   if (e.unsettled == e.index_of(q)) e.unsettled = Engine::kSettled;
   q.requests_out.una = q.requests_out.nxt;
-  if (q.has(kWaitingPath)) rc_leave_path_line(e, q);
   e.deadlines.remove(e.index_of(q));
   e.presumed.end(e.index_of(q), [&](const PresumedFlights::Flight& f) { give_back(e, f); });
-  if (q.path.v < e.paths.size()) e.end_turn(q);  // a datagram queue pair may never have had one
+  if (q.path.v < e.paths.size()) e.leave_path(q);  // a datagram queue pair may never have had one
 }
 
 }  // namespace weft

@@ -1,0 +1,70 @@
+#include "core/transport/sender.h"
+
+namespace weft {
+
+Duration Waits::of_the_path(Duration configured) const {
+  if (config.rto == Rto::kDynamic) configured = round_trip.measured() ? config.rto_low : config.rto_high;
+  return std::max({configured, round_trip.timeout(), config.rto_floor});
+}
+
+Duration Waits::probe(unsigned probes) const {
+  const Duration d = std::max(config.tail_probe, round_trip.timeout());
+  const Duration longest = std::max(d, verbs());
+  return std::min(d * (std::int64_t{1} << std::min(probes, 10U)), longest);
+}
+
+Duration Sending::sample(Seq to, Time now) {
+  const Duration rtt = now - account.timed_at;
+  account.timed_at = kNever;
+  // While packets are missing, an ACK that jumps beyond the timed packet tells when a hole was filled.
+  if ((s.flags & (kInRecovery | kRewound)) != 0 && to != account.timed + 1 && !guesses()) return {};
+  waits.round_trip.sample(rtt);
+  return rtt;
+}
+
+Duration Sending::last_wait() const {
+  if (s.probes != 0) return waits.probe(s.probes);
+  return loss.adaptive ? waits.retransmission(s) : Duration{};
+}
+
+Duration Sending::nack(const Nack& n, bool names, Time now) {
+  scheme.on_nack(loss, s, n);
+  s.timer = now;
+  s.probes = 0;
+  const bool timed = names && account.timed_at != kNever && n.trigger == account.timed;
+  return timed ? sample(n.trigger + 1, now) : Duration{};
+}
+
+void Sending::strike(Time now) {
+  const bool low = waits.own_timeouts && waits.few(s);
+  loss.counters.add(low ? Counter::timeout_low : Counter::timeout_high);
+  // What went unanswered twice is on its way no longer. A silence shrinks the path once: what follows says
+  // the same again. A guess says nothing.
+  if (s.backoff > 0) give_credit_back();
+  if (s.backoff == 0 && !guesses()) path.shrink();
+  if (!guesses()) account.timed_at = kNever;
+  if (s.backoff < 10) ++s.backoff;
+  s.probes = 0;
+  s.timer = now;
+}
+
+void Sending::resend() {
+  loss.round_trip_known = !guesses();
+  scheme.on_timeout(loss, s);
+}
+
+void Sending::ask(Time now) {
+  s.flags |= kProbeDue;
+  silence.probed_at = now;
+  if (s.probes < kMostProbes) ++s.probes;
+}
+
+void Sending::probed(Time now) {
+  s.flags = static_cast<std::uint8_t>((s.flags & ~(kProbeDue | kAlone)) | kProbed);
+  s.rtx = SendStream::low(s.una);
+  s.lost = SendStream::low(s.nxt);
+  silence.probed_at = now;
+  loss.counters.add(Counter::tx_probes);
+}
+
+}  // namespace weft
