@@ -17,6 +17,7 @@
 //   ud/responder.h        datagrams in                                                 (template: Sink)
 //
 //   sender.h              what is in flight of either half, its recovery, clock and path credit
+//   receiver.h            what has arrived of either half, and what an acknowledgement says of it
 //   congestion.h          between queue pairs and controllers: samples, window, pacing, marks and CNPs
 #pragma once
 #include <memory>
@@ -86,7 +87,7 @@ struct Engine {
   // --- tables ---
   KeyTable keys;
   LossPool pool;
-  const LossScheme* schemes[wire::kModeCount] = {};  // what each mode recovers losses with
+  const LossScheme* schemes[kDialects.size()] = {};  // what each mode recovers losses with
   std::vector<std::unique_ptr<CompletionQueue>> cqs;
   std::vector<std::unique_ptr<SharedReceiveQueue>> srqs;
   std::vector<bool> pds;
@@ -154,6 +155,14 @@ struct Engine {
   }
   Waits waits(ColdQueuePair& c, const Dialect& form) const {
     return {config, c.round_trip, c.attr.timeout, form.own_timeouts};
+  }
+  // And its two receivers.
+  Receiving received_requests(QueuePair& q) const {
+    return {q.requests, rx_scheme(q), q.last_in_order(), q.rx_mode, wire::kAcknowledge, kAckQueued};
+  }
+  Receiving received_responses(QueuePair& q) {
+    ColdQueuePair& c = cold(q);
+    return {c.responses, tx_scheme(q), c.last_response, q.tx_mode, wire::kReadAcknowledge, kReadAckQueued};
   }
   const LossScheme& tx_scheme(const QueuePair& q) const { return *schemes[q.tx_mode]; }
   const LossScheme& rx_scheme(const QueuePair& q) const { return *schemes[q.rx_mode]; }
@@ -264,12 +273,15 @@ struct Engine {
 };
 
 // --- rc/control.cc ---
-void rc_schedule_ack(Engine& e, QueuePair& q, bool congestion);
-void rc_schedule_read_ack(Engine& e, QueuePair& q, bool congestion);
-void rc_push_nack(Engine& e, QueuePair& q, const wire::Header& trigger, bool kept, bool congestion);
-void rc_push_read_nack(Engine& e, QueuePair& q, const wire::Header& trigger, bool kept, bool congestion);
-void rc_ack_duplicate(Engine& e, QueuePair& q, const wire::Header& trigger, bool congestion);
-void rc_ack_duplicate_response(Engine& e, QueuePair& q, const wire::Header& trigger, bool congestion);
+void rc_schedule_ack(Engine& e, QueuePair& q, const Receiving& half, bool congestion);
+void rc_ack_duplicate(Engine& e, QueuePair& q, const Receiving& half, const wire::Header& trigger,
+                      bool congestion);
+// A packet ahead of the expected one was placed: it is kept, and the NACK says so.
+void rc_keep(Engine& e, QueuePair& q, const Receiving& half, const wire::Header& trigger, Seq seq,
+             bool message_end, bool congestion);
+// A packet that might have been kept, but is not: it is counted, and the NACK says so.
+void rc_decline(Engine& e, QueuePair& q, const Receiving& half, Arrival why, const wire::Header& trigger,
+                bool congestion);
 void rc_nak(Engine& e, QueuePair& q,
             std::uint8_t syndrome);  // RNR, sequence and error NAKs at the expected number
 void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome,

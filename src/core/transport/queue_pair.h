@@ -19,6 +19,7 @@
 #include "core/base/units.h"
 #include "core/transport/cc/controller.h"
 #include "core/transport/dialect.h"
+#include "core/transport/receiver.h"
 #include "core/transport/round_trip.h"
 #include "core/transport/sender.h"
 #include "core/transport/stream.h"
@@ -50,14 +51,6 @@ enum : std::uint8_t {  // QueuePair::level
   kEchoOwed = 0x80,  // roce: a marked packet asked for no ACK; the next ACK echoes it
 };
 enum class Inbound : std::uint8_t { kNone, kSend, kWrite };  // roce: which message is being received
-
-// A packet that an ACK answers, as srnic echoes it (SRNIC §4.4.1).
-struct Echo {
-  std::uint32_t psn = 0;
-  std::uint32_t msn = 0;
-  std::uint32_t offset = 0;  // packets inside its message
-};
-inline Echo echo_of(const wire::Header& h) { return {h.psn.v, h.srx_msn, h.psn_offset}; }
 
 struct alignas(64) SendWqe {
   std::uint64_t wr_id = 0;

@@ -40,34 +40,22 @@ void echo(ControlEntry& c, const Echo& trigger, Seq expected) {
   c.echo_offset = trigger.offset;
 }
 
-ControlEntry acknowledgement(Engine& e, const QueuePair& q) {
+ControlEntry acknowledgement(Engine& e, const QueuePair& q, const Receiving& half) {
   ControlEntry c;
   c.qp = e.index_of(q);
-  c.psn = (q.requests.expected - 1).wire().v;
-  c.msn = q.requests.msn;
-  c.opcode = wire::kAcknowledge;
+  c.psn = (half.r.expected - 1).wire().v;
+  c.msn = half.r.msn;
+  c.opcode = half.opcode;
   c.syndrome = wire::kSyndromeAck;
-  c.mode = q.rx_mode;
-  if (q.rx_dialect().ack_form == AckForm::kEcho) echo(c, q.last_in_order(), q.requests.expected);
-  return c;
-}
-
-ControlEntry read_acknowledgement(Engine& e, const QueuePair& q) {
-  ControlEntry c;
-  c.qp = e.index_of(q);
-  c.psn = (e.cold(q).responses.expected - 1).wire().v;
-  c.opcode = wire::kReadAcknowledge;
-  c.syndrome = wire::kSyndromeAck;
-  c.mode = q.tx_mode;
-  if (q.tx_dialect().ack_form == AckForm::kEcho)
-    echo(c, e.cold(q).last_response, e.cold(q).responses.expected);
+  c.mode = half.mode;
+  if (dialect(c.mode).ack_form == AckForm::kEcho) echo(c, half.last, half.r.expected);
   return c;
 }
 
 bool fatal(std::uint8_t syndrome) { return syndrome > wire::kSyndromeNakSequence; }
 
 void push_nak(Engine& e, QueuePair& q, std::uint8_t syndrome, Seq at) {
-  ControlEntry c = acknowledgement(e, q);
+  ControlEntry c = acknowledgement(e, q, e.received_requests(q));
   c.syndrome = syndrome;
   c.psn = at.wire().v;
   c.sack = c.psn;
@@ -75,6 +63,25 @@ void push_nak(Engine& e, QueuePair& q, std::uint8_t syndrome, Seq at) {
     c.ext_flags = wire::kSackNotKept;
   push(e, c);
   if (fatal(syndrome)) rc_enter_error(e, q);
+}
+
+void push_nack(Engine& e, QueuePair& q, const Receiving& half, const wire::Header& trigger, bool kept,
+               bool congestion) {
+  ControlEntry c = acknowledgement(e, q, half);
+  const Seq expected = half.r.expected;
+  c.syndrome = wire::kSyndromeNakSequence;
+  c.congestion = congestion;
+  if (dialect(half.mode).ack_form == AckForm::kEcho) {
+    echo(c, echo_of(trigger), expected);
+    c.ext_flags = static_cast<std::uint8_t>(kept ? unsigned{wire::kEcxOutOfOrder} : 0U);
+    if (kept) c.hole = hole_before(e.pool, half.r, expand(trigger.psn, expected));
+  } else {
+    c.psn = expected.wire().v;
+    c.sack = trigger.psn.v;
+    c.ext_flags = static_cast<std::uint8_t>((kept ? 0U : unsigned{wire::kSackNotKept}) |
+                                            (congestion ? unsigned{wire::kCeEcho} : 0U));
+  }
+  push(e, c);
 }
 
 // Written where it leaves from. Returns its length.
@@ -103,24 +110,22 @@ std::size_t write_header(const QueuePair& q, const ControlEntry& c, wire::TxPack
 
 }  // namespace
 
-void rc_schedule_ack(Engine& e, QueuePair& q, bool congestion) {
-  const bool stream = q.rx_dialect().response_stream;
-  if (!stream && q.responses_owed > 0) {
-    q.set(kAckAfterReads);
-    if (congestion) q.level |= kEchoOwed;
-    return;
+void rc_schedule_ack(Engine& e, QueuePair& q, const Receiving& half, bool congestion) {
+  // Where responses take the requests' numbers, an ACK covers them, too, and waits until they have left.
+  if (!dialect(half.mode).response_stream) {
+    if (q.responses_owed > 0) {
+      q.set(kAckAfterReads);
+      if (congestion) q.level |= kEchoOwed;
+      return;
+    }
+    if (take_echo(q)) congestion = true;
   }
-  if (!stream && take_echo(q)) congestion = true;
-  if (e.config.ack_coalesce && !congestion) {
-    if (q.has(kAckQueued)) return;
-    ControlEntry c = acknowledgement(e, q);
-    c.coalesced = true;
-    if (push(e, c)) q.set(kAckQueued);
-    return;
-  }
-  ControlEntry c = acknowledgement(e, q);
+  const bool coalesced = e.config.ack_coalesce && !congestion;
+  if (coalesced && q.has(half.waiting)) return;
+  ControlEntry c = acknowledgement(e, q, half);
+  c.coalesced = coalesced;
   c.congestion = congestion;
-  push(e, c);
+  if (push(e, c) && coalesced) q.set(half.waiting);
 }
 
 void rc_push_cnp(Engine& e, QueuePair& q) {
@@ -132,7 +137,7 @@ void rc_push_cnp(Engine& e, QueuePair& q) {
 }
 
 void rc_repeat_ack(Engine& e, QueuePair& q) {
-  if (!reads_unfinished(e, q)) push(e, acknowledgement(e, q));
+  if (!reads_unfinished(e, q)) push(e, acknowledgement(e, q, e.received_requests(q)));
 }
 
 void rc_withdraw_acks(Engine& e, QueuePair& q, Seq from) {
@@ -152,61 +157,28 @@ void rc_forget_control(Engine& e, const QueuePair& q) {
   }
 }
 
-void rc_schedule_read_ack(Engine& e, QueuePair& q, bool congestion) {
-  ControlEntry c = read_acknowledgement(e, q);
-  if (e.config.ack_coalesce && !congestion) {
-    if (q.has(kReadAckQueued)) return;
-    c.coalesced = true;
-    if (push(e, c)) q.set(kReadAckQueued);
-    return;
-  }
-  c.congestion = congestion;
-  push(e, c);
+void rc_keep(Engine& e, QueuePair& q, const Receiving& half, const wire::Header& trigger, Seq seq,
+             bool message_end, bool congestion) {
+  e.counters.add(Counter::rx_out_of_order);
+  LossContext loss = e.loss();
+  half.scheme.hold(loss, half.r, seq, message_end);
+  push_nack(e, q, half, trigger, true, congestion);
 }
 
-namespace {
-void push_nack(Engine& e, ControlEntry c, const wire::Header& trigger, const RecvStream& r, bool kept,
-               bool congestion) {
-  const Seq expected = r.expected;
-  c.syndrome = wire::kSyndromeNakSequence;
-  c.congestion = congestion;
-  if (dialect(c.mode).ack_form == AckForm::kEcho) {
-    echo(c, echo_of(trigger), expected);
-    c.ext_flags = static_cast<std::uint8_t>(kept ? unsigned{wire::kEcxOutOfOrder} : 0U);
-    if (kept) c.hole = hole_before(e.pool, r, expand(trigger.psn, expected));
-  } else {
-    c.psn = expected.wire().v;
-    c.sack = trigger.psn.v;
-    c.ext_flags = static_cast<std::uint8_t>((kept ? 0U : unsigned{wire::kSackNotKept}) |
-                                            (congestion ? unsigned{wire::kCeEcho} : 0U));
-  }
-  push(e, c);
+void rc_decline(Engine& e, QueuePair& q, const Receiving& half, Arrival why, const wire::Header& trigger,
+                bool congestion) {
+  e.counters.add(why == Arrival::kPoolEmpty ? Counter::drop_no_block : Counter::drop_out_of_order);
+  push_nack(e, q, half, trigger, false, congestion);
 }
 
-void push_duplicate(Engine& e, ControlEntry c, const wire::Header& trigger, Seq expected, bool congestion) {
-  echo(c, echo_of(trigger), expected);
+void rc_ack_duplicate(Engine& e, QueuePair& q, const Receiving& half, const wire::Header& trigger,
+                      bool congestion) {
+  if (dialect(half.mode).ack_form != AckForm::kEcho) return rc_schedule_ack(e, q, half, congestion);
+  ControlEntry c = acknowledgement(e, q, half);
+  echo(c, echo_of(trigger), half.r.expected);
   c.ext_flags = wire::kEcxDuplicate;
   c.congestion = congestion;
   push(e, c);
-}
-}  // namespace
-
-void rc_push_nack(Engine& e, QueuePair& q, const wire::Header& trigger, bool kept, bool congestion) {
-  push_nack(e, acknowledgement(e, q), trigger, q.requests, kept, congestion);
-}
-
-void rc_push_read_nack(Engine& e, QueuePair& q, const wire::Header& trigger, bool kept, bool congestion) {
-  push_nack(e, read_acknowledgement(e, q), trigger, e.cold(q).responses, kept, congestion);
-}
-
-void rc_ack_duplicate(Engine& e, QueuePair& q, const wire::Header& trigger, bool congestion) {
-  if (q.rx_dialect().ack_form != AckForm::kEcho) return rc_schedule_ack(e, q, congestion);
-  push_duplicate(e, acknowledgement(e, q), trigger, q.requests.expected, congestion);
-}
-
-void rc_ack_duplicate_response(Engine& e, QueuePair& q, const wire::Header& trigger, bool congestion) {
-  if (q.tx_dialect().ack_form != AckForm::kEcho) return rc_schedule_read_ack(e, q, congestion);
-  push_duplicate(e, read_acknowledgement(e, q), trigger, e.cold(q).responses.expected, congestion);
 }
 
 void rc_nak(Engine& e, QueuePair& q, std::uint8_t syndrome) {
@@ -237,7 +209,7 @@ void rc_reads_drained(Engine& e, QueuePair& q) {
   ColdQueuePair& c = e.cold(q);
   if (q.has(kAckAfterReads)) {
     q.clear(kAckAfterReads);
-    rc_schedule_ack(e, q, false);
+    rc_schedule_ack(e, q, e.received_requests(q), false);
   }
   if (c.held_syndrome != 0) {
     const std::uint8_t syndrome = c.held_syndrome;
@@ -265,14 +237,15 @@ wire::Burst rc_poll_control(Engine& e, Time) {
     }
     std::uint8_t mark = 0;
     if (c.coalesced) {
-      const bool read = c.opcode == wire::kReadAcknowledge;
-      mark = read ? kReadAckQueued : kAckQueued;
+      const Receiving half =
+          c.opcode == wire::kReadAcknowledge ? e.received_responses(q) : e.received_requests(q);
+      mark = half.waiting;
       if (!q.has(mark)) {  // taken back
         ++e.control_head;
         continue;
       }
       if (n > 0 && q.qpn != burst.qpn) break;
-      c = read ? read_acknowledgement(e, q) : acknowledgement(e, q);
+      c = acknowledgement(e, q, half);
     }
     if (n > 0 && q.qpn != burst.qpn) break;
     const std::size_t size = write_header(q, c, e.burst_packets[n]);

@@ -28,16 +28,16 @@ bool may_read(const QueuePair& q, const wire::Header& h) {
 }
 
 // The memory that it names.
-Verdict check_read(Engine& e, const QueuePair& q, const wire::Header& h) {
+Placed check_read(Engine& e, const QueuePair& q, const wire::Header& h) {
   const bool read = h.opcode == wire::kReadRequest;
-  if (read && h.dma_len == 0) return Verdict::kDone;
-  if (read && h.dma_len > (1U << 31U)) return Verdict::kInvalid;
+  if (read && h.dma_len == 0) return Placed::kDone;
+  if (read && h.dma_len > (1U << 31U)) return Placed::kInvalid;
   RegionId region;
   std::uint64_t offset = 0;
   if (e.keys.check_remote(h.rkey, q.pd, q.qpn, read ? kRemoteRead : kRemoteAtomic, h.va, read ? h.dma_len : 8,
                           region, offset) != KeyTable::Denied::kNo)
-    return Verdict::kAccess;
-  return read || h.va % 8 == 0 ? Verdict::kDone : Verdict::kInvalid;
+    return Placed::kAccess;
+  return read || h.va % 8 == 0 ? Placed::kDone : Placed::kInvalid;
 }
 
 // irn: the requester asks, so it lives: what waits long to be sent again, or was given up, goes out once
@@ -66,16 +66,16 @@ struct Refusal {
   WcStatus receive;
 };
 
-constexpr Refusal refusal_of(Verdict v) {
+constexpr Refusal refusal_of(Placed v) {
   switch (v) {
-    case Verdict::kAccess:
+    case Placed::kAccess:
       return {wire::kSyndromeNakAccess, WcStatus::kLocalAccess};
-    case Verdict::kOperation:
+    case Placed::kOperation:
       return {wire::kSyndromeNakOperation, WcStatus::kLocalAccess};
-    case Verdict::kLocalFault:
+    case Placed::kLocalFault:
       return {wire::kSyndromeNakOperation, WcStatus::kLocalProtection};
-    case Verdict::kWrongLength:
-    case Verdict::kLocalLength:
+    case Placed::kWrongLength:
+    case Placed::kLocalLength:
       return {wire::kSyndromeNakInvalid, WcStatus::kLocalLength};
     default:
       return {wire::kSyndromeNakInvalid, WcStatus::kRemoteInvalidRequest};
@@ -84,26 +84,26 @@ constexpr Refusal refusal_of(Verdict v) {
 
 // Only what fails behind the check for a receive has taken one
 // (docs/protocol/reliable.md#checks-of-the-responder), or what breaks into a SEND that has begun.
-bool took_receive(const QueuePair& q, Verdict v, const wire::Header& h, const RcOpcode& op) {
+bool took_receive(const QueuePair& q, Placed v, const wire::Header& h, const RcOpcode& op) {
   if (q.rq_head == q.rq_tail) return false;
-  if (v != Verdict::kInvalid) return op.kind == RcKind::kSend || op.imm;
+  if (v != Placed::kInvalid) return op.kind == RcKind::kSend || op.imm;
   return q.inbound == Inbound::kSend || (op.kind == RcKind::kSend && h.psn_offset != 0);
 }
 
 }  // namespace
 
-Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) {
+Placed rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) {
   ColdQueuePair& c = e.cold(q);
   const std::uint32_t rows = c.attr.max_dest_rd_atomic;  // the ring may have more
   if (!q.rx_dialect().response_stream) {
-    if (q.inbound != Inbound::kNone || !may_read(q, h) || rows == 0) return Verdict::kInvalid;
+    if (q.inbound != Inbound::kNone || !may_read(q, h) || rows == 0) return Placed::kInvalid;
     const bool full = c.served_tail - c.served_head == rows;
     const ReadServed& oldest = row(c, c.served_head);
     const bool owed = full && oldest.next < oldest.end;
     // The requester may not have more READs than this outstanding. If this one was answered in full once, it
     // has the answers, and asked again only because they were late.
-    if (owed && !oldest.answered) return Verdict::kInvalid;
-    if (const Verdict v = check_read(e, q, h); v != Verdict::kDone) return v;
+    if (owed && !oldest.answered) return Placed::kInvalid;
+    if (const Placed v = check_read(e, q, h); v != Placed::kDone) return v;
     if (owed) --q.responses_owed;
     if (full) ++c.served_head;
     ReadServed& r = row(c, c.served_tail++);
@@ -114,33 +114,33 @@ Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h, Seq seq) 
     r.msn = (q.requests.msn + 1) & kPsnMask;
     r.state = ReadState::kActive;
     ++q.responses_owed;
-    return Verdict::kDone;
+    return Placed::kDone;
   }
   // Serial numbers count from zero at connection; widen around the next one to activate.
   const std::int32_t delta = q.rx_dialect().serial_ahead(h.sn, c.served_tail);
   const std::uint32_t serial = c.served_tail + static_cast<std::uint32_t>(delta);
-  if (!may_read(q, h) || delta < 0 || static_cast<std::uint32_t>(delta) >= rows) return Verdict::kInvalid;
+  if (!may_read(q, h) || delta < 0 || static_cast<std::uint32_t>(delta) >= rows) return Placed::kInvalid;
   // The requester has a limited number outstanding: this request tells that rows it would overwrite
   // were answered completely, even if the last READ ACK was lost.
   const bool silent = q.served.backoff > kResponderTries;
   while (serial - c.served_head >= rows) {
-    if (c.served_head == c.served_tail) return Verdict::kInvalid;
+    if (c.served_head == c.served_tail) return Placed::kInvalid;
     ReadServed& old = row(c, c.served_head);
     Seq end = old.first + old.packets;
-    if (end > q.served.max) return Verdict::kInvalid;
+    if (end > q.served.max) return Placed::kInvalid;
     if (end > q.served.una) {
       Sending half = e.responses(q);
       half.pass(half.past_sacked(end));
     }
     rc_release_served(e, q);
   }
-  if (const Verdict v = check_read(e, q, h); v != Verdict::kDone) return v;
+  if (const Placed v = check_read(e, q, h); v != Placed::kDone) return v;
   ReadServed& r = row(c, serial);
   fill(q, r, h, seq);
   r.state = ReadState::kWaiting;
   q.set(kReadsWaiting);
   if (silent || in_doubt(q.served)) resume_responses(e, q);
-  return Verdict::kDone;
+  return Placed::kDone;
 }
 
 RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn, std::uint16_t& slot) {
@@ -209,12 +209,12 @@ void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, S
   ColdQueuePair& c = e.cold(q);
   if (kind != RcKind::kRead && kind != RcKind::kAtomic) {
     if (q.rx_dialect().acks_every_packet || (h.bits & wire::kAckReq) != 0 || seq + 1 == q.requests.expected) {
-      rc_ack_duplicate(e, q, h, congestion);
+      rc_ack_duplicate(e, q, e.received_requests(q), h, congestion);
     }
     return;
   }
   if (q.rx_dialect().response_stream) {
-    rc_ack_duplicate(e, q, h, congestion);
+    rc_ack_duplicate(e, q, e.received_requests(q), h, congestion);
     // Either the ACK of the request was lost, or the requester misses responses. Our own timer is for the
     // latter; only if it has run out already, and waits longer now, is this a reason to start over.
     const SendStream& s = q.served;
@@ -253,8 +253,8 @@ void rc_fail_receive(Engine& e, QueuePair& q, WcStatus status) {
   e.complete(c.init.recv_cq, failed, true);
 }
 
-void rc_refuse(Engine& e, QueuePair& q, Verdict v, const wire::Header& h, const RcOpcode& op) {
-  if (v == Verdict::kNoReceive) {
+void rc_refuse(Engine& e, QueuePair& q, Placed v, const wire::Header& h, const RcOpcode& op) {
+  if (v == Placed::kNoReceive) {
     q.rx_flags |= kNakSent;  // what follows is ahead of a packet that was refused, not lost
     rc_nak(e, q, static_cast<std::uint8_t>(wire::kSyndromeRnr | e.cold(q).attr.min_rnr_timer));
     return;

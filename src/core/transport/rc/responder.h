@@ -23,7 +23,7 @@
 namespace weft {
 
 // What became of one packet's bytes.
-enum class Verdict : std::uint8_t {
+enum class Placed : std::uint8_t {
   kDone,
   kNoReceive,
   kInvalid,
@@ -36,14 +36,14 @@ enum class Verdict : std::uint8_t {
 };
 
 // --- rc/responder.cc: what needs no Sink ---
-Verdict rc_record_read(Engine& e, QueuePair& q, const wire::Header& h,
+Placed rc_record_read(Engine& e, QueuePair& q, const wire::Header& h,
                        Seq seq);  // irn: row by serial number; roce: next row
 void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, Seq seq, bool congestion);
 // READs and atomics that `expected` has passed take their turn. True: atomics among them.
 bool rc_activate_reads(Engine& e, QueuePair& q);
 void rc_complete_receives(Engine& e, QueuePair& q, Seq upto);  // of messages that end before this
 // Answers a failure at the expected number.
-void rc_refuse(Engine& e, QueuePair& q, Verdict v, const wire::Header& h, const RcOpcode& op);
+void rc_refuse(Engine& e, QueuePair& q, Placed v, const wire::Header& h, const RcOpcode& op);
 RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn,
                         std::uint16_t& slot);  // irn: by receive number
 
@@ -52,7 +52,7 @@ void rc_fail_receive(Engine& e, QueuePair& q, WcStatus status);  // the oldest o
 // Walks `length` bytes at `at` bytes into a list of local pieces: put(region, offset, bytes done, bytes).
 // Their keys are judged in `pd`: the queue pair's for what it reads, its receives' for what arrives.
 template <class Put>
-Verdict rc_scatter(Engine& e, PdId pd, const Sge* sges, std::uint32_t count, std::uint64_t at,
+Placed rc_scatter(Engine& e, PdId pd, const Sge* sges, std::uint32_t count, std::uint64_t at,
                    std::uint32_t length, Put put) {
   std::uint32_t from = 0;
   for (std::uint32_t i = 0; i < count && length > 0; ++i) {
@@ -65,19 +65,19 @@ Verdict rc_scatter(Engine& e, PdId pd, const Sge* sges, std::uint32_t count, std
     std::uint64_t offset = 0;
     if (e.keys.check_local(sges[i].lkey, pd, kLocalWrite, sges[i].address + at, take, region, offset) !=
         KeyTable::Denied::kNo) {
-      return Verdict::kLocalFault;
+      return Placed::kLocalFault;
     }
-    if (!put(region, offset, from, take)) return Verdict::kLocalFault;
+    if (!put(region, offset, from, take)) return Placed::kLocalFault;
     from += take;
     length -= take;
     at = 0;
   }
-  return length == 0 ? Verdict::kDone : Verdict::kLocalLength;
+  return length == 0 ? Placed::kDone : Placed::kLocalLength;
 }
 
 // Payload bytes of packet `index` into local pieces.
 template <Sink S>
-Verdict rc_scatter_payload(Engine& e, const QueuePair& q, PdId pd, const Sge* sges, std::uint32_t count,
+Placed rc_scatter_payload(Engine& e, const QueuePair& q, PdId pd, const Sge* sges, std::uint32_t count,
                            std::uint64_t at, std::uint32_t length, std::uint32_t index, S& sink) {
   return rc_scatter(e, pd, sges, count, at, length,
                     [&](RegionId region, std::uint64_t offset, std::uint32_t from, std::uint32_t take) {
@@ -114,7 +114,7 @@ bool rc_execute_atomics(Engine& e, QueuePair& q, S& sink) {
 // Checks `claimed` bytes from `va` on, of which this packet's payload are the first, and places these if
 // their number `fits`.
 template <Sink S>
-Verdict rc_place_write(Engine& e, QueuePair& q, std::uint64_t va, Key key, std::uint32_t claimed, bool fits,
+Placed rc_place_write(Engine& e, QueuePair& q, std::uint64_t va, Key key, std::uint32_t claimed, bool fits,
                        std::uint32_t payload, std::uint32_t index, S& sink) {
   Placement p;
   p.qpn = q.qpn;
@@ -122,9 +122,9 @@ Verdict rc_place_write(Engine& e, QueuePair& q, std::uint64_t va, Key key, std::
   p.length = payload;
   if (claimed != 0 && e.keys.check_remote(key, q.pd, q.qpn, kRemoteWrite, va, claimed, p.region, p.offset) !=
                           KeyTable::Denied::kNo)
-    return Verdict::kAccess;
-  if (!fits) return Verdict::kWrongLength;
-  return payload == 0 || sink.place(p) ? Verdict::kDone : Verdict::kOperation;
+    return Placed::kAccess;
+  if (!fits) return Placed::kWrongLength;
+  return payload == 0 || sink.place(p) ? Placed::kDone : Placed::kOperation;
 }
 
 // First and Middle packets carry one MTU, Last ones something.
@@ -136,23 +136,23 @@ inline bool rc_fits(const QueuePair& q, RcOpcode op, std::uint32_t payload) {
 
 // roce: a SEND or WRITE packet at the expected number.
 template <Sink S>
-Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcOpcode& op,
+Placed rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcOpcode& op,
                       std::uint32_t index, S& sink) {
   const wire::Header& h = p.header;
   const Inbound kind = op.kind == RcKind::kSend ? Inbound::kSend : Inbound::kWrite;
-  if (op.first != (q.inbound == Inbound::kNone) || (!op.first && q.inbound != kind)) return Verdict::kInvalid;
-  if (kind == Inbound::kWrite && op.first && (q.access & kRemoteWrite) == 0) return Verdict::kInvalid;
+  if (op.first != (q.inbound == Inbound::kNone) || (!op.first && q.inbound != kind)) return Placed::kInvalid;
+  if (kind == Inbound::kWrite && op.first && (q.access & kRemoteWrite) == 0) return Placed::kInvalid;
   const bool needs_receive = kind == Inbound::kSend ? op.first : op.imm;
-  if (needs_receive && q.rq_head == q.rq_tail && !rc_take_shared(e, q)) return Verdict::kNoReceive;
+  if (needs_receive && q.rq_head == q.rq_tail && !rc_take_shared(e, q)) return Placed::kNoReceive;
   ColdQueuePair& c = e.cold(q);
   const bool fits = rc_fits(q, op, p.payload);
   if (kind == Inbound::kSend) {
-    if (!fits) return Verdict::kWrongLength;
+    if (!fits) return Placed::kWrongLength;
     const std::uint32_t at = op.first ? 0 : q.inbound_left;
     const RecvWqe& r = e.recv_wqe(c, q.rq_head);
-    const Verdict v = rc_scatter_payload(e, q, c.receive_pd, e.recv_sges(c, q.rq_head), r.sge_count, at,
+    const Placed v = rc_scatter_payload(e, q, c.receive_pd, e.recv_sges(c, q.rq_head), r.sge_count, at,
                                          p.payload, index, sink);
-    if (v != Verdict::kDone) return v;
+    if (v != Placed::kDone) return v;
     q.inbound_left = at + p.payload;
     if (op.last) e.recv_wqe(c, q.rq_head).byte_len = q.inbound_left;
   } else {
@@ -164,9 +164,9 @@ Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, const Rc
     const bool adds_up = fits && (op.last ? p.payload == q.inbound_left : p.payload <= q.inbound_left);
     // The whole range, before the first byte (docs/protocol/reliable.md#checks-of-the-responder, check 6).
     const std::uint32_t claimed = op.first ? h.dma_len : std::min(p.payload, q.inbound_left);
-    const Verdict v =
+    const Placed v =
         rc_place_write(e, q, q.inbound_va, q.inbound_key, claimed, adds_up, p.payload, index, sink);
-    if (v != Verdict::kDone) return v;
+    if (v != Placed::kDone) return v;
     q.inbound_va += p.payload;
     q.inbound_left -= p.payload;
     if (op.last && op.imm) e.recv_wqe(c, q.rq_head).byte_len = q.inbound_message;
@@ -181,24 +181,24 @@ Verdict rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, const Rc
                                         ((h.bits & wire::kSolicited) != 0 ? kRecvSolicited : 0));
     r.imm = h.imm;
   }
-  return Verdict::kDone;
+  return Placed::kDone;
 }
 
 // irn, srnic: a SEND or WRITE packet anywhere in the window.
 template <Sink S>
-Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcOpcode& op, Seq seq,
+Placed rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcOpcode& op, Seq seq,
                      std::uint32_t index, S& sink) {
   const wire::Header& h = p.header;
   const bool write = op.kind == RcKind::kWrite;
   const bool consumes = !write || op.imm;
   const bool named = q.rx_dialect().names_messages;
-  if (op.first != (h.psn_offset == 0) && (consumes || named)) return Verdict::kInvalid;
-  if (write && (q.access & kRemoteWrite) == 0) return Verdict::kInvalid;
+  if (op.first != (h.psn_offset == 0) && (consumes || named)) return Placed::kInvalid;
+  if (write && (q.access & kRemoteWrite) == 0) return Placed::kInvalid;
   RecvWqe* r = nullptr;
   std::uint16_t slot = 0;
   if (consumes) {
     r = rc_receive_for(e, q, h.sn, slot);
-    if (r == nullptr) return Verdict::kNoReceive;
+    if (r == nullptr) return Placed::kNoReceive;
   }
   const bool fits = rc_fits(q, op, p.payload);
   if (write) {
@@ -206,15 +206,15 @@ Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcO
     // irn: the rest of the message, not only this packet: of one that ends outside, nothing is placed.
     // srnic's packets do not know it; each is checked alone.
     const std::uint32_t claimed = named ? p.payload : h.dma_len;
-    const Verdict v = rc_place_write(e, q, h.va, h.rkey, claimed, adds_up, p.payload, index, sink);
-    if (v != Verdict::kDone) return v;
+    const Placed v = rc_place_write(e, q, h.va, h.rkey, claimed, adds_up, p.payload, index, sink);
+    if (v != Placed::kDone) return v;
   } else {
-    if (!fits) return Verdict::kWrongLength;
+    if (!fits) return Placed::kWrongLength;
     const ColdQueuePair& c = e.cold(q);
     const std::uint64_t at = std::uint64_t{h.psn_offset} * q.mtu;
-    const Verdict v = rc_scatter_payload(e, q, c.receive_pd, e.recv_sges(c, slot), r->sge_count, at,
+    const Placed v = rc_scatter_payload(e, q, c.receive_pd, e.recv_sges(c, slot), r->sge_count, at,
                                          p.payload, index, sink);
-    if (v != Verdict::kDone) return v;
+    if (v != Placed::kDone) return v;
   }
   if (op.last && consumes) {
     // The whole WRITE's length: packets before this one were full.
@@ -225,11 +225,11 @@ Verdict rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcO
                                          (write ? kRecvWriteImm : 0) | (op.invalidate ? kRecvInvalidate : 0) |
                                          ((h.bits & wire::kSolicited) != 0 ? kRecvSolicited : 0));
   }
-  return Verdict::kDone;
+  return Placed::kDone;
 }
 
 template <Sink S>
-Verdict rc_accept(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcOpcode& op, Seq seq,
+Placed rc_accept(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcOpcode& op, Seq seq,
                   std::uint32_t index, S& sink) {
   if (op.kind == RcKind::kRead || op.kind == RcKind::kAtomic) return rc_record_read(e, q, p.header, seq);
   return q.rx_dialect().places_itself ? rc_place_irn(e, q, p, op, seq, index, sink)
@@ -243,8 +243,8 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
   const Seq seq = expand(h.psn, q.requests.expected);
   const Dialect& form = q.rx_dialect();
   if (seq == q.requests.expected) {
-    const Verdict v = rc_accept(e, q, p, op, seq, index, sink);
-    if (v != Verdict::kDone) return rc_refuse(e, q, v, h, op);
+    const Placed v = rc_accept(e, q, p, op, seq, index, sink);
+    if (v != Placed::kDone) return rc_refuse(e, q, v, h, op);
     e.counters.add(Counter::rx_in_order);
     // A refusal that waits behind READ responses is void: what it refused has been taken now.
     if (q.responses_owed > 0) e.cold(q).held_syndrome = 0;
@@ -265,7 +265,7 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
         (!q.has(kReadsWaiting) || !rc_activate_reads(e, q) || rc_execute_atomics(e, q, sink)))
       rc_complete_receives(e, q, q.requests.expected);
     if (form.acks_every_packet || (h.bits & wire::kAckReq) != 0) {
-      rc_schedule_ack(e, q, congestion);
+      rc_schedule_ack(e, q, e.received_requests(q), congestion);
     } else if (congestion) {
       q.level |= kEchoOwed;
     }
@@ -283,22 +283,16 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
       rc_duplicate(e, q, h, op.kind, seq, congestion);
       break;
     case Arrival::kKeep:
-      if (const Verdict v = rc_accept(e, q, p, op, seq, index, sink); v == Verdict::kDone) {
-        e.counters.add(Counter::rx_out_of_order);
-        e.rx_scheme(q).hold(loss, q.requests, seq, op.last);
-        rc_push_nack(e, q, h, true, congestion);
+      if (const Placed v = rc_accept(e, q, p, op, seq, index, sink); v == Placed::kDone) {
+        rc_keep(e, q, e.received_requests(q), h, seq, op.last, congestion);
       } else {
-        e.counters.add(v == Verdict::kNoReceive ? Counter::drop_no_receive : Counter::drop_out_of_order);
+        e.counters.add(v == Placed::kNoReceive ? Counter::drop_no_receive : Counter::drop_out_of_order);
         if (q.requests.held == 0) release_block(e.pool, q.requests.block);
       }
       break;
     case Arrival::kPoolEmpty:
-      e.counters.add(Counter::drop_no_block);
-      rc_push_nack(e, q, h, false, congestion);
-      break;
     case Arrival::kDecline:
-      e.counters.add(Counter::drop_out_of_order);
-      rc_push_nack(e, q, h, false, congestion);
+      rc_decline(e, q, e.received_requests(q), arrival, h, congestion);
       break;
     case Arrival::kBeyond:
       e.counters.add(Counter::drop_out_of_order);

@@ -35,16 +35,16 @@ bool rc_place_response(Engine& e, QueuePair& q, const ReadIssued& r, Seq seq, co
     const auto put = [&](RegionId region, std::uint64_t offset, std::uint32_t from, std::uint32_t take) {
       return sink.place_value({q.qpn, index, from, take, region, offset, p.header.va});
     };
-    if (rc_scatter(e, q.pd, e.send_sges(c, r.slot), w.sge_count, 0, 8, put) == Verdict::kDone) return true;
+    if (rc_scatter(e, q.pd, e.send_sges(c, r.slot), w.sge_count, 0, 8, put) == Placed::kDone) return true;
     rc_fail_in_order(e, q, WcStatus::kLocalProtection, r.slot, now);
     return false;
   }
   const std::uint64_t at = (std::uint64_t{r.packet} + (seq - r.first)) * q.mtu;
   fits = p.payload == std::min<std::uint64_t>(q.mtu, w.length - std::min<std::uint64_t>(at, w.length));
   if (!fits) return false;
-  const Verdict v =
+  const Placed v =
       rc_scatter_payload(e, q, q.pd, e.send_sges(c, r.slot), w.sge_count, at, p.payload, index, sink);
-  if (v == Verdict::kDone) return true;
+  if (v == Placed::kDone) return true;
   rc_fail_in_order(e, q, WcStatus::kLocalProtection, r.slot, now);
   return false;
 }
@@ -98,14 +98,11 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
     arrival = e.tx_scheme(q).classify(loss, in, seq);
     if (arrival == Arrival::kDuplicate) {
       e.counters.add(Counter::rx_duplicate);
-      rc_ack_duplicate_response(e, q, p.header, congestion);
+      rc_ack_duplicate(e, q, e.received_responses(q), p.header, congestion);
       return;
     }
-    if (arrival == Arrival::kPoolEmpty || arrival == Arrival::kDecline) {
-      e.counters.add(arrival == Arrival::kPoolEmpty ? Counter::drop_no_block : Counter::drop_out_of_order);
-      rc_push_read_nack(e, q, p.header, false, congestion);
-      return;
-    }
+    if (arrival == Arrival::kPoolEmpty || arrival == Arrival::kDecline)
+      return rc_decline(e, q, e.received_responses(q), arrival, p.header, congestion);
     if (arrival == Arrival::kBeyond) return e.counters.add(Counter::drop_stale);
   }
   bool fits = true;
@@ -117,11 +114,9 @@ void rc_response_irn(Engine& e, QueuePair& q, std::uint32_t index, const wire::R
   if (in_order) {
     c.last_response = echo_of(p.header);
     receive_in_order(e.pool, in, false);
-    rc_schedule_read_ack(e, q, congestion);
+    rc_schedule_ack(e, q, e.received_responses(q), congestion);
   } else {
-    e.counters.add(Counter::rx_out_of_order);
-    e.tx_scheme(q).hold(loss, in, seq, false);
-    rc_push_read_nack(e, q, p.header, true, congestion);
+    rc_keep(e, q, e.received_responses(q), p.header, seq, false, congestion);
   }
   rc_reads_progress(e, q, in.expected, now);
   rc_complete_requests(e, q, now);

@@ -4,22 +4,22 @@
 
 namespace weft {
 
-void uc_refuse(Engine& e, QueuePair& q, Verdict v) {
+void uc_refuse(Engine& e, QueuePair& q, Placed v) {
   switch (v) {
-    case Verdict::kDone:
+    case Placed::kDone:
       return;
-    case Verdict::kSilent:
+    case Placed::kSilent:
       return e.counters.add(Counter::drop_message);
-    case Verdict::kNoReceive:
+    case Placed::kNoReceive:
       return e.counters.add(Counter::drop_no_receive);
-    case Verdict::kLocalLength:
+    case Placed::kLocalLength:
       return e.counters.add(Counter::drop_too_long);
-    case Verdict::kWrongLength:
-    case Verdict::kInvalid:
-    case Verdict::kAccess:
-    case Verdict::kOperation:
+    case Placed::kWrongLength:
+    case Placed::kInvalid:
+    case Placed::kAccess:
+    case Placed::kOperation:
       return e.counters.add(Counter::drop_refused);
-    case Verdict::kLocalFault:
+    case Placed::kLocalFault:
       rc_fail_receive(e, q, WcStatus::kLocalProtection);
       return rc_enter_error(e, q);
   }

@@ -15,7 +15,7 @@ namespace weft {
 
 inline constexpr std::uint32_t kUcStale = 1U << 16U;  // packets
 
-void uc_refuse(Engine& e, QueuePair& q, Verdict v);
+void uc_refuse(Engine& e, QueuePair& q, Placed v);
 
 template <Sink S>
 void uc_on_packet(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, S& sink) {
@@ -29,10 +29,10 @@ void uc_on_packet(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPa
   const Seq next = q.requests.expected + ahead + 1;
   if (ahead != 0 || op.first) q.inbound = Inbound::kNone;
   q.requests.expected = next - 1;
-  Verdict v = Verdict::kSilent;
+  Placed v = Placed::kSilent;
   if (op.first || q.inbound != Inbound::kNone) v = rc_place_roce(e, q, p, op, index, sink);
   q.requests.expected = next;
-  if (v != Verdict::kDone) {
+  if (v != Placed::kDone) {
     q.inbound = Inbound::kNone;
     return uc_refuse(e, q, v);
   }

@@ -24,12 +24,12 @@ bool ud_accept(Engine& e, QueuePair& q, const wire::RxPacket& p);
 void ud_complete(Engine& e, QueuePair& q, const wire::RxPacket& p);
 
 template <Sink S>
-Verdict ud_place(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, S& sink) {
+Placed ud_place(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, S& sink) {
   const ColdQueuePair& c = e.cold(q);
   const Sge* const sges = e.recv_sges(c, q.rq_head);
   const std::uint32_t count = c.rq[q.rq_head & c.rq_mask].sge_count;
   const Grh grh = ud_grh(p, e.config.address);
-  const Verdict v =
+  const Placed v =
       rc_scatter(e, c.receive_pd, sges, count, 0, wire::kGrhBytes,
                  [&](RegionId region, std::uint64_t offset, std::uint32_t from, std::uint32_t take) {
                    ValuePlacement piece{q.qpn, index, 0, 0, region, offset, 0};
@@ -42,14 +42,14 @@ Verdict ud_place(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPac
                    }
                    return true;
                  });
-  if (v != Verdict::kDone) return v;
+  if (v != Placed::kDone) return v;
   return rc_scatter_payload(e, q, c.receive_pd, sges, count, wire::kGrhBytes, p.payload, index, sink);
 }
 
 template <Sink S>
 void ud_on_packet(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPacket& p, S& sink) {
   if (!ud_accept(e, q, p)) return;
-  if (ud_place(e, q, index, p, sink) == Verdict::kDone) return ud_complete(e, q, p);
+  if (ud_place(e, q, index, p, sink) == Placed::kDone) return ud_complete(e, q, p);
   // Room enough, so it is the receive's memory that is wrong.
   rc_fail_receive(e, q, WcStatus::kLocalProtection);
   rc_enter_error(e, q);
