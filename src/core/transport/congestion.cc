@@ -25,7 +25,7 @@ void apply(QueuePair& q, Time now) {
 bool oldest_waits(const SendStream& s) {
   if (!s.outstanding()) return false;
   return s.nxt == s.una ||
-         ((s.flags & kInRecovery) != 0 && s.widen(s.rtx) <= s.una && s.widen(s.lost) > s.una);
+         (s.recovering() && s.widen(s.rtx) <= s.una && s.widen(s.lost) > s.una);
 }
 
 void put_forward(Sender& s, Duration by) {

@@ -233,12 +233,12 @@ struct Engine {
   // Anything at all to send, window and credit aside? A few loads, for the many that have nothing.
   bool owes_responses(const QueuePair& q) const {
     return q.rx_dialect().response_stream
-               ? (q.served.flags & kInRecovery) != 0 || q.served.nxt < cold(q).response_next
+               ? q.served.recovering() || q.served.nxt < cold(q).response_next
                : q.responses_owed > 0;
   }
   bool has_work(const QueuePair& q) const {
     return q.sq_send != q.sq_tail || (q.rx_flags & kResendRequest) != 0 ||
-           (q.requests_out.flags & (kInRecovery | kProbeDue)) != 0 || owes_responses(q);
+           q.requests_out.recovering() || q.requests_out.probe == Probe::kDue || owes_responses(q);
   }
   bool can_send(QueuePair& q) { return has_work(q) && can_send_now(q); }
   bool can_send_now(QueuePair& q);

@@ -50,7 +50,7 @@ class LossTest : public ::testing::Test {
 
 TEST_F(LossTest, TheFirstPacketResentIsTheFirstOneMissing) {
   nack(kIrn, 1003);
-  EXPECT_TRUE((s.flags & kInRecovery) != 0);
+  EXPECT_TRUE(s.recovering());
   EXPECT_EQ(resent(kIrn), (Packets{1000, 1001, 1002}));
 }
 
@@ -68,9 +68,9 @@ TEST_F(LossTest, RecoveryEndsBehindTheLastPacketSentBeforeIt) {
   resent(kIrn);
   s.nxt = s.max = Seq{1020};
   ack(kIrn, 1009);
-  EXPECT_TRUE((s.flags & kInRecovery) != 0);
+  EXPECT_TRUE(s.recovering());
   ack(kIrn, 1010);
-  EXPECT_TRUE((s.flags & kInRecovery) == 0);
+  EXPECT_FALSE(s.recovering());
   EXPECT_EQ(pool.in_use(), 0U);
 }
 
@@ -78,9 +78,9 @@ TEST_F(LossTest, SrnicsRecoveryEndsWhenAllThatWasResentIsAcknowledged) {
   nack(kSrnic, 1002);
   EXPECT_EQ(resent(kSrnic), (Packets{1000, 1001}));
   ack(kSrnic, 1001);
-  EXPECT_TRUE((s.flags & kInRecovery) != 0);
+  EXPECT_TRUE(s.recovering());
   ack(kSrnic, 1003);  // and what was kept behind them
-  EXPECT_TRUE((s.flags & kInRecovery) == 0);
+  EXPECT_FALSE(s.recovering());
   EXPECT_EQ(pool.in_use(), 0U);
 }
 
@@ -90,7 +90,7 @@ TEST_F(LossTest, AHoleBehindTheRecoveryBeginsTheNextOne) {
   s.nxt = s.max = Seq{1020};
   nack(kIrn, 1015);  // of packets sent meanwhile, 1012 to 1014 are lost, and so are 1002 to 1009
   ack(kIrn, 1012);
-  EXPECT_TRUE((s.flags & kInRecovery) != 0);
+  EXPECT_TRUE(s.recovering());
   EXPECT_EQ(counters.get(Counter::recoveries), 2U);
   EXPECT_EQ(resent(kIrn), (Packets{1012, 1013, 1014}));
 }
@@ -121,11 +121,11 @@ TEST_F(LossTest, AThresholdOfNacksForgivesReordering) {
   threshold = 3;
   nack(kIrn, 1001);
   nack(kIrn, 1002);
-  EXPECT_TRUE((s.flags & kInRecovery) == 0);
+  EXPECT_FALSE(s.recovering());
   ack(kIrn, 1003);  // 1000 was late, not lost
   EXPECT_EQ(pool.in_use(), 0U);
   for (std::uint64_t trigger : {1004U, 1005U, 1006U}) nack(kIrn, trigger);
-  EXPECT_TRUE((s.flags & kInRecovery) != 0);
+  EXPECT_TRUE(s.recovering());
   EXPECT_EQ(resent(kIrn), Packets{1003});
 }
 
@@ -137,7 +137,7 @@ TEST_F(LossTest, WithoutSackItResendsHoleByHole) {
   ack(kIrnWithoutSack, 1003);
   EXPECT_EQ(resent(kIrnWithoutSack), Packets{1003});
   ack(kIrnWithoutSack, 1010);
-  EXPECT_TRUE((s.flags & kInRecovery) == 0);
+  EXPECT_FALSE(s.recovering());
   EXPECT_EQ(pool.in_use(), 0U);
 }
 

@@ -77,7 +77,7 @@ class Line {
   bool send(Seq end, std::uint32_t cap) {
     LossContext c = context();
     Seq seq;
-    const bool repair = (s.flags & kInRecovery) != 0 && scheme_.next_lost(c, s, seq);
+    const bool repair = s.recovering() && scheme_.next_lost(c, s, seq);
     if (repair) {
       Seq again;
       EXPECT_TRUE(scheme_.next_lost(c, s, again));
@@ -204,7 +204,7 @@ TEST_P(EveryScheme, NamesALostPacketOncePerRecovery) {
                  {Seq{kFirst} + 1, dialect(scheme.mode).places_itself, {1, 0}});  // the first is missing
   std::uint32_t named = 0;
   Seq seq;
-  while ((s.flags & kInRecovery) != 0 && scheme.next_lost(c, s, seq)) {
+  while (s.recovering() && scheme.next_lost(c, s, seq)) {
     s.resent(seq);
     EXPECT_EQ(seq, Seq{kFirst});
     ASSERT_LE(++named, 1U);

@@ -61,7 +61,7 @@ void on_rnr(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
 
 // A NACK for packets of either sender.
 void on_nack(Engine& e, QueuePair& q, Sending half, const Report& report, bool names, Time now) {
-  const bool recovering = (half.s.flags & (kInRecovery | kRewound)) != 0;
+  const bool recovering = half.s.repair != Repair::kNone;
   const Duration rtt = half.nack(report.nack(half.s.una), names, now);
   if (!controlled(q)) return;
   if (rtt.ps != 0) congestion_acked(e, q, 0, rtt, now);
@@ -73,7 +73,7 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
   SendStream& s = q.requests_out;
   if (!s.outstanding()) return;
   if (!q.tx_dialect().own_timeouts) {
-    if ((s.flags & kRewound) != 0 && s.nxt == s.una) return;
+    if (s.rewound() && s.nxt == s.una) return;
     if (!moved) {
       if (e.exhausted(q)) {
         rc_fail(e, q, WcStatus::kRetryExceeded, rc_slot_of(e, q, s.una), now);
@@ -175,7 +175,7 @@ bool rc_acknowledge(Engine& e, QueuePair& q, Seq to, Time now) {
 
 void rc_implied_nak(Engine& e, QueuePair& q, Time now) {
   Sender& s = q.requests_out;
-  if ((s.flags & kRewound) != 0) return;  // an echo of the loss that we are already repairing
+  if (s.rewound()) return;  // an echo of the loss that we are already repairing
   e.counters.add(Counter::implied_nak);
   if (e.exhausted(q)) {
     rc_fail(e, q, WcStatus::kRetryExceeded, rc_slot_of(e, q, s.una), now);
@@ -273,7 +273,7 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
     return;
   }
   if (!q.sends()) return;
-  if (alone) s.flags |= kAlone;
+  if (alone) s.probe = Probe::kAlone;
   if (!positive) {
     if ((h.syndrome & 0xE0U) == wire::kSyndromeRnr) {
       if (q.requests_out.outstanding()) on_rnr(e, q, h, now);

@@ -82,7 +82,7 @@ void rc_release_served(Engine& e, QueuePair& q) {
 bool rc_responses_sendable(Engine& e, QueuePair& q) {
   if (!q.rx_dialect().response_stream) return q.responses_owed > 0;
   SendStream& s = q.served;
-  if (Seq seq; (s.flags & kInRecovery) != 0 && e.responses(q).repair(seq)) return true;
+  if (Seq seq; s.recovering() && e.responses(q).next_repair(seq)) return true;
   if (s.nxt >= e.cold(q).response_next || s.nxt - s.una >= window(e, q)) return false;
   if (in_doubt(s) && s.nxt == s.max) return false;
   // It may have been called, and its requests have gone back into the line for want of more than this takes.
@@ -124,7 +124,7 @@ Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
     ReadServed* r = nullptr;
     bool repair = false;
     if (stream) {
-      repair = half.repair(seq);
+      repair = half.next_repair(seq);
       if (!repair) {
         if (s.nxt < s.max) s.nxt = half.scheme.skip_received(half.loss, s, s.nxt);
         if (s.nxt >= c.response_next || s.nxt - s.una >= window(e, q)) break;

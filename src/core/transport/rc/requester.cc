@@ -256,8 +256,8 @@ bool rc_requests_sendable(Engine& e, QueuePair& q) {
   SendStream& s = q.requests_out;
   if ((q.rx_flags & kResendRequest) != 0) return true;
   if (halted(e, q)) return false;
-  if ((s.flags & kProbeDue) != 0) return true;
-  if (Seq seq; (s.flags & kInRecovery) != 0 && e.requests(q).repair(seq)) return true;
+  if (s.probe == Probe::kDue) return true;
+  if (Seq seq; s.recovering() && e.requests(q).next_repair(seq)) return true;
   if (q.sq_send == q.sq_tail || s.nxt - s.una >= window(e, q)) return false;
   ColdQueuePair& c = e.cold(q);
   const Gate g = gate(e, q, e.send_wqe(c, q.sq_send), q.send_offset, s.nxt == s.max);
@@ -266,7 +266,7 @@ bool rc_requests_sendable(Engine& e, QueuePair& q) {
 }
 
 bool rc_request_again(Engine& e, QueuePair& q) {
-  if ((q.rx_flags & kResendRequest) != 0 || (q.requests_out.flags & kProbeDue) != 0) return true;
+  if ((q.rx_flags & kResendRequest) != 0 || q.requests_out.probe == Probe::kDue) return true;
   return q.type == QpType::kRc && e.requests(q).again();
 }
 
@@ -339,7 +339,7 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
     }
   }
   if (halted(e, q)) return {};
-  if ((s.flags & kProbeDue) != 0) return probe(e, q, now);
+  if (s.probe == Probe::kDue) return probe(e, q, now);
   const bool was_quiet = !s.outstanding();
   const bool was_idle = was_quiet && q.reads_outstanding == 0;
   const std::size_t most = std::min<std::size_t>(budget.packets, e.burst_packets.size());
@@ -350,7 +350,7 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
   std::uint16_t first_slot = 0;
   while (n < most) {
     Seq seq;
-    const bool repair = half.repair(seq);
+    const bool repair = half.next_repair(seq);
     std::uint16_t slot = q.sq_send;
     std::uint32_t k = q.send_offset;
     if (repair) {
@@ -403,7 +403,7 @@ Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
       record_read(e, q, c, w, slot, k, seq, is_atomic(w.opcode) ? 8 : packet.header.dma_len, now);
     // Without a NACK that names its trigger, nothing tells the time of what is sent after going back.
     const bool timed = (packet.header.bits & wire::kAckReq) != 0 &&
-                       (form.ack_form != AckForm::kPlain || (s.flags & kRewound) == 0);
+                       (form.ack_form != AckForm::kPlain || !s.rewound());
     const std::uint64_t cost = is_read(w) ? 0 : packet.payload + e.config.path_overhead.n;
     half.left({seq, d.numbers, cost, repair ? Origin::kRepair : Origin::kNext, timed}, now);
     if (!repair) {

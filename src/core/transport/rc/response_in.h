@@ -56,7 +56,7 @@ void rc_response_roce(Engine& e, QueuePair& q, std::uint32_t index, const wire::
   const Seq seq = expand(p.header.psn, s.una);
   if (seq < s.una || seq >= s.max) return e.counters.add(Counter::drop_stale);
   if (!rc_acknowledge(e, q, seq, now)) {
-    if ((s.flags & kRewound) != 0) e.counters.add(Counter::drop_stale);
+    if (s.rewound()) e.counters.add(Counter::drop_stale);
     rc_implied_nak(e, q, now);
     return;
   }

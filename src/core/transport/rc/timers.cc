@@ -163,7 +163,7 @@ void answer_fires(const Look& l, Time now) {
   }
   // Silent from now on; credit and bitmap are for others. A refusal that waited for the answers ends it here.
   release_block(l.e.pool, half.s.block);
-  half.s.flags = 0;
+  half.s.end_repair();
   rc_answers_given_up(l.e, l.q);
 }
 
