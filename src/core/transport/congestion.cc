@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/requester.h"
 #include "core/wire/codec.h"
 
 namespace weft {

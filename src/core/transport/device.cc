@@ -7,6 +7,14 @@
 #include "core/base/allocate.h"
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/post_request.h"
+#include "core/transport/rc/attributes.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
+#include "core/transport/rc/read_responder.h"
+#include "core/transport/rc/requester.h"
+#include "core/transport/rc/timers.h"
+#include "core/transport/uc/requester.h"
 
 namespace weft {
 
@@ -264,8 +272,9 @@ Outcome<void> Device::request_notify(CqId cq, bool solicited_only) {
 bool Device::poll_event(Event& out) {
   Engine& e = *engine_;
   e.settle();
-  if (e.event_head == e.event_tail) return false;
-  out = e.events[e.event_head++ & (e.events.size() - 1)];
+  if (e.events.empty()) return false;
+  out = e.events.front();
+  e.events.pop();
   return true;
 }
 
@@ -377,13 +386,13 @@ wire::Burst Device::poll_transmit(Time now, Budget budget) {
 }
 
 bool Device::has_to_send() const {
-  return engine_->control_head != engine_->control_tail || !engine_->ready_queue.empty();
+  return !engine_->control.empty() || !engine_->ready_queue.empty();
 }
 
 Qpn Device::peek_control() const {
   const Engine& e = *engine_;
-  if (e.control_head == e.control_tail) return kNoQpn;
-  const std::uint32_t index = e.control[e.control_head & (e.control.size() - 1)].qp;
+  if (e.control.empty()) return kNoQpn;
+  const std::uint32_t index = e.control.front().qp;
   return const_cast<Engine&>(e).qp(index).qpn;
 }
 

@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "core/transport/engine.h"
+#include "core/transport/post_request.h"
+#include "core/transport/rc/acknowledge.h"
 #include "core/transport/rc/opcodes.h"
+#include "core/transport/ud/requester.h"
 
 namespace weft {
 namespace {

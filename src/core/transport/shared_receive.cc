@@ -6,6 +6,7 @@
 #include "core/base/allocate.h"
 #include "core/transport/device.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/responder.h"
 
 namespace weft {
 namespace {

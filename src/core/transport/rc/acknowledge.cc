@@ -7,8 +7,15 @@
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/acknowledge.h"
+#include "core/transport/rc/attributes.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
 #include "core/transport/rc/opcodes.h"
+#include "core/transport/rc/read_responder.h"
 #include "core/transport/rc/report.h"
+#include "core/transport/rc/requester.h"
+#include "core/transport/rc/timers.h"
 
 namespace weft {
 namespace {

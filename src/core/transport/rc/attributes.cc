@@ -4,6 +4,10 @@
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/acknowledge.h"
+#include "core/transport/rc/attributes.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
 
 namespace weft {
 namespace {

@@ -11,20 +11,17 @@
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
 #include "core/wire/codec.h"
 
 namespace weft {
 namespace {
 
-std::uint32_t control_size(const Engine& e) { return e.control_tail - e.control_head; }
-
 bool push(Engine& e, const ControlEntry& entry) {
-  if (control_size(e) == e.control.size()) {
-    e.counters.add(Counter::drop_control_full);
-    return false;
-  }
-  e.control[e.control_tail++ & (e.control.size() - 1)] = entry;
-  return true;
+  const bool fits = e.control.push(entry);
+  if (!fits) e.counters.add(Counter::drop_control_full);
+  return fits;
 }
 
 bool reads_unfinished(Engine& e, const QueuePair& q) {
@@ -142,19 +139,17 @@ void rc_repeat_ack(Engine& e, QueuePair& q) {
 
 void rc_withdraw_acks(Engine& e, QueuePair& q, Seq from) {
   if (q.rx_dialect().response_stream) return;
-  for (std::uint32_t i = e.control_head; i != e.control_tail; ++i) {
-    ControlEntry& c = e.control[i & (e.control.size() - 1)];
-    if (c.qp != e.index_of(q) || c.opcode != wire::kAcknowledge) continue;
+  e.control.each([&](ControlEntry& c) {
+    if (c.qp != e.index_of(q) || c.opcode != wire::kAcknowledge) return;
     if (expand({c.psn}, q.requests.expected) >= from) c.coalesced = true;  // void without its mark
-  }
+  });
   q.clear(kAckQueued);
 }
 
 void rc_forget_control(Engine& e, const QueuePair& q) {
-  for (std::uint32_t i = e.control_head; i != e.control_tail; ++i) {
-    ControlEntry& c = e.control[i & (e.control.size() - 1)];
+  e.control.each([&](ControlEntry& c) {
     if (c.qp == e.index_of(q)) c.coalesced = true;  // void without its mark
-  }
+  });
 }
 
 void rc_keep(Engine& e, QueuePair& q, const Receiving& half, const wire::Header& trigger, Seq seq,
@@ -228,11 +223,11 @@ wire::Burst rc_poll_control(Engine& e, Time) {
   wire::Burst burst;
   std::size_t n = 0;
   std::size_t frame = 0;
-  while (e.control_head != e.control_tail && n < e.burst_packets.size()) {
-    ControlEntry c = e.control[e.control_head & (e.control.size() - 1)];
+  while (!e.control.empty() && n < e.burst_packets.size()) {
+    ControlEntry c = e.control.front();
     QueuePair& q = e.qp(c.qp);
     if (!q.has(kInUse) || q.state == QpState::kReset) {
-      ++e.control_head;
+      e.control.pop();
       continue;
     }
     std::uint8_t mark = 0;
@@ -241,7 +236,7 @@ wire::Burst rc_poll_control(Engine& e, Time) {
           c.opcode == wire::kReadAcknowledge ? e.received_responses(q) : e.received_requests(q);
       mark = half.waiting;
       if (!q.has(mark)) {  // taken back
-        ++e.control_head;
+        e.control.pop();
         continue;
       }
       if (n > 0 && q.qpn != burst.qpn) break;
@@ -255,7 +250,7 @@ wire::Burst rc_poll_control(Engine& e, Time) {
     burst.path = q.path;
     if (n == 0) frame = size;
     ++n;
-    ++e.control_head;
+    e.control.pop();
     e.counters.add(Counter::tx_control);
     if (size < frame) break;
   }

@@ -13,7 +13,10 @@
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 #include "core/transport/fill.h"
+#include "core/transport/rc/control.h"
 #include "core/transport/rc/opcodes.h"
+#include "core/transport/rc/read_responder.h"
+#include "core/transport/rc/timers.h"
 
 namespace weft {
 namespace {

@@ -11,7 +11,11 @@
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
 #include "core/transport/fill.h"
+#include "core/transport/rc/failure.h"
 #include "core/transport/rc/opcodes.h"
+#include "core/transport/rc/requester.h"
+#include "core/transport/rc/timers.h"
+#include "core/transport/uc/requester.h"
 
 namespace weft {
 namespace {

@@ -1,6 +1,10 @@
 // The parts of the responder that move no bytes: rights, receives, READ records, duplicates, refusals.
 #include "core/transport/rc/responder.h"
 
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
+#include "core/transport/rc/read_responder.h"
+
 namespace weft {
 namespace {
 

@@ -17,6 +17,7 @@
 
 #include "core/transport/engine.h"
 #include "core/transport/loss/advance.h"
+#include "core/transport/rc/control.h"
 #include "core/transport/rc/opcodes.h"
 #include "core/transport/sink.h"
 
@@ -46,6 +47,10 @@ void rc_complete_receives(Engine& e, QueuePair& q, Seq upto);  // of messages th
 void rc_refuse(Engine& e, QueuePair& q, Placed v, const wire::Header& h, const RcOpcode& op);
 RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn,
                         std::uint16_t& slot);  // irn: by receive number
+
+// --- shared_receive.cc ---
+// Binds one more receive of the shared queue; false when there is none, or no room for it.
+bool rc_take_shared(Engine& e, QueuePair& q);
 
 void rc_fail_receive(Engine& e, QueuePair& q, WcStatus status);  // the oldest one reports it
 

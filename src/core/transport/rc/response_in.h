@@ -8,6 +8,10 @@
 #include <algorithm>
 
 #include "core/transport/loss/advance.h"
+#include "core/transport/rc/acknowledge.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
+#include "core/transport/rc/requester.h"
 #include "core/transport/rc/responder.h"
 
 namespace weft {

@@ -23,6 +23,10 @@
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
+#include "core/transport/rc/requester.h"
+#include "core/transport/rc/timers.h"
 
 namespace weft {
 namespace {

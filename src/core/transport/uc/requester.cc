@@ -13,7 +13,12 @@
 
 #include "core/transport/engine.h"
 #include "core/transport/fill.h"
+#include "core/transport/rc/acknowledge.h"
+#include "core/transport/rc/failure.h"
 #include "core/transport/rc/opcodes.h"
+#include "core/transport/rc/requester.h"
+#include "core/transport/uc/requester.h"
+#include "core/transport/ud/requester.h"
 
 namespace weft {
 namespace {

@@ -6,6 +6,8 @@
 //   remote_address   the path         rkey   the Q_Key asked for         sn   the destination queue pair
 #include "core/transport/engine.h"
 
+#include "core/transport/ud/requester.h"
+
 namespace weft {
 namespace {
 
