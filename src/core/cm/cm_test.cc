@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/cm/steps.h"
+#include "core/verbs/ladder.h"
 
 namespace weft::cm {
 namespace {
@@ -41,18 +42,16 @@ TEST(Connections, TellWhatTheirQueuePairsAreSetTo) {
   for (const auto& [end, conn] : {std::pair{&t.a, x}, {&t.b, y}}) {
     const ConnInfo i = *end->cm.info(conn);
     const QpSetup init = *end->cm.qp_setup(conn, QpState::kInit);
-    EXPECT_EQ(init.mask, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess);
+    EXPECT_EQ(init.mask, ladder(QpType::kRc)[0].mask);
     EXPECT_EQ(init.attr.access, kRemoteWrite | kRemoteRead | kRemoteAtomic);
     const QpSetup rtr = *end->cm.qp_setup(conn, QpState::kRtr);
-    EXPECT_EQ(rtr.mask, kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic |
-                            kAttrMinRnrTimer);
+    EXPECT_EQ(rtr.mask, ladder(QpType::kRc)[1].mask);
     EXPECT_EQ(rtr.attr.dest_qpn, i.peer_qpn);
     EXPECT_EQ(rtr.attr.rq_psn, i.rq_psn);
     EXPECT_EQ(rtr.attr.max_dest_rd_atomic, i.responder_resources);
     EXPECT_EQ(rtr.attr.min_rnr_timer, 0);
     const QpSetup rts = *end->cm.qp_setup(conn, QpState::kRts);
-    EXPECT_EQ(rts.mask,
-              kAttrState | kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic);
+    EXPECT_EQ(rts.mask, ladder(QpType::kRc)[2].mask);
     EXPECT_EQ(rts.attr.sq_psn, i.sq_psn);
     EXPECT_EQ(rts.attr.timeout, 19);  // connection-manager.md#time-outs-of-the-manager: life 18, delay 15
     EXPECT_EQ(rts.attr.max_rd_atomic, i.initiator_depth);
@@ -73,9 +72,8 @@ TEST(Connections, OfUnreliableQueuePairsSetWhatThoseHave) {
   const CmEvent request = event(t.b);
   EXPECT_EQ(request.info.type, QpType::kUc);
   ASSERT_TRUE(t.b.cm.accept(request.conn, accept_attr(), t.now).has_value());
-  EXPECT_EQ(t.b.cm.qp_setup(request.conn, QpState::kRtr)->mask,
-            kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn);
-  EXPECT_EQ(t.b.cm.qp_setup(request.conn, QpState::kRts)->mask, kAttrState | kAttrSqPsn);
+  EXPECT_EQ(t.b.cm.qp_setup(request.conn, QpState::kRtr)->mask, ladder(QpType::kUc)[1].mask);
+  EXPECT_EQ(t.b.cm.qp_setup(request.conn, QpState::kRts)->mask, ladder(QpType::kUc)[2].mask);
   EXPECT_EQ(t.a.cm.qp_setup(x, QpState::kInit)->attr.access, kRemoteWrite);
 }
 

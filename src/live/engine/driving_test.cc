@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/verbs/ladder.h"
 #include "live/engine/context.h"
 #include "live/engine/nic_state.h"
 #include "live/engine/sizing.h"
@@ -97,15 +98,9 @@ struct End {
     a.max_dest_rd_atomic = a.max_rd_atomic = 8;
     a.min_rnr_timer = 1;  // 10 us
     a.timeout = 0;
-    const auto step = [&](QpState s, std::uint32_t mask) {
-      a.state = s;
-      EXPECT_TRUE(
-          context->modify_qp(qp, a, mask | kAttrState, {peer.context->attributes().address}).has_value());
-    };
-    step(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccess);
-    step(QpState::kRtr,
-         kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer);
-    step(QpState::kRts, kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic);
+    EXPECT_TRUE(climb(QpType::kRc, a, [&](const QpAttr& at, std::uint32_t mask) {
+      return context->modify_qp(qp, at, mask, {peer.context->attributes().address}).has_value();
+    }));
   }
   void post(Qp* qp, WrOpcode opcode, const End& peer, std::uint32_t length) {
     const Sge sge{address(0), length, mr.lkey};
