@@ -80,7 +80,7 @@ class Line {
   static constexpr std::uint64_t kBytes = 100;  // of each packet
   LossContext context() { return {pool_, counters_}; }
   Sending sending() {
-    return {s, account_, scheme_, context(), path_, {config_, round_trip_, 0, true}};
+    return {s, account_, silence_, scheme_, context(), path_, {config_, round_trip_, 0, true}};
   }
 
   bool send(Seq end, std::uint32_t cap) {
@@ -158,6 +158,7 @@ class Line {
   const LossScheme& scheme_;
   const DeviceConfig config_;
   SenderAccount account_;
+  SenderSilence silence_;
   Path path_;
   RoundTrip round_trip_;
   Time now_{};
