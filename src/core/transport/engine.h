@@ -89,12 +89,11 @@ struct Engine : Tables {
     return {config, c.round_trip, c.attr.timeout, form.own_timeouts};
   }
   // And its two receivers.
-  Receiving received_requests(QueuePair& q) const {
-    return {q.requests, rx_scheme(q), q.last_in_order(), q.rx_mode, wire::kAcknowledge, kAckQueued};
+  static Receiving received_requests(QueuePair& q) {
+    return {q.requests, q.rx_mode, wire::kAcknowledge, kAckQueued};
   }
   Receiving received_responses(QueuePair& q) {
-    ColdQueuePair& c = cold(q);
-    return {c.responses, tx_scheme(q), c.last_response, q.tx_mode, wire::kReadAcknowledge, kReadAckQueued};
+    return {cold(q).responses, q.tx_mode, wire::kReadAcknowledge, kReadAckQueued};
   }
 
   // --- shared operations ---
@@ -150,13 +149,12 @@ struct Engine : Tables {
   }
   // Anything at all to send, window and credit aside? A few loads, for the many that have nothing.
   bool owes_responses(const QueuePair& q) const {
-    return q.rx_dialect().response_stream
-               ? q.served.recovering() || q.served.nxt < cold(q).response_next
-               : q.responses_owed > 0;
+    return q.rx_dialect().response_stream ? q.served.recovering() || q.served.nxt < cold(q).response_next
+                                          : q.responses_owed > 0;
   }
   bool has_work(const QueuePair& q) const {
-    return q.sq_send != q.sq_tail || (q.rx_flags & kResendRequest) != 0 ||
-           q.requests_out.recovering() || q.requests_out.probe == Probe::kDue || owes_responses(q);
+    return q.sq_send != q.sq_tail || (q.rx_flags & kResendRequest) != 0 || q.requests_out.recovering() ||
+           q.requests_out.probe == Probe::kDue || owes_responses(q);
   }
   bool can_send(QueuePair& q) { return has_work(q) && can_send_now(q); }
   bool can_send_now(QueuePair& q);

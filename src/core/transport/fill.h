@@ -20,26 +20,26 @@ namespace weft {
 template <class Source>
 Filled fill(Engine& e, Source& source, const Budget& budget) {
   const std::size_t most = std::min<std::size_t>(budget.packets, e.burst_packets.size());
-  Filled filled;
+  std::uint32_t n = 0;
+  std::uint32_t segments = 0;
   std::uint32_t frame = 0;
   std::uint32_t total = 0;
-  while (filled.packets < most) {
-    const bool first = filled.packets == 0;
-    wire::TxPacket& packet = e.burst_packets[filled.packets];
-    if (!source.next(packet, first)) break;
+  while (n < most) {
+    wire::TxPacket& packet = e.burst_packets[n];
+    if (!source.next(packet, n == 0)) break;
     const std::uint32_t bytes = wire::data_packet_bytes(packet.header, packet.payload);
-    if (first) frame = bytes;
-    if (!first && (bytes > frame || total + bytes > budget.bytes)) break;
-    if (filled.segments + source.pieces() > e.burst_segments.size()) break;
-    packet.first_segment = filled.segments;
-    if (!source.gather(packet, filled.segments)) break;
-    packet.segment_count = filled.segments - packet.first_segment;
-    ++filled.packets;
+    if (n == 0) frame = bytes;
+    if (n > 0 && (bytes > frame || total + bytes > budget.bytes)) break;
+    if (segments + source.pieces() > e.burst_segments.size()) break;
+    packet.first_segment = segments;
+    if (!source.gather(packet, segments)) break;
+    packet.segment_count = segments - packet.first_segment;
+    ++n;
     total += bytes;
     source.left(packet);
     if (bytes < frame) break;
   }
-  return filled;
+  return {n, segments};
 }
 
 }  // namespace weft

@@ -5,7 +5,6 @@
 #pragma once
 #include <cstdint>
 
-#include "core/transport/loss/scheme.h"
 #include "core/transport/stream.h"
 #include "core/wire/header.h"
 
@@ -19,10 +18,9 @@ struct Echo {
 };
 inline Echo echo_of(const wire::Header& h) { return {h.psn.v, h.srx_msn, h.psn_offset}; }
 
+// Small enough to travel in registers.
 struct Receiving {
   RecvStream& r;
-  const LossScheme& scheme;
-  Echo last;             // the last packet that came in order
   std::uint8_t mode;     // of its half: dialect.h
   std::uint8_t opcode;   // of its ACKs
   std::uint8_t waiting;  // QueuePair::flags: a coalesced ACK of it waits in the control ring

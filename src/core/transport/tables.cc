@@ -13,7 +13,6 @@ Tables::Tables(const DeviceConfig& c)
       pool(c.loss_blocks, c.window_packets) {
   CHECK(c.validate().has_value());
   for (std::uint8_t m = 0; m < wire::kModeCount; ++m) schemes[m] = &loss_scheme(static_cast<wire::Mode>(m));
-  schemes[kUnpinned] = &kGoBackN;  // no packet of such a half comes so far as to be recovered
   if (c.recovery != nullptr) schemes[static_cast<std::size_t>(c.recovery->mode)] = c.recovery;
   qpn_mask = (1U << c.qpn_bits) - 1U;
   chunks.resize((c.max_qp + kChunk - 1) / kChunk);

@@ -26,7 +26,7 @@ struct Tables {
 
   KeyTable keys;
   LossPool pool;
-  const LossScheme* schemes[kDialects.size()] = {};  // what each mode recovers losses with
+  const LossScheme* schemes[wire::kModeCount] = {};  // what each mode recovers losses with
   std::vector<std::unique_ptr<CompletionQueue>> cqs;
   std::vector<std::unique_ptr<SharedReceiveQueue>> srqs;
   std::vector<bool> pds;

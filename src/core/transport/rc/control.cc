@@ -7,11 +7,12 @@
 // In roce an ACK must not overtake older READ responses: while any are owed, ACK and NAK are held and
 // made up for when the last response has left. In irn the responses have their own numbers and only
 // an error, which ends the connection, waits for them.
+#include "core/transport/rc/control.h"
+
 #include <utility>
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
-#include "core/transport/rc/control.h"
 #include "core/transport/rc/failure.h"
 #include "core/wire/codec.h"
 
@@ -37,7 +38,7 @@ void echo(ControlEntry& c, const Echo& trigger, Seq expected) {
   c.echo_offset = trigger.offset;
 }
 
-ControlEntry acknowledgement(Engine& e, const QueuePair& q, const Receiving& half) {
+ControlEntry acknowledgement(Engine& e, const QueuePair& q, Receiving half) {
   ControlEntry c;
   c.qp = e.index_of(q);
   c.psn = (half.r.expected - 1).wire().v;
@@ -45,7 +46,10 @@ ControlEntry acknowledgement(Engine& e, const QueuePair& q, const Receiving& hal
   c.opcode = half.opcode;
   c.syndrome = wire::kSyndromeAck;
   c.mode = half.mode;
-  if (dialect(c.mode).ack_form == AckForm::kEcho) echo(c, half.last, half.r.expected);
+  if (dialect(c.mode).ack_form == AckForm::kEcho) {
+    const bool requests = &half.r == &q.requests;
+    echo(c, requests ? q.last_in_order() : e.cold(q).last_response, half.r.expected);
+  }
   return c;
 }
 
@@ -62,7 +66,7 @@ void push_nak(Engine& e, QueuePair& q, std::uint8_t syndrome, Seq at) {
   if (fatal(syndrome)) rc_enter_error(e, q);
 }
 
-void push_nack(Engine& e, QueuePair& q, const Receiving& half, const wire::Header& trigger, bool kept,
+void push_nack(Engine& e, QueuePair& q, Receiving half, const wire::Header& trigger, bool kept,
                bool congestion) {
   ControlEntry c = acknowledgement(e, q, half);
   const Seq expected = half.r.expected;
@@ -107,7 +111,7 @@ std::size_t write_header(const QueuePair& q, const ControlEntry& c, wire::TxPack
 
 }  // namespace
 
-void rc_schedule_ack(Engine& e, QueuePair& q, const Receiving& half, bool congestion) {
+void rc_schedule_ack(Engine& e, QueuePair& q, Receiving half, bool congestion) {
   // Where responses take the requests' numbers, an ACK covers them, too, and waits until they have left.
   if (!dialect(half.mode).response_stream) {
     if (q.responses_owed > 0) {
@@ -152,22 +156,21 @@ void rc_forget_control(Engine& e, const QueuePair& q) {
   });
 }
 
-void rc_keep(Engine& e, QueuePair& q, const Receiving& half, const wire::Header& trigger, Seq seq,
-             bool message_end, bool congestion) {
+void rc_keep(Engine& e, QueuePair& q, Receiving half, const wire::Header& trigger, Seq seq, bool message_end,
+             bool congestion) {
   e.counters.add(Counter::rx_out_of_order);
   LossContext loss = e.loss();
-  half.scheme.hold(loss, half.r, seq, message_end);
+  e.schemes[half.mode]->hold(loss, half.r, seq, message_end);
   push_nack(e, q, half, trigger, true, congestion);
 }
 
-void rc_decline(Engine& e, QueuePair& q, const Receiving& half, Arrival why, const wire::Header& trigger,
+void rc_decline(Engine& e, QueuePair& q, Receiving half, Arrival why, const wire::Header& trigger,
                 bool congestion) {
   e.counters.add(why == Arrival::kPoolEmpty ? Counter::drop_no_block : Counter::drop_out_of_order);
   push_nack(e, q, half, trigger, false, congestion);
 }
 
-void rc_ack_duplicate(Engine& e, QueuePair& q, const Receiving& half, const wire::Header& trigger,
-                      bool congestion) {
+void rc_ack_duplicate(Engine& e, QueuePair& q, Receiving half, const wire::Header& trigger, bool congestion) {
   if (dialect(half.mode).ack_form != AckForm::kEcho) return rc_schedule_ack(e, q, half, congestion);
   ControlEntry c = acknowledgement(e, q, half);
   echo(c, echo_of(trigger), half.r.expected);

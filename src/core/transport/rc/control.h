@@ -4,14 +4,13 @@
 
 namespace weft {
 
-void rc_schedule_ack(Engine& e, QueuePair& q, const Receiving& half, bool congestion);
-void rc_ack_duplicate(Engine& e, QueuePair& q, const Receiving& half, const wire::Header& trigger,
-                      bool congestion);
+void rc_schedule_ack(Engine& e, QueuePair& q, Receiving half, bool congestion);
+void rc_ack_duplicate(Engine& e, QueuePair& q, Receiving half, const wire::Header& trigger, bool congestion);
 // A packet ahead of the expected one was placed: it is kept, and the NACK says so.
-void rc_keep(Engine& e, QueuePair& q, const Receiving& half, const wire::Header& trigger, Seq seq,
-             bool message_end, bool congestion);
+void rc_keep(Engine& e, QueuePair& q, Receiving half, const wire::Header& trigger, Seq seq, bool message_end,
+             bool congestion);
 // A packet that might have been kept, but is not: it is counted, and the NACK says so.
-void rc_decline(Engine& e, QueuePair& q, const Receiving& half, Arrival why, const wire::Header& trigger,
+void rc_decline(Engine& e, QueuePair& q, Receiving half, Arrival why, const wire::Header& trigger,
                 bool congestion);
 void rc_nak(Engine& e, QueuePair& q,
             std::uint8_t syndrome);  // RNR, sequence and error NAKs at the expected number
