@@ -292,6 +292,33 @@ TEST(Answers, AreInErrnoToo) {
   EXPECT_EQ(errno, 0);
 }
 
+TEST(Answers, OfPostingsAreInErrnoToo) {
+  Program p;
+  ibv_srq_init_attr init{};
+  init.attr = {1, 1, 0};
+  ibv_srq* const srq = ibv_create_srq(p.pd, &init);
+  ASSERT_NE(srq, nullptr);
+  ibv_sge pieces[64]{};
+  ibv_send_wr send{};
+  send.opcode = IBV_WR_SEND;
+  ibv_send_wr* bad_send = nullptr;
+  errno = 0;
+  expect_error(ibv_post_send(p.qp, &send, &bad_send), EINVAL);  // it is in RESET
+  EXPECT_EQ(bad_send, &send);
+  ibv_recv_wr receive{};
+  receive.sg_list = pieces;
+  receive.num_sge = 64;  // more than was granted
+  ibv_recv_wr* bad = nullptr;
+  errno = 0;
+  expect_error(ibv_post_recv(p.qp, &receive, &bad), EINVAL);
+  EXPECT_EQ(bad, &receive);
+  bad = nullptr;
+  errno = 0;
+  expect_error(ibv_post_srq_recv(srq, &receive, &bad), EINVAL);
+  EXPECT_EQ(bad, &receive);
+  EXPECT_EQ(ibv_destroy_srq(srq), 0);
+}
+
 // A process knows at most 4096 peers at a time, and any number one after another.
 TEST(Peers, AreLimitedAtATimeAndNotInAll) {
   Program p;
