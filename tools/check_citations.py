@@ -37,8 +37,6 @@ COMMENT = re.compile(r"//.*")
 TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)")
 PROOF = re.compile(r"`([A-Z]\w+)\.([A-Z]\w+|\*)`|`…([A-Z]\w+)`")
 MUTANTS = re.compile(r"\bmutants?\s+((?:`\w+`(?:,|\s|and)*)+)")
-# Named by documents that came before their code; a row goes when its file is there.
-AWAITED = {"lab/nic_account.cc", "cli/cmd_nic.cc"}
 COMMAND = re.compile(r"(?:`|build/)weft ([a-z]+)\b")
 PLACEHOLDER = re.compile(r"(?<![a-z])[A-Z]{3,}(?![a-z])")
 BARE = re.compile(r"\b(ARCHITECTURE|CONTRIBUTING|DESIGN|FEATURES|GLOSSARY|STYLE)\b(?!\.md)")
@@ -77,7 +75,6 @@ class Tree:
         for path in tree.files(root):
             parts = path.parts
             self.ends.update("/".join(parts[n:]) for n in range(len(parts)))
-        self.ends |= AWAITED
         self.tests = {test for path in tree.files(root, (".cc", "_test.h")) for test in TEST.findall(tree.text(root, path))}
         self.names = {name for pair in self.tests for name in pair}
 

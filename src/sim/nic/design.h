@@ -59,7 +59,6 @@ struct SendSchedulerDesign {
   std::uint32_t turns = 32;       // that may be under way at once, of different queue pairs or of one
   std::uint32_t entry_bytes = 2;  // of the schedule queue, for each queue pair
   Bytes memory{0};                // provisioned for the scheduler; 0: what its entries need
-  bool blind = false;             // gives turns to queue pairs that have no credit, too (the baseline)
 };
 
 // Work requests and completions as they lie in host memory.
