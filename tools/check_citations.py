@@ -25,6 +25,9 @@ WORKS = {
     "IRN": "2.1 2.2 2.3 3.1 3.2 4.1 4.2.1 4.2.2 4.2.3 4.2.4 4.3 4.4.1 4.4.2 4.4.3 4.4.4 4.5 4.6 5.1 5.2 5.3.1 5.3.2 5.3.3 5.3.4 "
            "5.4 6.1 6.2.1 6.2.2 6.3 6.4 7 8",
     "SRNIC": "2.1 2.2 3.1 3.2.1 3.2.2 4.1 4.2 4.3.1 4.3.2 4.4.1 4.4.2 4.5 5 6.1 6.2 6.3 7 8",
+    "NTT": "2.1 2.2 3 4.1 4.2 5.1 5.2 5.3 6",  # Long-distance RDMA-acceleration Frameworks
+    # Its sections have Roman numbers and letters: V-B is 5.2 here.
+    "X-RDMA": "2.1 2.2 2.3 3 4.1 4.2 4.3 4.4 4.5 5.1 5.2 5.3 6.1 6.2 6.3 6.4 7.1 7.2 7.3 7.4 7.5 7.6 8 9 10",
     "csRNA": "2.1 2.2 3 4.1 4.2 4.3.1 4.3.2 4.3.3 4.3.4 4.4 4.5 4.6 4.7 5.1 5.2 5.3 6 7",
 }
 SECTIONS = {work: {".".join(s.split(".")[:n]) for s in text.split() for n in (1, 2, 3)} | {"1"} for work, text in WORKS.items()}
@@ -34,7 +37,7 @@ DOCUMENT = re.compile(r"(?<![\w/.$*-])((?:[\w.-]+/)*[\w-]+\.md)(?:#([\w-]*))?")
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]*))?\)")
 SOURCE = re.compile(r"(?<![\w/.<*-])((?:[\w.-]+/)*[\w-]+\.(?:h|cc|py))\b(?![(\w-])")
 COMMENT = re.compile(r"//.*")
-TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)")
+TEST = re.compile(r"\b(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)")
 PROOF = re.compile(r"`([A-Z]\w+)\.([A-Z]\w+|\*)`|`…([A-Z]\w+)`")
 MUTANTS = re.compile(r"\bmutants?\s+((?:`\w+`(?:,|\s|and)*)+)")
 COMMAND = re.compile(r"(?:`|build/)weft ([a-z]+)\b")

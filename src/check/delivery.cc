@@ -91,7 +91,8 @@ const Message* Delivery::placed(const Placed& p, const wire::Header& header,
   if (offset > m.length || p.length > m.length - offset)
     return bad("placement", "past the end of its message");
   if (m.is_atomic() && !m.executed) return bad("atomic", "an answer to an atomic that was not executed");
-  if (m.completed && !requester->send_failed) return bad("exactly once", "placed after completion");
+  const bool early = requester->facts.early && m.pushes();
+  if (m.completed && !requester->send_failed && !early) return bad("exactly once", "placed after completion");
   if (is_write(header.opcode) && header.mode != wire::Mode::kRoce &&
       header.va + p.payload_offset != m.remote_address + offset) {
     return bad("placement", "not where its header says");

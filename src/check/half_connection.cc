@@ -90,9 +90,11 @@ void HalfConnection::request_arrived(const wire::Header& h) {
     if (is_read(*p)) {
       const auto read = std::lower_bound(reads_.begin(), reads_.end(), seq,
                                          [](const ReadAsked& r, Seq v) { return r.request < v; });
-      may_know_ =
-          std::max(may_know_,
-                   past_sacked(responses_, answered_before(static_cast<std::size_t>(read - reads_.begin()))));
+      const Seq told =
+          past_sacked(responses_, answered_before(static_cast<std::size_t>(read - reads_.begin())));
+      may_know_ = std::max(may_know_, told);
+      std::erase_if(told_oldest_, [this](Seq v) { return v < responses_.una; });
+      told_oldest_.push_back(told);
     }
     return;
   }

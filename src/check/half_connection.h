@@ -206,10 +206,11 @@ class HalfConnection {
   };
   std::deque<Posted> posted_;
   bool draining_ = false;
-  std::size_t reads_taken_ = 0;  // irn: the responder has acknowledged this many READ requests
-  Seq may_know_{};               // irn: the responder may know that responses below this arrived
-  bool gave_up_ = false;         // the responder fell silent: its READ responses stayed unacknowledged
-  Seq confirmed_{};              // irn: READ ACKs have said that responses below this arrived
+  std::size_t reads_taken_ = 0;   // irn: the responder has acknowledged this many READ requests
+  Seq may_know_{};                // irn: the responder may know that responses below this arrived
+  std::vector<Seq> told_oldest_;  // irn: what each READ request that arrived, in whatever order, told so
+  bool gave_up_ = false;          // the responder fell silent: its READ responses stayed unacknowledged
+  Seq confirmed_{};               // irn: READ ACKs have said that responses below this arrived
 };
 
 }  // namespace weft::check

@@ -75,6 +75,7 @@ struct Message {
   bool is_write() const { return opcode == WrOpcode::kWrite || opcode == WrOpcode::kWriteImm; }
   bool has_imm() const { return opcode == WrOpcode::kSendImm || opcode == WrOpcode::kWriteImm; }
   bool consumes_receive() const { return is_send() || opcode == WrOpcode::kWriteImm; }
+  bool pushes() const { return is_send() || is_write(); }
   bool whole() const { return placed_bytes == length; }
 };
 

@@ -212,8 +212,11 @@ void HalfConnection::resent(Stream& s, Packet& p, Seq seq, Duration shortest_rto
   if (seq < s.una && !forgotten)
     return bad(now, "cause", "psn %u is resent though acknowledged", p.header.psn.v);
   // The oldest outstanding packet may be resent even if it is SACKed, because its duplicate brings a new ACK
-  // (docs/protocol/irn.md#recovery). A READ request may have told which response is the oldest.
-  const bool oldest = seq == s.una || (&s == &responses_ && seq == may_know_);
+  // (docs/protocol/irn.md#recovery). A READ request may have told which response is the oldest;
+  // one that has arrived ahead of another tells when the other is there.
+  const bool oldest =
+      seq == s.una ||
+      (&s == &responses_ && std::find(told_oldest_.begin(), told_oldest_.end(), seq) != told_oldest_.end());
   if (p.sacked && remembers && !oldest)
     bad(now, "cause", "psn %u is resent though selectively acknowledged", p.header.psn.v);
   // After a silence as long as a time-out, everything sent before the silence may be resent.

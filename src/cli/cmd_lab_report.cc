@@ -170,7 +170,7 @@ void add_lab_reports(CLI::App* lab, int& exit_code) {
   d->add_option("DIR", o->file, "the folder")->required();
   d->add_option("NAME", o->names, "experiments or groups")->required();
   add_common(d, o);
-  d->footer("Examples:\n  weft lab document docs irn srnic-fig12");
+  d->footer("Examples:\n  weft lab document docs irn irn-own srnic-fig12");
   d->callback([o, &exit_code] { exit_code = document(*o); });
 }
 

@@ -14,6 +14,7 @@ void add_nic(CLI::App& app, int& exit_code) {
   add_nic_memory(*nic, exit_code);
   add_nic_explain(*nic, exit_code);
   add_nic_sweep(*nic, exit_code);
+  add_nic_explore(*nic, exit_code);
   nic->footer("Each has examples: weft nic COMMAND --help\nExample: weft nic explain srnic --size 512");
 }
 

@@ -8,6 +8,7 @@ class App;
 namespace weft::cli {
 
 void add_nic_explain(CLI::App& nic, int& exit_code);
+void add_nic_explore(CLI::App& nic, int& exit_code);
 void add_nic_sweep(CLI::App& nic, int& exit_code);
 void add_nic_memory(CLI::App& nic, int& exit_code);
 

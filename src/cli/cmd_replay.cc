@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "core/base/parse.h"
+#include "pair/line_swarm.h"
 #include "pair/swarm.h"
 #include "record/output.h"
 
@@ -20,7 +21,23 @@ struct Options {
   std::string seed;
   std::string trace;
   bool quiet = false;
+  bool line = false;
 };
+
+struct Replayed {
+  bool clean = false;
+  std::string findings;
+  std::uint64_t packets = 0;
+};
+
+Replayed run_world(std::uint64_t seed, bool line, pair::Recorder& recorder) {
+  if (line) {
+    pair::LineResult r = pair::run_line_seed(seed, &recorder);
+    return {r.clean, std::move(r.findings), r.packets};
+  }
+  pair::SeedResult r = pair::run_seed(seed, &recorder);
+  return {r.clean, std::move(r.findings), r.packets};
+}
 
 int replay(const Options& o) {
   const auto seed = parse_integer("SEED", o.seed, 0, UINT64_MAX / 2);
@@ -32,7 +49,7 @@ int replay(const Options& o) {
     capture = std::move(*opened);
   }
   pair::Recorder recorder(o.quiet ? nullptr : &std::cout, capture ? &capture->stream() : nullptr);
-  const pair::SeedResult r = pair::run_seed(*seed, &recorder);
+  const Replayed r = run_world(*seed, o.line, recorder);
   if (capture) {
     if (const auto whole = capture->finish(); !whole) return fault(whole.error());
   }
@@ -49,6 +66,7 @@ void add_replay(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("replay", "Run one world of the swarm again and show every packet");
   command->add_option("SEED", options->seed, "the seed that weft-swarm printed")->required();
   command->add_option("--trace", options->trace, "also write the packets to this pcapng file");
+  command->add_flag("--line", options->line, "a world of weft-line-swarm: two sites and a pair of boxes");
   command->add_flag("--quiet", options->quiet, "show the verdict only");
   command->footer("Example: weft replay 4711 --trace world.pcapng");
   command->callback([options, &exit_code] { exit_code = replay(*options); });

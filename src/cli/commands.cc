@@ -13,8 +13,8 @@ namespace weft::cli {
 namespace {
 
 constexpr std::array kCommands{
-    Command{"run", add_run}, Command{"sim", add_sim}, Command{"pair", add_pair},
-    Command{"lab", add_lab}, Command{"nic", add_nic}, Command{"replay", add_replay},
+    Command{"run", add_run}, Command{"sim", add_sim}, Command{"pair", add_pair},     Command{"lab", add_lab},
+    Command{"nic", add_nic}, Command{"wan", add_wan}, Command{"replay", add_replay},
 };
 
 constexpr const char* kAbout =

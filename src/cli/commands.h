@@ -39,8 +39,8 @@ void add_sim(CLI::App& app, int& exit_code);
 void add_pair(CLI::App& app, int& exit_code);
 void add_lab(CLI::App& app, int& exit_code);
 void add_nic(CLI::App& app, int& exit_code);
+void add_wan(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);
-void add_nic(CLI::App& app, int& exit_code);
 
 // Every command, in the order of `weft --help`.
 std::span<const Command> commands();

@@ -6,14 +6,18 @@
 
 #include "account/quantities.h"
 #include "lab/nic_account.h"
+#include "lab/wan_account.h"
 
 namespace weft::lab {
 namespace {
 
+// Computed where more than arithmetic is at hand.
+constexpr std::span<const ComputedQuantity> (*kElsewhere[])() = {nic_quantities, wan_quantities};
+
 struct Quantity {
   std::string unit;
   std::string text;
-  std::vector<NicFigure> figures;
+  std::vector<ComputedFigure> figures;
 };
 
 Result<Quantity> quantity_of(const std::string& id) {
@@ -22,10 +26,13 @@ Result<Quantity> quantity_of(const std::string& id) {
     for (const account::Figure& f : q->figures()) all.figures.push_back({f.what, f.value});
     return all;
   }
-  if (const NicQuantity* q = find_nic_quantity(id); q != nullptr) {
-    auto figures = q->figures();
-    if (!figures) return tl::unexpected(figures.error());
-    return Quantity{q->unit, q->text, std::move(*figures)};
+  for (const auto quantities : kElsewhere) {
+    for (const ComputedQuantity& q : quantities()) {
+      if (id != q.id) continue;
+      auto figures = q.figures();
+      if (!figures) return tl::unexpected(figures.error());
+      return Quantity{q.unit, q.text, std::move(*figures)};
+    }
   }
   std::string all;
   for (const std::string& name : account_quantities()) all += (all.empty() ? "" : ", ") + name;
@@ -37,7 +44,9 @@ Result<Quantity> quantity_of(const std::string& id) {
 std::vector<std::string> account_quantities() {
   std::vector<std::string> all;
   for (const account::Quantity& q : account::quantities()) all.emplace_back(q.id);
-  for (const NicQuantity& q : nic_quantities()) all.emplace_back(q.id);
+  for (const auto quantities : kElsewhere) {
+    for (const ComputedQuantity& q : quantities()) all.emplace_back(q.id);
+  }
   return all;
 }
 

@@ -1,6 +1,6 @@
 // Quantities that are computed from parameters instead of run: measures with `account = "NAME"`, or "NAME.N"
 // for a figure of several, counted from 0 (src/account/quantities.cc
-// lists them, and nic_account.cc those that follow from NIC designs).
+// lists them, nic_account.cc those that follow from NIC designs, wan_account.cc those of long distances).
 #pragma once
 #include <string>
 #include <vector>

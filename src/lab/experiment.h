@@ -94,6 +94,14 @@ struct Claim {
   std::vector<Measure> measures;
 };
 
+// What the paper states of a variant at one point of a plot's axis.
+struct PaperPoint {
+  std::size_t variant = 0;
+  std::size_t metric = 0;
+  std::size_t point = 0;
+  double value = 0;
+};
+
 enum class PlotKind : std::uint8_t { kBars, kLines };
 
 struct Plot {
@@ -107,6 +115,7 @@ struct Plot {
   bool logarithmic = false;
   std::optional<std::size_t> over;  // variants are drawn as factors over this one
   std::optional<Band> band;         // what the paper states of them
+  std::vector<PaperPoint> paper;    // and its single numbers
 };
 
 struct Experiment {

@@ -359,7 +359,34 @@ class Reader {
       if (!open && plot.points[i].size() != 1)
         p.wrong("'at' must choose one point of axis '" + e_.axes[i].name + "'");
     }
+    p.tables("paper", [&](Table& said) { read_paper(said, plot); });
     add(p, e_.plots, std::move(plot));
+  }
+
+  // [[plot.paper]]: what the paper states of a variant, at points of the plot's axis.
+  void read_paper(Table& t, Plot& plot) const {
+    PaperPoint said;
+    said.variant = index_in(t, "variant", t.needed("variant"), names_of(e_.variants));
+    said.metric = index_in(t, "metric", t.needed("metric"), names_of(e_.metrics));
+    const auto shown = [](const std::vector<std::size_t>& list, std::size_t i) {
+      return std::find(list.begin(), list.end(), i) != list.end();
+    };
+    if (!shown(plot.variants, said.variant)) t.wrong("variant: the plot does not show it");
+    if (!shown(plot.metrics, said.metric)) t.wrong("metric: the plot does not show it");
+    const toml::node* value = t.node("value");
+    if (value == nullptr || !value->is_number()) t.wrong("'value' must be a number");
+    said.value = value->value<double>().value_or(0);
+    const auto labels = t.texts("at");
+    if (plot.kind == PlotKind::kBars) {
+      if (!labels.empty()) t.wrong("at: a plot of bars has no axis");
+      return plot.paper.push_back(said);
+    }
+    if (labels.empty()) t.wrong("'at' is missing: points of axis '" + e_.axes[plot.along].name + "'");
+    for (const std::string& label : labels) {
+      if (other_labels_[plot.along].contains(label)) continue;
+      said.point = index_in(t, "at", label, labels_of(e_.axes[plot.along]));
+      plot.paper.push_back(said);
+    }
   }
 
   template <class T>

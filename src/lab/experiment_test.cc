@@ -96,6 +96,37 @@ TEST_F(ExperimentFile, APointMayBeForSomeSizesOnly) {
               HasSubstr("plot 1: 'at' must choose"));
 }
 
+// What the paper states stands in the plot, at the points that this size has.
+TEST_F(ExperimentFile, APlotMayShowThePapersPoints) {
+  std::string head = TestFolder::kHead;
+  head.resize(head.find("[[plot]]"));
+  const std::string plot =
+      "[[axis]]\nname = 'hosts'\n[[axis.point]]\nlabel = '2'\nset = 'hosts=2'\n"
+      "[[axis.point]]\nlabel = '3'\nset = 'hosts=3'\n"
+      "[[axis.point]]\nlabel = '9'\nset = 'hosts=9'\nsizes = ['full']\n"
+      "[[plot]]\nname = 'p'\nmetrics = 'goodput'\nalong = 'hosts'\nvariants = ['irn']\nat = { loss = '1%' "
+      "}\n";
+  const auto paper = [&](const std::string& said) {
+    folder_.write("x.toml", head + plot + "[[plot.paper]]\n" + said + "\n" + TestFolder::kClaim);
+    return read_experiment(folder_.path(), "x", "quick");
+  };
+  const auto e = paper("variant = 'irn'\nmetric = 'goodput'\nat = ['3', '9']\nvalue = 97");
+  ASSERT_TRUE(e) << e.error().message;
+  ASSERT_EQ(e->plots[0].paper.size(), 1U);
+  EXPECT_EQ(e->plots[0].paper[0].point, 1U);
+  EXPECT_EQ(e->plots[0].paper[0].value, 97);
+  EXPECT_THAT(paper("variant = 'roce'\nmetric = 'goodput'\nat = '3'\nvalue = 1").error().message,
+              HasSubstr("plot 1, paper 1: variant: the plot does not show it"));
+  EXPECT_THAT(paper("variant = 'irn'\nmetric = 'again'\nat = '3'\nvalue = 1").error().message,
+              HasSubstr("metric: the plot does not show it"));
+  EXPECT_THAT(paper("variant = 'irn'\nmetric = 'goodput'\nvalue = 1").error().message,
+              HasSubstr("'at' is missing: points of axis 'hosts'"));
+  EXPECT_THAT(paper("variant = 'irn'\nmetric = 'goodput'\nat = '4'\nvalue = 1").error().message,
+              HasSubstr("at: there is no '4'"));
+  EXPECT_THAT(paper("variant = 'irn'\nmetric = 'goodput'\nat = '3'\nvalue = '1'").error().message,
+              HasSubstr("'value' must be a number"));
+}
+
 // A point may say more at one size, and a claim be judged at one only.
 TEST_F(ExperimentFile, PointsAndClaimsMayDifferBySize) {
   std::string head = TestFolder::kHead;

@@ -29,6 +29,9 @@ std::string csv_of(const Figure& f) {
                             field(i < f.ticks.size() ? f.ticks[i] : ""), e.mean,
                             e.has_interval() ? fmt::format("{},{}", e.low, e.high) : ",");
       }
+      for (const PaperMark& m : s.paper)
+        text += fmt::format("{},{},{},{},{},{},,\n", field(panel.title), field("the paper: " + s.name),
+                            number, m.tick, field(m.tick < f.ticks.size() ? f.ticks[m.tick] : ""), m.value);
       ++number;
     }
   }

@@ -53,6 +53,20 @@ TEST_F(FigureTest, IsDrawnWithItsDataBesideIt) {
   EXPECT_FALSE(std::filesystem::exists(folder_.file("x.svg.part")));
 }
 
+// The paper's numbers stand beside ours: in the drawing as open marks with a legend of their own, within the
+// scale even where ours are far away, and in the data under their own name.
+TEST_F(FigureTest, ShowsThePapersPointsBesideOurs) {
+  Figure f = kLines;
+  f.panels[0].series[0].paper = {{2, 40}};
+  ASSERT_TRUE(write_figure(f, folder_.file("p.svg")));
+  EXPECT_THAT(content(folder_.file("p.csv")), HasSubstr("left,the paper: irn,0,2,5%,40,,\n"));
+  const std::string svg = content(folder_.file("p.svg"));
+  EXPECT_THAT(svg, HasSubstr("class='l0 said'"));
+  EXPECT_THAT(svg, HasSubstr(">the paper<"));
+  EXPECT_THAT(svg, HasSubstr(">40<"));  // a tick of the scale
+  EXPECT_THAT(draw_figure(kLines, Svg::kFile), ::testing::Not(HasSubstr("the paper")));
+}
+
 TEST_F(FigureTest, OneTickIsBars) {
   const Figure bars{
       "t <b>", "", {""}, {{"fct", "us", {{"A%", {{2, 1, 3, 3}}}, {"B", {{4, 3, 5, 3}}}}, {}}}, false};

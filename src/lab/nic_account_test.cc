@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Papers, NicStatement, ::testing::ValuesIn(kStated), [](
 TEST(NicQuantities, EachHasANameOfItsOwnAndFigures) {
   std::set<std::string> ids;
   for (const account::Quantity& q : account::quantities()) ids.insert(q.id);
-  for (const NicQuantity& q : nic_quantities()) {
+  for (const ComputedQuantity& q : nic_quantities()) {
     EXPECT_TRUE(ids.insert(q.id).second) << q.id;
     const auto figures = q.figures();
     ASSERT_TRUE(figures) << q.id << ": " << figures.error().message;

@@ -76,6 +76,9 @@ Figure figure_of(const Experiment& e, const Samples& samples, const Plot& plot) 
       for (const std::size_t p : points)
         s.values.push_back(plot.over ? at_point(e, factor, samples, p).ours
                                      : summary(e, samples, m, v, p).ours);
+      for (const PaperPoint& said : plot.paper) {
+        if (said.metric == m && said.variant == v) s.paper.push_back({said.point, said.value});
+      }
     }
   }
   return f;

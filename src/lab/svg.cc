@@ -155,15 +155,40 @@ std::size_t common_start(const std::vector<Strip>& strips) {
 
 std::string tick_text(double v) { return fmt::format("{:.6g}", v); }
 
-double legend(const std::vector<Series>& series, double y, std::string& body) {
+// An open diamond in the colour of its series.
+std::string paper_mark(std::size_t series, double x, double y) {
+  return fmt::format("<path class='l{} said' d='M{:.1f} {:.1f}l5 5l-5 5l-5 -5z'/>", series % kColours, x,
+                     y - 5);
+}
+
+bool has_paper_marks(const Figure& f) {
+  for (const Panel& p : f.panels) {
+    for (const Series& s : p.series) {
+      if (!s.paper.empty()) return true;
+    }
+  }
+  return false;
+}
+
+double legend(const Figure& f, double y, std::string& body) {
   double x = kMargin;
-  for (std::size_t i = 0; i < series.size(); ++i) {
-    const double width = 22 + 6.6 * static_cast<double>(series[i].name.size());
+  const auto entry = [&](const std::string& name) {
+    const double width = 22 + 6.6 * static_cast<double>(name.size());
     if (x > kMargin && x + width > kSvgWidth - kMargin) x = kMargin, y += 18;
-    body += fmt::format("<rect class='c{}' x='{:.1f}' y='{:.1f}' width='11' height='11' rx='2'/>",
-                        i % kColours, x, y - 10);
-    body += text_at(x + 16, y, series[i].name);
+    const double at = x;
     x += width;
+    body += text_at(at + 16, y, name);
+    return at;
+  };
+  const std::vector<Series>& series = f.panels[0].series;
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    const double at = entry(series[i].name);
+    body += fmt::format("<rect class='c{}' x='{:.1f}' y='{:.1f}' width='11' height='11' rx='2'/>",
+                        i % kColours, at, y - 10);
+  }
+  if (has_paper_marks(f)) {
+    const double at = entry("the paper");
+    body += fmt::format("<path class='mark said' d='M{:.1f} {:.1f}l5 5l-5 5l-5 -5z'/>", at + 6, y - 9);
   }
   return y + 10;
 }
@@ -193,6 +218,7 @@ std::string panel_body(const Figure& f, const Panel& p, double top) {
     for (const Estimate& e : s.values) {
       if (e.values != 0) hold(e.mean), largest = std::max(largest, e.mean);
     }
+    for (const PaperMark& m : s.paper) hold(m.value);
   }
   for (const Series& s : p.series) {
     for (const Estimate& e : s.values) {
@@ -227,6 +253,7 @@ std::string panel_body(const Figure& f, const Panel& p, double top) {
                        i % kColours, centre(i) - width / 2, at, width, std::max(bottom - at, 1.0));
       t += error_bar(s.values[0], y, centre(i), "whisker");
       t += text_at(centre(i) + width / 2 + 2, at - 4, number_text(s.values[0].mean), "small", "middle");
+      for (const PaperMark& m : s.paper) t += paper_mark(i, centre(i), y.at(m.value));
       continue;
     }
     // Series stand a little beside each other, so that their intervals can be told apart.
@@ -242,6 +269,7 @@ std::string panel_body(const Figure& f, const Panel& p, double top) {
                            y.at(s.values[k].mean));
     }
     t += fmt::format("<path class='l{} line' d='{}'/>{}", i % kColours, line, marks);
+    for (const PaperMark& m : s.paper) t += paper_mark(i, centre(m.tick) + aside, y.at(m.value));
   }
   for (std::size_t k = 0; !bars && k < f.ticks.size(); ++k) {
     const auto room = static_cast<std::size_t>(std::max(step / 6, 3.0));
@@ -272,7 +300,8 @@ const char* svg_style() {
          ".fig .c4{fill:var(--k4)}.fig .c5{fill:var(--k5)}.fig .l0{stroke:var(--k0);fill:none}"
          ".fig .l1{stroke:var(--k1);fill:none}.fig .l2{stroke:var(--k2);fill:none}"
          ".fig .l3{stroke:var(--k3);fill:none}.fig .l4{stroke:var(--k4);fill:none}"
-         ".fig .l5{stroke:var(--k5);fill:none}.fig .line{stroke-width:2}";
+         ".fig .l5{stroke:var(--k5);fill:none}.fig .line{stroke-width:2}"
+         ".fig .mark{stroke:var(--ink)}.fig .said{fill:var(--paper);stroke-width:2}";
 }
 
 std::string escape_xml(const std::string& text) {
@@ -357,7 +386,7 @@ std::string draw_figure(const Figure& f, Svg where) {
   std::string body;
   double y = kMargin + 12;
   body += text_at(kMargin, y, shortened(f.title, kLabelLetters), "head");
-  y = f.panels.empty() ? y : legend(f.panels[0].series, y + 22, body);
+  y = f.panels.empty() ? y : legend(f, y + 22, body);
   for (const Panel& p : f.panels) {
     y += 22;
     body += panel_body(f, p, y);

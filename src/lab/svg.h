@@ -25,9 +25,16 @@ struct Strip {
   std::string grade_word;  // for readers who cannot see the shape
 };
 
+// A number that the paper states, drawn beside ours.
+struct PaperMark {
+  std::size_t tick = 0;
+  double value = 0;
+};
+
 struct Series {
   std::string name;
   std::vector<Estimate> values;  // one for each tick; an Estimate whose `values` is 0 is not drawn
+  std::vector<PaperMark> paper = {};
 };
 
 struct Panel {

@@ -102,6 +102,7 @@ void World::join(std::uint32_t a, Qpn qpn_a, const EndConfig& at_a, std::uint32_
         f.credit_hold = std::max(f.credit_hold, check::verbs_timeout(e.timeout) * 2);
     }
     f.path_bounded = dc.path_credit.n != 0 || host(host_of[1 - i]).device.config().path_credit.n != 0;
+    f.early = crosses_line(a, b);
     const impair::ImpairConfig& n = config_.network;
     // A full control ring drops the newest ACK or NAK (core/transport/config.h).
     const bool rings_hold = std::all_of(config_.hosts.begin(), config_.hosts.end(),
@@ -109,7 +110,8 @@ void World::join(std::uint32_t a, Qpn qpn_a, const EndConfig& at_a, std::uint32_
     // Go-back-N drops a packet that comes ahead of its turn. So does a selective mode without a bitmap, and
     // any mode if a SEND finds no receive (docs/protocol/irn.md#what-a-receiver-keeps).
     const bool overtakes = n.reorder != 0 || n.jitter.ps != 0;
-    f.network_loses = n.loss != 0 || n.corrupt != 0 || !config_.script.empty() || !rings_hold || overtakes;
+    f.network_loses =
+        f.early || n.loss != 0 || n.corrupt != 0 || !config_.script.empty() || !rings_hold || overtakes;
   }
   referee_.connected(facts[0], facts[1]);
 }

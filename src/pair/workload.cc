@@ -270,7 +270,9 @@ void Workload::poll(World& world, End& e) {
         }
         while (!e.posted.empty() && e.posted.front().wr_id <= c.wr_id) {
           const Posted& p = e.posted.front();
-          if (ok && p.write_slot) e.write_sinks.free.push_back(p.slot);
+          // Behind boxes a completed WRITE may still be on its way: its sink is used once.
+          const bool placed = !plan_.world.line.there;
+          if (ok && p.write_slot && placed) e.write_sinks.free.push_back(p.slot);
           if (ok && p.read_slot) e.read_sinks.free.push_back(p.slot);
           e.posted.pop_front();
         }

@@ -14,7 +14,7 @@
 
 namespace weft::pair {
 
-class Workload final : public Application {
+class Workload final : public Programs {
  public:
   Workload(const Plan& plan, World& world);
 

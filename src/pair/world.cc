@@ -6,55 +6,24 @@
 
 #include "core/base/check.h"
 #include "core/wire/codec.h"
-#include "core/wire/icrc.h"
+#include "pair/datagram.h"
 
 namespace weft::pair {
 namespace {
 
-constexpr std::uint32_t kFrameOverhead = 14 + 20 + 8 + 4;  // Ethernet, IPv4, UDP, ICRC
 constexpr int kTurnsPerInstant = 100'000;  // more turns at one instant mean that a transmitter never stops
-
-std::uint32_t frame_bytes(const wire::Header& h, std::size_t payload) {
-  const auto n = static_cast<std::uint32_t>(payload);
-  return kFrameOverhead + static_cast<std::uint32_t>(wire::header_bytes(h)) + n + wire::pad_bytes(n);
-}
 
 Duration transit(const WorldConfig& c) {
   Rate slowest = c.rate;
   if (c.drain.bps != 0 && (slowest.bps == 0 || c.drain < slowest)) slowest = c.drain;
   const impair::ImpairConfig& n = c.network;
-  return (n.delay + n.jitter + n.reorder_by + c.fetch) * 2 + slowest.time_for(c.most_under_way) * 2;
-}
-
-wire::IpFacts ip_facts(const wire::Address& from, const wire::Address& to, std::size_t datagram) {
-  wire::IpFacts ip;
-  ip.source = from;
-  ip.destination = to;
-  ip.source_port = 0xC000;
-  ip.udp_length = static_cast<std::uint16_t>(8U + datagram);
-  return ip;
-}
-
-std::vector<std::uint8_t> to_datagram(const wire::Address& from, const wire::Address& to,
-                                      const wire::Header& h, std::span<const std::uint8_t> payload) {
-  std::vector<std::uint8_t> bytes(wire::kMaxHeaderBytes);
-  const auto n = static_cast<std::uint32_t>(payload.size());
-  bytes.resize(wire::encode(h, n, bytes));
-  bytes.insert(bytes.end(), payload.begin(), payload.end());
-  bytes.resize(bytes.size() + wire::pad_bytes(n));
-  wire::Icrc crc(ip_facts(from, to, bytes.size() + wire::kIcrcBytes));
-  crc.packet(bytes);
-  for (unsigned i = 0; i < 4; ++i) bytes.push_back(static_cast<std::uint8_t>(crc.value() >> (8U * i)));
-  return bytes;
-}
-
-bool icrc_right(const wire::Address& from, const wire::Address& to, std::span<const std::uint8_t> datagram) {
-  if (datagram.size() < wire::kBthBytes + wire::kIcrcBytes) return false;
-  wire::Icrc crc(ip_facts(from, to, datagram.size()));
-  crc.packet(datagram.first(datagram.size() - wire::kIcrcBytes));
-  std::uint32_t carried = 0;
-  for (unsigned i = 0; i < 4; ++i) carried |= std::uint32_t{datagram[datagram.size() - 4 + i]} << (8U * i);
-  return carried == crc.value();
+  const Duration site =
+      (n.delay + n.jitter + n.reorder_by + c.fetch) * 2 + slowest.time_for(c.most_under_way) * 2;
+  if (!c.line.there) return site;
+  // Both sites, the line, and so long as the boxes may wait for each other.
+  const impair::ImpairConfig& l = c.line.network;
+  return site * 2 + (l.delay + l.jitter + l.reorder_by) * 2 + c.line.rate.time_for(c.most_under_way) * 2 +
+         c.line.boxes[0].give_up;
 }
 
 }  // namespace
@@ -72,6 +41,7 @@ World::World(const WorldConfig& config, Recorder* recorder)
     transmitters_[i].line = impair::RateLimit(config.rate, kForever);
     doors_[i].line = impair::RateLimit(config.drain, kForever);
   }
+  if (config.line.there) line_ = std::make_unique<Line>(config.line, config.seed);
 }
 
 // --- users ---
@@ -165,18 +135,18 @@ bool World::drained(std::uint32_t h, Qpn qpn) {
 }
 
 void World::poll_events(std::uint32_t h) {
-  for (Event event; host(h).device.poll_event(event);) {
+  for (DeviceEvent event; host(h).device.poll_event(event);) {
     switch (event.kind) {
-      case EventKind::kSqDrained:
+      case DeviceEventKind::kSqDrained:
         drained_.emplace(h, event.qpn);
         referee_.drained({host(h).id(), event.qpn}, now_);
         break;
-      case EventKind::kSrqLimit:
+      case DeviceEventKind::kSrqLimit:
         host(h).coverage.hit(Covered::shared_limits);
         limits_reached_.emplace(h, event.srq);
         referee_.limit_reached(host(h).id(), event.srq, now_);
         break;
-      case EventKind::kLastWqeReached:
+      case DeviceEventKind::kLastWqeReached:
         host(h).coverage.hit(Covered::shared_last);
         break;
       default:
@@ -199,7 +169,6 @@ void World::forge(std::uint32_t to, const wire::Address& source, const wire::Hea
   f->at = now_;
   f->order = order_++;
   f->to = to;
-  f->from = to;
   f->forged = true;
   f->corrupt = false;
   f->source = source;
@@ -210,8 +179,7 @@ void World::forge(std::uint32_t to, const wire::Address& source, const wire::Hea
 
 // --- the network ---
 
-void World::launch(std::uint32_t from, std::uint32_t to, const wire::Header& h,
-                   std::vector<std::uint8_t> payload, Time depart) {
+void World::launch(std::uint32_t to, Passage frame, Time depart) {
   const impair::Fate v = network_.decide();
   if (recorder_ != nullptr) {
     char fate[80] = "";
@@ -224,38 +192,44 @@ void World::launch(std::uint32_t from, std::uint32_t to, const wire::Header& h,
                     v.copies == 2 ? "twice, " : "", static_cast<long long>((depart + v.delay).ps / 1'000'000),
                     static_cast<long long>((depart + v.delay).ps / 1'000 % 1'000));
     }
-    recorder_->packet(now_, host(from).address(), host(to).address(), h, payload, fate);
+    recorder_->packet(now_, frame.source, frame.destination, frame.header, frame.payload, fate);
   }
   for (std::uint8_t copy = 0; copy < v.copies; ++copy) {
     auto f = std::make_unique<Flight>();
     f->at = depart.after(copy == 0 ? v.delay : v.duplicate_delay);
     f->order = order_++;
     f->to = to;
-    f->from = from;
     f->forged = false;
     f->corrupt = v.corrupt && copy == 0;
-    f->marked = v.mark;
-    f->source = host(from).address();
+    f->marked = v.mark || frame.tos == wire::kEcnCe;
+    f->source = frame.source;
+    f->destination = frame.destination;
     if (config_.serialise) {
-      f->datagram = to_datagram(f->source, host(to).address(), h, payload);
+      f->datagram = to_datagram(frame.source, frame.destination, frame.header, frame.payload);
       if (f->corrupt) {
         const std::size_t bit = v.corrupt_draw % (f->datagram.size() * 8);
         f->datagram[bit / 8] = static_cast<std::uint8_t>(f->datagram[bit / 8] ^ (1U << (bit % 8)));
       }
     } else {
-      f->header = h;
-      f->payload = payload;
+      f->header = frame.header;
+      f->payload = frame.payload;
     }
     flights_.push(std::move(f));
   }
 }
 
+std::uint32_t World::host_at(const wire::Address& address) const {
+  std::uint32_t at = 0;
+  while (at < host_count() && hosts_[at]->address() != address) ++at;
+  CHECK_OP(at, <, host_count());
+  return at;
+}
+
 void World::emit(std::uint32_t from, const wire::Burst& burst) {
   Host& source = host(from);
   const wire::Address peer = source.device.path(burst.path).peer;
-  std::uint32_t to = 0;
-  while (to < host_count() && host(to).address() != peer) ++to;
-  CHECK_OP(to, <, host_count());
+  const std::uint32_t to = host_at(peer);
+  const std::uint32_t next = crosses_line(from, to) ? host_count() + Line::site(from) : to;
   std::vector<std::uint8_t> payload;
   std::size_t gone = burst.packets.size();
   for (std::size_t i = 0; i < burst.packets.size(); ++i) {
@@ -270,7 +244,7 @@ void World::emit(std::uint32_t from, const wire::Burst& burst) {
     if (not_ready && shares_.contains({from, burst.qpn})) source.coverage.hit(Covered::shared_dry);
     const Time depart = transmitters_[from].line.depart(now_, Bytes{frame_bytes(p.header, payload.size())});
     transmitters_[from].free_at = depart;
-    launch(from, to, p.header, payload, depart);
+    launch(next, {p.header, source.address(), peer, payload}, depart);
   }
   if (gone < burst.packets.size()) source.device.gather_failed(burst, gone, now_);
 }
@@ -310,7 +284,7 @@ bool World::sound(Flight& f) {
     corrupt_dropped_ += f.corrupt ? 1 : 0;
     return !f.corrupt;
   }
-  const bool right = icrc_right(f.source, host(f.to).address(), f.datagram);
+  const bool right = icrc_right(f.source, f.destination, f.datagram);
   if (f.corrupt) {
     ++corrupt_dropped_;
     // A flipped bit of BTH's masked byte is not covered, and harmless: decoding ignores it.
@@ -368,6 +342,12 @@ void World::arrivals() {
     std::unique_ptr<Flight> f = std::move(const_cast<std::unique_ptr<Flight>&>(flights_.top()));
     flights_.pop();
     if (!f->at_door && !sound(*f)) continue;
+    if (f->to >= host_count()) {
+      const std::uint8_t tos = f->marked ? wire::kEcnCe : std::uint8_t{0};
+      line_->arrive(now_, f->to - host_count(),
+                    {f->header, f->source, f->destination, std::move(f->payload), tos});
+      continue;
+    }
     Door& door = doors_[f->to];
     if (config_.drain.bps != 0) {
       const Bytes size{f->payload.size()};
@@ -391,9 +371,10 @@ void World::arrivals() {
 
 // --- time ---
 
-Time World::next_wake(const Application& app) const {
-  Time at = app.next_wake();
+Time World::next_wake(const Programs& programs) const {
+  Time at = programs.next_wake();
   if (!flights_.empty()) at = std::min(at, flights_.top()->at);
+  if (line_ != nullptr) at = std::min(at, line_->next_wake(now_));
   for (std::uint32_t i = 0; i < hosts_.size(); ++i) {
     at = std::min(at, hosts_[i]->device.next_deadline());
     const Transmitter& t = transmitters_[i];
@@ -405,18 +386,24 @@ Time World::next_wake(const Application& app) const {
 }
 
 // Called twice, because a request may complete or fail during its turn to be sent, and no event may follow.
-void World::act(Application& app) {
+void World::act(Programs& programs) {
   for (int turn = 0; turn < 2; ++turn) {
-    app.act(*this, now_);
+    programs.act(*this, now_);
     for (std::uint32_t i = 0; i < hosts_.size(); ++i) pump(i);
   }
 }
 
-bool World::step(Application& app) {
-  const Time at = next_wake(app);
+bool World::step(Programs& programs) {
+  const Time at = next_wake(programs);
   if (at == kNever) return false;
   now_ = std::max(now_, at);
   arrivals();
+  if (line_ != nullptr) {
+    line_->run(now_, [&](std::uint32_t, Passage frame) {
+      const std::uint32_t to = host_at(frame.destination);
+      launch(to, std::move(frame), now_);
+    });
+  }
   for (auto& h : hosts_) {
     if (h->device.next_deadline() > now_) continue;
     h->device.on_timer(now_);
@@ -426,7 +413,7 @@ bool World::step(Application& app) {
       return false;
     }
   }
-  act(app);
+  act(programs);
   for (auto& h : hosts_) h->device.check_invariants();
   return true;
 }
@@ -440,13 +427,13 @@ Duration World::farewell_bound() const {
   return referee_.progress().bound() + tries;
 }
 
-void World::run(Application& app) {
-  act(app);
+void World::run(Programs& programs) {
+  act(programs);
   // After the last completion the packets that are still under way must end within a bound, too.
   const Duration farewell = farewell_bound();
   Time quiet_since = kNever;
   for (;;) {
-    if (app.waiting()) {
+    if (programs.waiting()) {
       quiet_since = kNever;
       if (!referee_.waiting(now_)) return;
     } else if (quiet_since == kNever) {
@@ -456,9 +443,9 @@ void World::run(Application& app) {
       return;
     }
     if (referee_.report().total() > check::Report::kKept) return;
-    if (!step(app)) break;
+    if (!step(programs)) break;
   }
-  if (app.waiting()) referee_.report().add(now_, "progress", "somebody waits, but nothing is under way");
+  if (programs.waiting()) referee_.report().add(now_, "progress", "somebody waits, but nothing is under way");
   finish();
 }
 
@@ -472,6 +459,8 @@ bool World::anybody_failed() {
 
 void World::finish() {
   referee_.finish(now_);
+  if (line_ != nullptr && !line_->idle())
+    referee_.report().add(now_, "boxes", "they still keep, or owe, something at the end");
   for (auto& h : hosts_) {
     const std::uint32_t blocks = h->device.loss_blocks_in_use();
     // If the other end failed or is gone, a gap is never filled, so its bitmap stays in use.

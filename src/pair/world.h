@@ -2,7 +2,7 @@
 // one connection, hence the name, but any number works. It is the harness of unit tests, exhaustive tests,
 // the swarm, fuzzing and `weft pair`.
 //
-//   user (Application)                          posts work, polls completions
+//   Programs                                 posts work, polls completions
 //        |                                       every post and completion also goes to the referee
 //   Host: Device + memory        <---- network ----   Host …
 //        serialiser (rate) -> impairment (loss, delay, …) -> arrival
@@ -28,6 +28,7 @@
 #include "core/impair/impair.h"
 #include "core/transport/device.h"
 #include "pair/host.h"
+#include "pair/line.h"
 #include "pair/recorder.h"
 
 namespace weft::pair {
@@ -44,6 +45,7 @@ struct WorldConfig {
   Duration fetch{};          // how long a NIC model takes between pick and transmit
   bool serialise = false;
   Bytes most_under_way{4U << 20U};  // for the bound of check/progress.h
+  LineConfig line;                  // between hosts of even and of odd number, if there is one
 };
 
 // How one end of a connection is set up.
@@ -70,9 +72,9 @@ struct EndConfig {
 class World;
 
 // The programs that run on the hosts.
-class Application {
+class Programs {
  public:
-  virtual ~Application() = default;
+  virtual ~Programs() = default;
   virtual Time next_wake() const = 0;            // when act() has something to do by itself
   virtual void act(World& world, Time now) = 0;  // called after every event
   virtual bool waiting() const = 0;              // something it asked for has not happened yet
@@ -124,16 +126,17 @@ class World {
 
   // --- running ---
   // Runs up to and including the earliest wake-up; false when there is none.
-  bool step(Application& app);
+  bool step(Programs& programs);
   // Runs until nothing is awaited and nothing is under way, or until the referee stops it; then the final
   // checks.
-  void run(Application& app);
+  void run(Programs& programs);
 
   Time now() const { return now_; }
   check::Referee& referee() { return referee_; }
   Recorder* recorder() { return recorder_; }
   std::uint64_t packets() const { return network_.packets(); }
   std::uint64_t corrupt_dropped() const { return corrupt_dropped_; }
+  const Line* line() const { return line_.get(); }  // null: there is none
   // The most payload bytes that ever waited to be received at this host.
   Bytes deepest_queue(std::uint32_t host) const { return doors_[host].deepest; }
 
@@ -141,13 +144,13 @@ class World {
   struct Flight {
     Time at;
     std::uint64_t order;
-    std::uint32_t to;
-    std::uint32_t from;
+    std::uint32_t to;  // a host, or behind them all a box
     bool forged;
     bool corrupt;
     bool marked = false;   // by the network, for congestion
     bool at_door = false;  // arrived, waits to be received
     wire::Address source;
+    wire::Address destination;
     wire::Header header;
     std::vector<std::uint8_t> payload;
     std::vector<std::uint8_t> datagram;  // with `serialise`
@@ -169,16 +172,19 @@ class World {
     Bytes deepest{};
   };
 
-  Time next_wake(const Application& app) const;
-  void act(Application& app);
+  Time next_wake(const Programs& programs) const;
+  void act(Programs& programs);
   void arrivals();
   void deliver(std::uint32_t to, std::vector<std::unique_ptr<Flight>>& batch);
   bool sound(Flight& flight);
   void look_for_failures(std::uint32_t host);
   void pump(std::uint32_t from);
   void emit(std::uint32_t from, const wire::Burst& burst);
-  void launch(std::uint32_t from, std::uint32_t to, const wire::Header& h, std::vector<std::uint8_t> payload,
-              Time depart);
+  void launch(std::uint32_t to, Passage frame, Time depart);
+  std::uint32_t host_at(const wire::Address& address) const;
+  bool crosses_line(std::uint32_t a, std::uint32_t b) const {
+    return line_ != nullptr && Line::site(a) != Line::site(b);
+  }
   void poll_events(std::uint32_t host);
   Duration farewell_bound() const;
   void finish();
@@ -188,6 +194,7 @@ class World {
   Recorder* recorder_;
   check::Referee referee_;
   impair::Impairment network_;
+  std::unique_ptr<Line> line_;
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<std::pair<std::uint32_t, Qpn>> ends_;  // every queue pair that was connected
   std::set<std::pair<std::uint32_t, Qpn>> drained_;

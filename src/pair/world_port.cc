@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "core/verbs/ladder.h"
 
 namespace weft::pair {
 
@@ -45,9 +46,36 @@ Outcome<void> WorldPort::destroy_qp(Qpn qpn) {
   const auto now = state(qpn);
   if (!now) return fail(now.error());
   made_.erase(qpn);
-  if (*now == QpState::kReset) return host().device.destroy_qp(qpn);  // the referee never heard of it
+  early_.erase(qpn);
+  if (*now == QpState::kReset || *now == QpState::kInit)
+    return host().device.destroy_qp(qpn);  // the referee never heard of it
   world_.destroy(host_, qpn);
   return {};
+}
+
+Outcome<void> WorldPort::prepare(Qpn qpn) {
+  const auto now = state(qpn);
+  if (!now) return fail(now.error());
+  if (*now != QpState::kReset) return fail(Errc::kInvalid);
+  QpAttr attr;
+  attr.state = QpState::kInit;
+  attr.access = kRemoteWrite | kRemoteRead | kRemoteAtomic;  // the connection's terms replace them
+  return host().device.modify_qp(qpn, attr, ladder(QpType::kRc)[0].mask, world_.now());
+}
+
+Outcome<Qpn> WorldPort::recycle(Qpn qpn) {
+  const auto found = made_.find(qpn);
+  if (found == made_.end()) return fail(Errc::kNotFound);
+  const PortQueuePair wanted = found->second;
+  if (const auto gone = destroy_qp(qpn); !gone) return fail(gone.error());
+  return create_qp(wanted);
+}
+
+void WorldPort::post_early(Qpn qpn) {
+  const auto found = early_.find(qpn);
+  if (found == early_.end()) return;
+  for (const Early& e : found->second) CHECK(world_.post_recv(host_, qpn, {e.wr_id, e.sges}).has_value());
+  early_.erase(found);
 }
 
 Outcome<QpState> WorldPort::state(Qpn qpn) const {
@@ -84,6 +112,8 @@ Outcome<void> WorldPort::join(const ConnectEnd& own, MeetingPort& other, const C
   auto& peer = static_cast<WorldPort&>(other);
   world_.join(host_, own.qpn, end_config(own, theirs), peer.host_, theirs.qpn, peer.end_config(theirs, own),
               std::min(own.terms.mtu, theirs.terms.mtu));
+  post_early(own.qpn);
+  peer.post_early(theirs.qpn);
   return {};
 }
 
@@ -123,6 +153,19 @@ VerbsPort::Posted WorldPort::post_send(Qpn qpn, std::span<const SendWr> list) {
 
 VerbsPort::Posted WorldPort::post_recv(Qpn qpn, std::span<const RecvWr> list) {
   Posted posted;
+  const auto now = state(qpn);
+  if (now && *now == QpState::kInit) {
+    std::vector<Early>& early = early_[qpn];
+    for (const RecvWr& wr : list) {
+      if (early.size() == made_.at(qpn).caps.max_recv_wr) {
+        posted.refused = fail(Errc::kNoMemory);
+        break;
+      }
+      early.push_back({wr.wr_id, {wr.sges.begin(), wr.sges.end()}});
+      ++posted.taken;
+    }
+    return posted;
+  }
   for (const RecvWr& wr : list) {
     posted.refused = world_.post_recv(host_, qpn, wr);
     if (!posted.refused) break;
@@ -138,15 +181,8 @@ Outcome<void> WorldPort::arm(CqId cq, bool solicited_only) {
 }
 
 bool WorldPort::device_event(PortEvent& out) {
-  for (Event e; host().device.poll_event(e);) {
-    out = {};
-    out.qpn = e.qpn;
-    out.cq = e.cq;
-    if (e.kind == EventKind::kCompletion) return true;
-    out.kind = PortEventKind::kQpError;
-    if (e.kind == EventKind::kQpFatal || e.kind == EventKind::kQpRequestError ||
-        e.kind == EventKind::kQpAccessError)
-      return true;
+  for (DeviceEvent e; host().device.poll_event(e);) {
+    if (as_port_event(e, out)) return true;
   }
   return false;
 }

@@ -21,6 +21,11 @@ class WorldPort final : public MeetingPort {
   Outcome<CqId> create_cq(std::uint32_t entries) override;
   Outcome<void> destroy_cq(CqId cq) override;
   Outcome<Qpn> create_qp(const PortQueuePair& wanted) override;
+  Outcome<PortMemory> adopt(std::span<std::uint8_t>, std::uint8_t) override {
+    return fail(Errc::kUnsupported);
+  }
+  Outcome<void> prepare(Qpn qpn) override;
+  Outcome<Qpn> recycle(Qpn qpn) override;  // a new one: observers know a queue pair by its number
   Outcome<void> destroy_qp(Qpn qpn) override;
   Outcome<QpState> state(Qpn qpn) const override;
   Posted post_send(Qpn qpn, std::span<const SendWr> list) override;
@@ -36,6 +41,7 @@ class WorldPort final : public MeetingPort {
   Outcome<void> raise(const ConnectEnd& own, const ConnectEnd& peer) override;
   Outcome<void> join(const ConnectEnd& own, MeetingPort& other, const ConnectEnd& theirs) override;
   void fall(Qpn qpn) override;
+  void post_early(Qpn qpn);
   bool device_event(PortEvent& out) override;
   EndConfig end_config(const ConnectEnd& end, const ConnectEnd& peer) const;
   bool copy_inline(std::span<const Sge> sges, std::vector<std::uint8_t>& out) const;
@@ -45,7 +51,14 @@ class WorldPort final : public MeetingPort {
   Prng random_;
   PdId domain_;
   std::vector<Buffer> buffers_;
+  // Receives of a queue pair that has no peer yet. Observers hear of a queue pair when it has one, so these
+  // are posted then, at the same instant.
+  struct Early {
+    std::uint64_t wr_id;
+    std::vector<Sge> sges;
+  };
   std::map<Qpn, PortQueuePair> made_;
+  std::map<Qpn, std::vector<Early>> early_;
 };
 
 }  // namespace weft::pair

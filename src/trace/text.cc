@@ -108,16 +108,8 @@ void add_ext(std::string& out, Ext ext, const Header& h) {
   }
 }
 
-const char* mode_text(wire::Mode mode) {
-  switch (mode) {
-    case wire::Mode::kRoce:
-      return " roce";
-    case wire::Mode::kIrn:
-      return " irn";
-    case wire::Mode::kSrnic:
-      return " srnic";
-  }
-  return " mode?";
+std::string_view mode_text(wire::Mode mode) {
+  return static_cast<std::size_t>(mode) < wire::kModeCount ? wire::mode_name(mode) : "mode?";
 }
 
 }  // namespace
@@ -159,6 +151,7 @@ std::string to_text(const wire::Header& h, std::uint32_t payload) {
   const std::string_view name = wire::opcode_name(h.opcode);
   std::string out(name);
   if (name.empty()) out = "opcode=" + hex(h.opcode);
+  out += ' ';
   out += mode_text(h.mode);
   add_hex(out, "qp", h.dest_qp.v);
   add_hex(out, "psn", h.psn.v);

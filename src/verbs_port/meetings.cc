@@ -86,9 +86,11 @@ Outcome<ConnectionId> Meetings::connect(const wire::Address& to, std::uint16_t s
     rdma_destroy_id(m.id);
     return fail(why);
   }
-  const ConnectionId id{static_cast<std::uint32_t>(meetings_.size())};
-  known_[m.id] = id;
-  meetings_.push_back(m);
+  ConnectionId id{};
+  if (!add(m, id)) {
+    rdma_destroy_id(m.id);
+    return fail(Errc::kNoMemory);
+  }
   return id;
 }
 
@@ -107,23 +109,34 @@ Outcome<void> Meetings::accept(ConnectionId id, Qpn qpn, const ConnectTerms& ter
   return {};
 }
 
-Outcome<void> Meetings::reject(ConnectionId id) {
+Outcome<void> Meetings::reject(ConnectionId id, const ConnectData& why) {
   Meeting* const m = find(id, Stage::kAsked);
   if (m == nullptr) return fail(Errc::kNotFound);
-  const bool done = rdma_reject(m->id, nullptr, 0) == 0;
-  const Errc why = code_of(errno);
+  std::uint8_t room[kHead + ConnectData::kMost];
+  const bool done = rdma_reject(m->id, fill(*m, why, room), sizeof room) == 0;
+  const Errc error = code_of(errno);
   end(*m);
-  if (!done) return fail(why);
+  if (!done) return fail(error);
   return {};
 }
 
+// What has begun ends, too: an attempt, or an answer that the peer has not confirmed. Its identifier goes at
+// once, which tells the peer; otherwise the confirmation, or the manager's time-out, would still come and
+// find the queue pair's number in another's hands. No event is held here, so nothing waits for that.
 Outcome<void> Meetings::disconnect(ConnectionId id) {
-  Meeting* const m = find(id, Stage::kOpen);
-  if (m == nullptr) return fail(Errc::kNotFound);
-  rdma_disconnect(m->id);
-  fall(m->qpn);
-  end(*m);
-  return {};
+  for (const Stage stage : {Stage::kAsking, Stage::kAnswered, Stage::kOpen}) {
+    Meeting* const m = find(id, stage);
+    if (m == nullptr) continue;
+    if (stage == Stage::kOpen) rdma_disconnect(m->id);
+    if (stage != Stage::kAsking) fall(m->qpn);
+    end(*m);
+    if (stage != Stage::kOpen) {
+      rdma_destroy_id(over_.back());
+      over_.pop_back();
+    }
+    return {};
+  }
+  return fail(Errc::kNotFound);
 }
 
 void Meetings::look() {
@@ -135,20 +148,41 @@ void Meetings::look() {
   }
 }
 
+bool Meetings::add(Meeting m, ConnectionId& id) {
+  if (free_.empty()) {
+    if (meetings_.size() == 1U << kPlaceBits) return false;
+    id = {static_cast<std::uint32_t>(meetings_.size())};
+    meetings_.emplace_back();
+  } else {
+    id = {meetings_[free_.front()].self.v + (1U << kPlaceBits)};
+    free_.pop_front();
+  }
+  m.self = id;
+  known_[m.id] = id;
+  meetings_[place_of(id)] = m;
+  return true;
+}
+
 Meetings::Meeting* Meetings::find(ConnectionId id, Stage stage) {
-  return id.v < meetings_.size() && meetings_[id.v].stage == stage ? &meetings_[id.v] : nullptr;
+  if (place_of(id) >= meetings_.size()) return nullptr;
+  Meeting& m = meetings_[place_of(id)];
+  return m.self == id && m.stage == stage ? &m : nullptr;
 }
 
 std::uint8_t Meetings::mtu_of(const ConnectTerms& terms) const {
   return static_cast<std::uint8_t>(verbs_mtu(std::min(terms.mtu, most_mtu_)));
 }
 
-rdma_conn_param Meetings::param_of(const Meeting& m, std::uint8_t* room) const {
-  room[0] = m.data.size;
+std::uint8_t* Meetings::fill(const Meeting& m, const ConnectData& data, std::uint8_t* room) const {
+  room[0] = data.size;
   room[1] = mtu_of(m.terms);
-  std::copy(m.data.bytes.begin(), m.data.bytes.end(), room + kHead);
+  std::copy(data.bytes.begin(), data.bytes.end(), room + kHead);
+  return room;
+}
+
+rdma_conn_param Meetings::param_of(const Meeting& m, std::uint8_t* room) const {
   rdma_conn_param p{};
-  p.private_data = room;
+  p.private_data = fill(m, m.data, room);
   p.private_data_len = kHead + ConnectData::kMost;
   p.responder_resources = p.initiator_depth = m.terms.reads;
   p.retry_count = m.terms.retry_count;
@@ -191,6 +225,7 @@ void Meetings::end(Meeting& m) {
   if (m.id == nullptr) return;
   known_.erase(m.id);
   over_.push_back(m.id);
+  free_.push_back(place_of(m.self));
   m.id = nullptr;
 }
 
@@ -210,14 +245,12 @@ void Meetings::requested(const rdma_cm_event& e) {
   m.id = e.id;
   m.stage = Stage::kAsked;
   m.service = ntohs(rdma_get_src_port(e.id));
-  if (!read_data(e.param.conn, data, m.peer_mtu)) {
+  ConnectionId id{};
+  if (!read_data(e.param.conn, data, m.peer_mtu) || !add(m, id)) {
     rdma_reject(e.id, nullptr, 0);
     over_.push_back(e.id);
     return;
   }
-  const ConnectionId id{static_cast<std::uint32_t>(meetings_.size())};
-  known_[m.id] = id;
-  meetings_.push_back(m);
   say(PortEventKind::kConnectRequest, id, m, data);
 }
 
@@ -226,7 +259,7 @@ void Meetings::happened(rdma_cm_event& e) {
   const auto it = known_.find(e.id);
   if (it == known_.end()) return;  // of a connection that this end has ended
   const ConnectionId id = it->second;
-  go_on(meetings_[id.v], id, e);
+  go_on(meetings_[place_of(id)], id, e);
 }
 
 void Meetings::go_on(Meeting& m, ConnectionId id, const rdma_cm_event& e) {
@@ -254,6 +287,9 @@ void Meetings::go_on(Meeting& m, ConnectionId id, const rdma_cm_event& e) {
       m.stage = Stage::kOpen;
       say(PortEventKind::kEstablished, id, m);
       break;
+    case RDMA_CM_EVENT_REJECTED:
+      (void)read_data(e.param.conn, data, m.peer_mtu);  // the manager itself rejects, too, and says nothing
+      break;
     default:
       break;
   }
@@ -264,7 +300,7 @@ void Meetings::go_on(Meeting& m, ConnectionId id, const rdma_cm_event& e) {
   if (before == Stage::kOpen || before == Stage::kAnswered) fall(m.qpn);
   end(m);
   if (before == Stage::kOpen) say(PortEventKind::kDisconnected, id, m);
-  if (before == Stage::kAsking || before == Stage::kAnswered) say(PortEventKind::kRejected, id, m);
+  if (before == Stage::kAsking || before == Stage::kAnswered) say(PortEventKind::kRejected, id, m, data);
 }
 
 }  // namespace weft

@@ -34,15 +34,17 @@ class Meetings {
   Outcome<ConnectionId> connect(const wire::Address& to, std::uint16_t service, Qpn qpn,
                                 const ConnectTerms& terms, const ConnectData& data);
   Outcome<void> accept(ConnectionId id, Qpn qpn, const ConnectTerms& terms, const ConnectData& data);
-  Outcome<void> reject(ConnectionId id);
+  Outcome<void> reject(ConnectionId id, const ConnectData& why);
   Outcome<void> disconnect(ConnectionId id);
   void look();
   void close();  // every connection ends
+  int fd() const { return channel_->fd; }
 
  private:
   enum class Stage : std::uint8_t { kAsking, kAsked, kAnswered, kOpen, kOver };
   struct Meeting {
     rdma_cm_id* id = nullptr;
+    ConnectionId self{};
     Stage stage = Stage::kAsking;
     std::uint16_t service = 0;
     Qpn qpn = kNoQpn;
@@ -51,8 +53,13 @@ class Meetings {
     std::uint8_t peer_mtu = 0;
   };
 
+  // A ConnectionId is a place among the meetings and how often the place has served.
+  static constexpr unsigned kPlaceBits = 20;
+  static std::uint32_t place_of(ConnectionId id) { return id.v & ((1U << kPlaceBits) - 1U); }
+  bool add(Meeting m, ConnectionId& id);  // false: as many are under way as can be
   Meeting* find(ConnectionId id, Stage stage);
   std::uint8_t mtu_of(const ConnectTerms& terms) const;
+  std::uint8_t* fill(const Meeting& m, const ConnectData& data, std::uint8_t* room) const;
   rdma_conn_param param_of(const Meeting& m, std::uint8_t* room) const;
   Outcome<void> raise(Meeting& m);
   void fall(Qpn qpn);
@@ -68,7 +75,8 @@ class Meetings {
   wire::Address own_;
   std::uint32_t most_mtu_ = 1024;
   std::vector<rdma_cm_id*> listeners_;
-  std::vector<Meeting> meetings_;  // by ConnectionId
+  std::vector<Meeting> meetings_;   // by place
+  std::deque<std::uint32_t> free_;  // places, the one that has been free longest first
   std::map<const rdma_cm_id*, ConnectionId> known_;
   std::vector<rdma_cm_id*> over_;  // to be destroyed when no event of theirs is held
 };

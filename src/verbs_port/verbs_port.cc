@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -20,9 +22,9 @@ namespace {
 constexpr std::uint8_t kPortNumber = 1;
 constexpr std::uint32_t kMostInline = 64;
 
-class IbverbsPort final : public VerbsPort {
+class Ibverbs final : public IbverbsPort {
  public:
-  ~IbverbsPort() override {
+  ~Ibverbs() override {
     meetings_.close();
     for (const auto& [number, qp] : qps_) ibv_destroy_qp(qp);
     for (ibv_cq* cq : cqs_) {
@@ -32,6 +34,7 @@ class IbverbsPort final : public VerbsPort {
     if (channel_ != nullptr) ibv_destroy_comp_channel(channel_);
     if (domain_ != nullptr) ibv_dealloc_pd(domain_);
     if (context_ != nullptr) ibv_close_device(context_);
+    if (epoll_ >= 0) close(epoll_);
   }
 
   Result<void> open(const std::string& name) {
@@ -50,9 +53,18 @@ class IbverbsPort final : public VerbsPort {
       return fail(std::string("the device: ") + std::strerror(errno));
     for (const int fd : {channel_->fd, context_->async_fd})
       fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-    return meetings_.open(address_, most_mtu_);
+    if (auto met = meetings_.open(address_, most_mtu_); !met) return met;
+    epoll_ = epoll_create1(EPOLL_CLOEXEC);
+    for (const int fd : {channel_->fd, context_->async_fd, meetings_.fd()}) {
+      epoll_event watched{};
+      watched.events = EPOLLIN;
+      if (epoll_ < 0 || epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &watched) != 0)
+        return fail(std::string("the device's events: ") + std::strerror(errno));
+    }
+    return {};
   }
 
+  int event_fd() const override { return epoll_; }
   PortFacts facts() const override { return {address_, false, kMostInline}; }
 
   Outcome<PortMemory> allocate(std::uint64_t length, std::uint8_t access, MemoryKind kind) override {
@@ -65,9 +77,16 @@ class IbverbsPort final : public VerbsPort {
       munmap(at, length);
       return fail(code_of(error));
     }
-    memory_[{mr->lkey}] = mr;
+    memory_[{mr->lkey}] = {mr, true};
     auto* bytes = static_cast<std::uint8_t*>(at);
     return PortMemory{{mr->lkey}, {mr->rkey}, reinterpret_cast<std::uint64_t>(at), length, {bytes, length}};
+  }
+  Outcome<PortMemory> adopt(std::span<std::uint8_t> bytes, std::uint8_t access) override {
+    ibv_mr* mr = ibv_reg_mr(domain_, bytes.data(), bytes.size(), access);
+    if (mr == nullptr) return fail(code_of(errno));
+    memory_[{mr->lkey}] = {mr, false};
+    return PortMemory{
+        {mr->lkey}, {mr->rkey}, reinterpret_cast<std::uint64_t>(bytes.data()), bytes.size(), bytes};
   }
   Outcome<void> release(Key lkey) override {
     const auto it = memory_.find(lkey);
@@ -105,6 +124,20 @@ class IbverbsPort final : public VerbsPort {
     qps_[{qp->qp_num}] = qp;
     return Qpn{qp->qp_num};
   }
+  Outcome<void> prepare(Qpn qpn) override {
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_INIT;
+    attr.port_num = kPortNumber;
+    attr.qp_access_flags =
+        IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;  // the connection's terms replace them
+    return modify(qpn, attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+  }
+  Outcome<Qpn> recycle(Qpn qpn) override {
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_RESET;
+    if (const auto done = modify(qpn, attr, IBV_QP_STATE); !done) return fail(done.error());
+    return qpn;
+  }
   Outcome<void> destroy_qp(Qpn qpn) override {
     const auto it = qps_.find(qpn);
     if (it == qps_.end()) return fail(Errc::kNotFound);
@@ -126,14 +159,14 @@ class IbverbsPort final : public VerbsPort {
   Outcome<ConnectionId> connect(const wire::Address& to, std::uint16_t service, Qpn qpn,
                                 const ConnectTerms& terms, const ConnectData& data) override {
     const auto now = state(qpn);
-    if (!now || *now != QpState::kReset) return fail(Errc::kInvalid);
+    if (!now || (*now != QpState::kReset && *now != QpState::kInit)) return fail(Errc::kInvalid);
     return meetings_.connect(to, service, qpn, terms, data);
   }
   Outcome<void> accept(ConnectionId id, Qpn qpn, const ConnectTerms& terms,
                        const ConnectData& data) override {
     return meetings_.accept(id, qpn, terms, data);
   }
-  Outcome<void> reject(ConnectionId id) override { return meetings_.reject(id); }
+  Outcome<void> reject(ConnectionId id, const ConnectData& why) override { return meetings_.reject(id, why); }
   Outcome<void> disconnect(ConnectionId id) override { return meetings_.disconnect(id); }
 
   Posted post_send(Qpn qpn, std::span<const SendWr> list) override {
@@ -208,12 +241,22 @@ class IbverbsPort final : public VerbsPort {
     ibv_close_device(context);
   }
 
-  static int give_back(ibv_mr* mr) {
-    void* at = mr->addr;
-    const std::size_t length = mr->length;
-    const int error = ibv_dereg_mr(mr);
-    if (error == 0) munmap(at, length);
+  struct Registered {
+    ibv_mr* mr = nullptr;
+    bool ours = false;  // and the memory is to be unmapped with it
+  };
+  static int give_back(const Registered& m) {
+    void* at = m.mr->addr;
+    const std::size_t length = m.mr->length;
+    const int error = ibv_dereg_mr(m.mr);
+    if (error == 0 && m.ours) munmap(at, length);
     return error;
+  }
+
+  Outcome<void> modify(Qpn qpn, ibv_qp_attr& attr, int mask) {
+    const auto it = qps_.find(qpn);
+    if (it == qps_.end()) return fail(Errc::kNotFound);
+    return answer(ibv_modify_qp(it->second, &attr, mask));
   }
 
   void gather(std::span<const Sge> from, ibv_sge*& list, int& count) {
@@ -247,11 +290,12 @@ class IbverbsPort final : public VerbsPort {
   ibv_context* context_ = nullptr;
   ibv_pd* domain_ = nullptr;
   ibv_comp_channel* channel_ = nullptr;
+  int epoll_ = -1;
   wire::Address address_;
   std::uint32_t most_mtu_ = 1024;
   std::vector<ibv_cq*> cqs_;  // by CqId
   std::map<Qpn, ibv_qp*> qps_;
-  std::map<Key, ibv_mr*> memory_;
+  std::map<Key, Registered> memory_;
   std::deque<PortEvent> events_;
   Meetings meetings_{[this](Qpn qpn) {
                        const auto it = qps_.find(qpn);
@@ -263,8 +307,8 @@ class IbverbsPort final : public VerbsPort {
 
 }  // namespace
 
-Result<std::unique_ptr<VerbsPort>> open_ibverbs(const std::string& device) {
-  auto port = std::make_unique<IbverbsPort>();
+Result<std::unique_ptr<IbverbsPort>> open_ibverbs(const std::string& device) {
+  auto port = std::make_unique<Ibverbs>();
   if (const auto open = port->open(device); !open) return tl::unexpected(open.error());
   return port;
 }

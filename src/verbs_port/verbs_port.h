@@ -16,7 +16,13 @@
 
 namespace weft {
 
+class IbverbsPort : public VerbsPort {
+ public:
+  // Readable when poll_event() has something to tell: for select, poll and epoll. It is the port's own.
+  virtual int event_fd() const = 0;
+};
+
 // The first device with an IPv4 GID, or the named one.
-Result<std::unique_ptr<VerbsPort>> open_ibverbs(const std::string& device = "");
+Result<std::unique_ptr<IbverbsPort>> open_ibverbs(const std::string& device = "");
 
 }  // namespace weft

@@ -31,10 +31,12 @@
 #include <string>
 #include <vector>
 
+#include "core/base/check.h"
 #include "core/base/prng.h"
 #include "core/transport/device.h"
 #include "core/transport/engine.h"
 #include "core/transport/queue_pair.h"
+#include "core/verbs/ladder.h"
 
 namespace {
 std::size_t allocated = 0;  // bytes ever asked for
@@ -136,17 +138,9 @@ void connect(End& e, Qpn qpn, Qpn peer, const wire::Address& address, wire::Mode
   a.mtu = 1024;
   a.path = *e.device.open_path({address, 0, {}});
   a.dest_qpn = peer;
-  a.state = QpState::kInit;
-  (void)e.device.modify_qp(qpn, a, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, Time{});
-  a.state = QpState::kRtr;
-  (void)e.device.modify_qp(
-      qpn, a,
-      kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
-      Time{});
-  a.state = QpState::kRts;
-  (void)e.device.modify_qp(
-      qpn, a, kAttrState | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic,
-      Time{});
+  CHECK(climb(QpType::kRc, a, [&](const QpAttr& at, std::uint32_t mask) {
+    return e.device.modify_qp(qpn, at, mask, Time{}).has_value();
+  }));
 }
 
 class Bench {

@@ -15,6 +15,9 @@ import time
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "lab"))
+from tiny import beginning  # noqa: E402
+
 WEFT, SWARM, FABRICS, EXAMPLES = sys.argv[1:5]
 SCENARIO = f"{EXAMPLES}/two-hosts.toml"
 SHORT = ["--set", "flow.count=20"]
@@ -31,6 +34,7 @@ PRINTING = {
             ["lab", "compare", "{tmp}/done/lab.db", "{tmp}/done/lab.db"],
             ["lab", "report", "{tmp}/page.html", "tiny", "--out", "{tmp}/done"]],
     "nic": [["nic", "memory", "srnic"], ["nic", "memory", "srnic", "-j"], ["nic", "explain", "srnic"], SWEEP, [*SWEEP, "-j"]],
+    "wan": [["wan", "plan"], ["wan", "plan", "--table"], ["wan", "plan", "-j"]],
     "replay": [["replay", "1"], ["replay", "1", "--quiet"]],
 }
 PROGRAMS = [[WEFT, "--help"], [WEFT, "--version"], [SWARM, "--seeds", "3"], [SWARM, "--help"], [FABRICS, "--print", "1"],
@@ -44,22 +48,12 @@ WRITING = [
     ([*PAIR, "--plot", "{tmp}/p.svg"], ["p.svg"]),
     (["nic", "explain", "srnic", "--svg", "{tmp}/e.svg"], ["e.svg"]),
     ([*SWEEP, "--svg", "{tmp}/s.svg"], ["s.svg", "s.csv"]),
+    (["wan", "plan", "--svg", "{tmp}/w.svg"], ["w.svg", "w.csv"]),
     (["lab", "run", "--quick", "tiny", "--out", "{tmp}/done", "--fresh"], []),
     (["lab", "report", "{tmp}/r.html", "tiny", "--out", "{tmp}/done"], ["r.html", "r.json"]),
 ]
 SCENARIO_TEXT = "hosts = 2\n[network]\nrate = '100Gbps'\n[[flow]]\nfrom = 0\nto = 1\ncount = 20\n"
-TINY = """title = 'Tiny'
-group = 'tiny'
-base = 'pair.toml'
-[size.quick]
-seeds = 1
-[size.decide]
-seeds = 1
-[size.full]
-seeds = 1
-[[metric]]
-name = 'goodput'
-value = 'flows.0.goodput_gbps'
+TINY = beginning("Tiny", 1, "tiny") + """
 [[variant]]
 name = 'irn'
 set = ['transport.mode=irn']

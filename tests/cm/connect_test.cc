@@ -99,9 +99,9 @@ TEST(Rtu, ThatIsLostIsReplacedByTheFirstPacket) {
   cm::mads(c.managers.a);  // the RTU is lost
   c.post(c.devices.request(WrOpcode::kWrite, 0, 100, 0));
   c.devices.run();
-  Event e;
+  DeviceEvent e;
   ASSERT_TRUE(c.devices.b.device.poll_event(e));
-  ASSERT_EQ(e.kind, EventKind::kCommEstablished);
+  ASSERT_EQ(e.kind, DeviceEventKind::kCommEstablished);
   ASSERT_EQ(e.qpn, c.qb);
   ASSERT_TRUE(c.managers.b.cm.notify(c.y, {}).has_value());
   EXPECT_EQ(cm::event(c.managers.b).kind, cm::CmEventKind::kEstablished);

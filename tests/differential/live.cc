@@ -38,6 +38,7 @@ class VirtualWire final : public live::Wire {
   }
   const live::WireFacts& facts() const override { return facts_; }
   int descriptor() const override { return -1; }
+  void abandon(int /*nowhere*/) override {}
 
   std::span<const live::RxTrain> receive(Time now) override {
     while (!inbox.empty() && inbox.front().due <= now) {

@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "core/base/check.h"
 #include "core/base/prng.h"
 #include "core/transport/cc/controller.h"
 #include "core/transport/device.h"
+#include "core/verbs/ladder.h"
 
 namespace weft::differential {
 
@@ -193,18 +195,9 @@ class Script {
     a.max_rd_atomic = a.max_dest_rd_atomic = 2;
     a.min_rnr_timer = 1;
     a.timeout = plan_.mode == wire::Mode::kRoce ? 6 : 10;
-    a.state = QpState::kInit;
-    static_cast<void>(
-        d.modify_qp(ends_[h].qpn, a, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, Time{}));
-    a.state = QpState::kRtr;
-    static_cast<void>(d.modify_qp(ends_[h].qpn, a,
-                                  kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn |
-                                      kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
-                                  Time{}));
-    a.state = QpState::kRts;
-    static_cast<void>(d.modify_qp(
-        ends_[h].qpn, a,
-        kAttrState | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic, Time{}));
+    CHECK(climb(QpType::kRc, a, [&](const QpAttr& at, std::uint32_t mask) {
+      return d.modify_qp(ends_[h].qpn, at, mask, Time{}).has_value();
+    }));
   }
   void receive(std::size_t h) {
     End& e = ends_[h];

@@ -14,6 +14,7 @@
 #include "core/transport/cc/controller.h"
 #include "core/transport/device.h"
 #include "core/transport/loss/scheme.h"
+#include "core/verbs/ladder.h"
 #include "tests/fuzz/device_host.h"
 #include "tests/fuzz/device_packets.h"
 #include "tests/fuzz/input.h"
@@ -149,18 +150,10 @@ QpAttr attributes(World& w, Host& h, Qpn peer, Input& in) {
 }
 
 void to_rts(World& w, Host& h, const Queue& q, QpAttr a) {
-  const bool rc = q.init.type == QpType::kRc, ud = q.init.type == QpType::kUd;
-  std::uint32_t init = kAttrState | kAttrPkeyIndex | kAttrPort;
-  std::uint32_t rtr = kAttrState;
-  std::uint32_t rts = kAttrState | kAttrSqPsn;
-  init |= ud ? kAttrQkey : kAttrAccess;
-  if (!ud) rtr |= kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn;
-  if (rc) rtr |= kAttrMaxDestRdAtomic | kAttrMinRnrTimer;
-  if (rc) rts |= kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic;
-  for (const auto& [state, mask] :
-       {std::pair{QpState::kInit, init}, {QpState::kRtr, rtr}, {QpState::kRts, rts}}) {
-    a.state = state;
-    static_cast<void>(h.device.modify_qp(q.qpn, a, mask, w.now));
+  // Whatever becomes of a step, the next one is tried.
+  for (const LadderStep& step : ladder(q.init.type)) {
+    a.state = step.state;
+    static_cast<void>(h.device.modify_qp(q.qpn, a, step.mask, w.now));
   }
 }
 
@@ -414,7 +407,7 @@ void step(World& w, Input& in) {
       const CqId cq = any_of(h.cqs, in, CqId{});
       if (in.below(4) == 0) static_cast<void>(h.device.request_notify(cq, in.flag()));
       h.poll(cq);
-      for (Event e; h.device.poll_event(e);) {
+      for (DeviceEvent e; h.device.poll_event(e);) {
       }
       if (in.below(16) == 0 && !h.regions.empty()) h.regions.begin()->second.faulty ^= true;
     }

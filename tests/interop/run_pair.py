@@ -6,6 +6,8 @@
 
 Behind `::` stands what the client runs, if it is not the server's command and its address; @SERVER is that address.
 
+With --one-address both have the server's.
+
 Both must end with exit code 0 within the time limit. What the client prints is shown on failure, and a
 table of `weft --stats on` with it. The impairments' seed is fixed, so that a failure repeats as far as
 the machine's own timing lets it.
@@ -59,7 +61,7 @@ def run_once(a, command):
     # early is refused at once and tries again.
     while True:
         time.sleep(0.2)
-        client = start(a.weft, options, CLIENT, ask)
+        client = start(a.weft, options, SERVER if a.one_address else CLIENT, ask)
         text, code = finish(client, deadline - time.monotonic())
         early = "onnection refused" in text or "Couldn't connect" in text or re.search(r"REJECTED[,;] error:? 8", text)
         if code == 0 or not early or server.poll() is not None or time.monotonic() > deadline:
@@ -89,11 +91,12 @@ def main():
     parser.add_argument("--seconds", type=float, default=25)
     parser.add_argument("--server-stays", action="store_true", help="the server serves for ever")
     parser.add_argument("--tries", type=int, default=1)
+    parser.add_argument("--one-address", action="store_true", help="two processes of one address")
     split = sys.argv.index("--")
     a = parser.parse_args(sys.argv[1:split])
     command = sys.argv[split + 1:]
-    if command[0] == "--server-stays":
-        a.server_stays = True
+    while command[0] in ("--server-stays", "--one-address"):
+        vars(a)[command[0][2:].replace("-", "_")] = True
         del command[0]
     if shutil.which(command[0]) is None:
         print(f"skipped: {command[0]} is not installed; ./dev setup installs it")

@@ -9,6 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tiny import beginning
+
 SCENARIO = """
 hosts = 2
 [network]
@@ -19,19 +21,7 @@ mode = "irn"
 [[flow]]
 count = 50
 """
-EXPERIMENT = """
-title = "Loss on a link"
-group = "g"
-base = "pair.toml"
-[size.quick]
-seeds = 4
-[size.decide]
-seeds = 4
-[size.full]
-seeds = 4
-[[metric]]
-name = "goodput"
-value = "flows.0.goodput_gbps"
+EXPERIMENT = beginning("Loss on a link", 4) + """
 [[variant]]
 name = "irn"
 [[variant]]

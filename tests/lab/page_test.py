@@ -11,6 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tiny import beginning
+
 SCENARIO = """
 hosts = 2
 [network]
@@ -21,21 +23,7 @@ mode = "irn"
 [[flow]]
 count = 20
 """
-EXPERIMENT = """
-title = "Loss on a link <script>document.title='broken'</script>"
-group = "g"
-base = "pair.toml"
-[size.quick]
-seeds = 3
-[size.decide]
-seeds = 3
-[size.full]
-seeds = 3
-[[metric]]
-name = "goodput"
-text = "goodput"
-value = "flows.0.goodput_gbps"
-unit = "Gb/s"
+EXPERIMENT = beginning("Loss on a link <script>document.title='broken'</script>", 3) + """
 [[variant]]
 name = "irn"
 [[variant]]

@@ -35,11 +35,16 @@ CHECKERS = {
     "unreliable": ("tests/unreliable/weft_unreliable_test", *TEST),
     "fabric": ("src/sim/fabric/weft_sim_fabric_test", *TEST),
     "fabrics": ("weft-fabric-swarm", [*SWARM[0], "100"], SWARM[1]),
+    "channels": ("tests/channel/weft_channels_test", *TEST),
+    "channel-swarm": ("weft-channel-swarm", [*SWARM[0], "300"], SWARM[1]),
     "caches": ("src/sim/nic/weft_sim_nic_test", *TEST),
     "stores": ("tests/nic/weft_nic_store_test", *TEST),
+    "nics": ("src/sim/world/weft_sim_world_test", [*TEST[0], "--gtest_filter=DetailedWorld.*"], TEST[1]),
 }
 # What a part of the simulator alone does is noticed by its own: the first row whose folders hold all files of a patch.
-OWN = ((("src/sim/nic/context/", "src/sim/nic/cache/"), ("caches", "stores")), (("src/sim/",), ("fabric", "fabrics")))
+OWN = ((("src/channel/",), ("channels", "channel-swarm")),
+       (("src/sim/nic/context/", "src/sim/nic/cache/"), ("caches", "stores")),
+       (("src/sim/nic/",), ("nics", "fabric", "fabrics")), (("src/sim/",), ("fabric", "fabrics")))
 OTHERS = tuple(c for c in CHECKERS if all(c not in own for _, own in OWN))
 
 

@@ -87,6 +87,12 @@ class Server final : public Party {
       if (e.kind == PortEventKind::kDisconnected) {
         require(e.connection == connection_ && e.qpn == qpn_, "the server is told which connection ended");
         require(*port_.state(qpn_) == QpState::kErr, "a queue pair without a peer is in ERR");
+        const auto again = port_.recycle(qpn_);
+        require(again.has_value() && *port_.state(*again) == QpState::kReset,
+                "it can be made as good as new");
+        require(port_.prepare(*again).has_value(), "and prepared");
+        qpn_ = *again;
+        receive(103, kLength, 64);
         require(port_.destroy_qp(qpn_).has_value(), "it can be destroyed");
         done_ = true;
       }
@@ -101,21 +107,39 @@ class Server final : public Party {
   void answer(const PortEvent& e) {
     require(e.service == kService, "the request names the service");
     if (e.data.size == 4 && std::memcmp(e.data.bytes.data(), "away", 4) == 0) {
-      require(port_.reject(e.connection).has_value(), "a request can be rejected");
+      ConnectData why;
+      why.size = 4;
+      std::memcpy(why.bytes.data(), "full", 4);
+      require(port_.reject(e.connection, why).has_value(), "a request can be rejected");
       return;
     }
+    if (e.data.size == 5 && std::memcmp(e.data.bytes.data(), "leave", 5) == 0) return;  // it has left
+    if (e.data.size == 5 && std::memcmp(e.data.bytes.data(), "brief", 5) == 0) return answer_briefly(e);
     require(e.data.size == 5 && std::memcmp(e.data.bytes.data(), "hello", 5) == 0,
             "data travels with a request");
     connection_ = e.connection;
     qpn_ = make_qp();
+    require(port_.prepare(qpn_).has_value() && *port_.state(qpn_) == QpState::kInit,
+            "a queue pair without a peer can be prepared");
+    // Posted before the client may send.
+    receive(101, kLength + 64, 0);  // the WRITE with immediate takes it
+    receive(100, kLength, 64);
+    receive(102, kLength + 128, 64);
     ConnectData data;
     const Invitation where{memory_.address, memory_.rkey.v};
     data.size = sizeof where;
     std::memcpy(data.bytes.data(), &where, sizeof where);
     require(port_.accept(e.connection, qpn_, terms_, data).has_value(), "a request can be accepted");
-    receive(101, kLength + 64, 0);  // the WRITE with immediate takes it
-    receive(100, kLength, 64);
-    receive(102, kLength + 128, 64);
+  }
+  // It hangs up before it has heard that the client is there.
+  void answer_briefly(const PortEvent& e) {
+    const Qpn brief = make_qp();
+    require(port_.prepare(brief).has_value() && port_.accept(e.connection, brief, terms_, {}).has_value(),
+            "a second request can be accepted");
+    require(port_.disconnect(e.connection).has_value(), "one may hang up before the other end is there");
+    require(!port_.disconnect(e.connection).has_value(), "that, too, once");
+    require(*port_.state(brief) == QpState::kErr, "and then the queue pair carries nothing any more");
+    require(port_.destroy_qp(brief).has_value(), "and it can be destroyed");
   }
   void completed(const Completion& c) {
     if (c.status != WcStatus::kSuccess) return;  // flushed at the end
@@ -160,21 +184,41 @@ class Client final : public Party {
     ConnectData data;
     data.size = static_cast<std::uint8_t>(std::strlen(word));
     std::memcpy(data.bytes.data(), word, data.size);
-    require(port_.connect(server_, service, qpn_, terms_, data).has_value(), "one may ask");
+    const auto made = port_.connect(server_, service, qpn_, terms_, data);
+    require(made.has_value(), "one may ask");
+    if (made) attempt_ = *made;
   }
   void event(const PortEvent& e) {
     if (e.kind == PortEventKind::kCompletion) armed_rang_ = armed_rang_ || e.cq == cq_;
     if (e.kind == PortEventKind::kRejected && ++rejections_ == 1) call(kService, "away");
     if (e.kind == PortEventKind::kRejected && rejections_ == 2) {
+      require(e.data.size == 4 && std::memcmp(e.data.bytes.data(), "full", 4) == 0, "who rejects says why");
       require(*port_.state(qpn_) == QpState::kReset, "a queue pair that was rejected may try again");
+      give_up();
+      call(kService, "brief");
+      return;
+    }
+    const bool over = e.kind == PortEventKind::kRejected || e.kind == PortEventKind::kDisconnected;
+    if (rejections_ >= 2 && !briefly_ && over && e.connection == attempt_) {
+      briefly_ = true;
+      const auto again = port_.recycle(qpn_);
+      require(again.has_value(), "a queue pair whose peer hung up at once can be made as good as new");
+      if (again) qpn_ = *again;
       call(kService, "hello");
     }
-    if (e.kind != PortEventKind::kEstablished) return;
-    require(rejections_ == 2 && e.qpn == qpn_ && e.data.size == sizeof there_, "data travels with an answer");
+    if (e.kind != PortEventKind::kEstablished || !briefly_) return;
+    require(e.qpn == qpn_ && e.data.size == sizeof there_, "data travels with an answer");
     connection_ = e.connection;
     std::memcpy(&there_, e.data.bytes.data(), sizeof there_);
     require(*port_.state(qpn_) == QpState::kRts, "an established queue pair may send");
     write();
+  }
+  // The server is asked and has not answered.
+  void give_up() {
+    call(kService, "leave");
+    require(port_.disconnect(attempt_).has_value(), "an attempt can be given up");
+    require(!port_.disconnect(attempt_).has_value(), "once");
+    require(*port_.state(qpn_) == QpState::kReset, "its queue pair may try again");
   }
   SendWr request(std::uint64_t id, WrOpcode opcode, std::uint64_t remote) {
     SendWr wr;
@@ -287,6 +331,8 @@ class Client final : public Party {
   wire::Address server_;
   Invitation there_{};
   int rejections_ = 0;
+  bool briefly_ = false;
+  ConnectionId attempt_{};
   bool armed_rang_ = false;
   bool answered_ = false;
   bool sent_ = false;

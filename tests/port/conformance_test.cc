@@ -112,13 +112,14 @@ TEST_P(EveryMode, MemoryThatHoldsNothingStandsBesideMemoryThatHoldsBytes) {
   EXPECT_EQ(nic1.endpoint().counters().bytes_placed, 4U * 4096U);
 }
 
-struct Users final : pair::Application {
+struct Users final : pair::Programs {
   Users(Client& c, Server& s) : client(c), server(s) {}
   Time next_wake() const override { return kNever; }
   void act(pair::World&, Time now) override {
-    client.act(now);
-    server.act(now);
-    client.act(now);
+    for (int turn = 0; turn < 4; ++turn) {  // as often as they answer each other without a packet
+      client.act(now);
+      server.act(now);
+    }
   }
   bool waiting() const override { return !(client.done() && server.done()); }
   Client& client;

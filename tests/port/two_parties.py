@@ -3,7 +3,7 @@ import subprocess
 import sys
 
 WEFT, PARTY = sys.argv[1:3]
-SERVER, CLIENT = "127.15.3.1", "127.15.3.2"
+SERVER, CLIENT = "127.26.3.1", "127.26.3.2"
 
 
 def start(address, mode, who):

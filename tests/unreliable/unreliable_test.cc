@@ -19,6 +19,7 @@
 #include "core/base/prng.h"
 #include "core/impair/impair.h"
 #include "core/transport/device.h"
+#include "core/verbs/ladder.h"
 #include "core/wire/codec.h"
 #include "core/wire/ip.h"
 
@@ -199,13 +200,9 @@ class World {
     t.dest_qpn = ends_[peer_of(q)].qpn;
     t.rq_psn = {ends_[peer_of(q)].next_psn};
     t.sq_psn = {e.next_psn};
-    const auto step = [&](QpState to, std::uint32_t mask) {
-      t.state = to;
-      ASSERT_TRUE(d.modify_qp(e.qpn, t, mask | kAttrState, now_).has_value());
-    };
-    step(QpState::kInit, kAttrPkeyIndex | kAttrPort | (e.datagram ? kAttrQkey : kAttrAccess));
-    step(QpState::kRtr, e.datagram ? 0U : kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn);
-    step(QpState::kRts, kAttrSqPsn);
+    ASSERT_TRUE(climb(e.datagram ? QpType::kUd : QpType::kUc, t, [&](const QpAttr& at, std::uint32_t mask) {
+      return d.modify_qp(e.qpn, at, mask, now_).has_value();
+    }));
     for (std::uint32_t i = 0; i < kReceives; ++i) post_receive(q, receive_place(q, i));
   }
   // Where receive i of a queue pair lies: its wr_id.

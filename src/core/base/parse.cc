@@ -31,6 +31,7 @@ constexpr Unit kSizeUnits[] = {{"", 1},
                                {"KiB", 1ULL << 10U},
                                {"MiB", 1ULL << 20U},
                                {"GiB", 1ULL << 30U}};
+constexpr Unit kDistanceUnits[] = {{"m", 1}, {"km", 1'000}};
 constexpr Unit kPlain[] = {{"", 1}};
 
 constexpr Kind kProbability{kProbabilityUnits, 1'000'000,
@@ -43,6 +44,8 @@ constexpr Kind kRate{
 constexpr Kind kSize{
     kSizeUnits, 1ULL << 50U,
     "a size from 0 to 1048576GiB (B, kB, MB, GB, KiB, MiB, GiB or plain bytes), such as 64KiB"};
+constexpr Kind kDistance{kDistanceUnits, 100'000'000,
+                         "a distance from 0 to 100000km with its unit (m or km), such as 1000km"};
 
 std::string sentence(std::string_view field, std::string_view text, std::string_view expected) {
   std::string s(field);
@@ -116,6 +119,12 @@ Result<Bytes> parse_size(std::string_view field, std::string_view text) {
   std::uint64_t v = 0;
   if (!parse(text, kSize, v)) return fail(sentence(field, text, kSize.expected));
   return Bytes{v};
+}
+
+Result<Distance> parse_distance(std::string_view field, std::string_view text) {
+  std::uint64_t v = 0;
+  if (!parse(text, kDistance, v)) return fail(sentence(field, text, kDistance.expected));
+  return Distance{v};
 }
 
 Result<std::uint64_t> parse_integer(std::string_view field, std::string_view text, std::uint64_t lowest,

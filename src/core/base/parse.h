@@ -9,6 +9,7 @@
 //   duration     "50us" "1.5ms" "2s" "300ns" "20ps" "0"     -> Duration; a unit is required
 //   rate         "100Gbps" "2.5Gbps" "400Mbps" "8kbps" "0"  -> Rate; 0 is unlimited
 //   size         "64KiB" "1MiB" "4GiB" "1500B" "1500"       -> Bytes; decimal "kB" "MB" "GB" too
+//   distance     "1000km" "250m" "0"                        -> Distance; a unit is required
 //   integer      "4096"                                     -> within the caller's range
 //
 // Every unit has one spelling, and upper and lower case matter.
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/base/distance.h"
 #include "core/base/result.h"
 #include "core/base/units.h"
 
@@ -25,6 +27,7 @@ Result<std::uint32_t> parse_probability(std::string_view field, std::string_view
 Result<Duration> parse_duration(std::string_view field, std::string_view text);
 Result<Rate> parse_rate(std::string_view field, std::string_view text);
 Result<Bytes> parse_size(std::string_view field, std::string_view text);
+Result<Distance> parse_distance(std::string_view field, std::string_view text);
 Result<std::uint64_t> parse_integer(std::string_view field, std::string_view text, std::uint64_t lowest,
                                     std::uint64_t highest);
 

@@ -44,6 +44,17 @@ TEST(Parse, RatesAndSizesKnowTheirUsualUnits) {
   EXPECT_FALSE(parse_size("size", "0.3B"));
 }
 
+TEST(Parse, DistancesNeedAUnitAndTakeLightFiveMicrosecondsAKilometre) {
+  EXPECT_EQ(parse_distance("distance", "1000km"), kilometres(1000));
+  EXPECT_EQ(parse_distance("distance", "1.5km"), Distance{1500});
+  EXPECT_EQ(parse_distance("distance", "250m"), Distance{250});
+  EXPECT_EQ(parse_distance("distance", "0"), Distance{});
+  EXPECT_FALSE(parse_distance("distance", "1000"));
+  EXPECT_FALSE(parse_distance("distance", "0.5m"));
+  EXPECT_FALSE(parse_distance("distance", "100001km"));
+  EXPECT_EQ(propagation(kilometres(1000)), milliseconds(5));
+}
+
 TEST(Parse, WhatIsNotANumberIsRefused) {
   for (const char* text : {"", "%", "us", "-1us", "+1us", ".5us", "1.us", "1 us", "1us ", "0x10us", "1e3us",
                            "nan", "99999999999999999999999s"}) {

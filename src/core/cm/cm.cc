@@ -2,6 +2,7 @@
 #include "core/cm/cm.h"
 
 #include "core/cm/state.h"
+#include "core/verbs/ladder.h"
 
 namespace weft::cm {
 
@@ -178,15 +179,14 @@ Outcome<QpSetup> Cm::qp_setup(ConnId conn, QpState state) const {
   QpSetup setup;
   QpAttr& a = setup.attr;
   a.state = state;
-  setup.mask = kAttrState;
-  const bool rc = i.type == QpType::kRc;
   if (i.type == QpType::kUd) return fail(Errc::kUnsupported);  // SIDR sets up no queue pair
+  const auto [init, rtr, rts] = ladder(i.type);
   if (state == QpState::kInit) {
     // docs/protocol/connection-manager.md#queue-pairs-of-a-connection: what the peer may do follows from what
     // it was promised.
     a.access = kRemoteWrite;
     if (i.responder_resources > 0) a.access |= kRemoteRead | kRemoteAtomic;
-    setup.mask |= kAttrPkeyIndex | kAttrPort | kAttrAccess;
+    setup.mask = init.mask;
     return setup;
   }
   // The passive side knows everything from the request on, the active side from the answer on.
@@ -199,8 +199,7 @@ Outcome<QpSetup> Cm::qp_setup(ConnId conn, QpState state) const {
     a.rq_psn = i.rq_psn;
     a.max_dest_rd_atomic = i.responder_resources;
     a.min_rnr_timer = i.peer_rnr_retry == 7 ? state_->config.patient_rnr_timer : std::uint8_t{0};
-    setup.mask |= kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn;
-    if (rc) setup.mask |= kAttrMaxDestRdAtomic | kAttrMinRnrTimer;
+    setup.mask = rtr.mask;
     return setup;
   }
   if (state != QpState::kRts) return fail(Errc::kInvalid);
@@ -210,8 +209,7 @@ Outcome<QpSetup> Cm::qp_setup(ConnId conn, QpState state) const {
   a.retry_count = i.retry_count;
   a.rnr_retry = i.rnr_retry;
   a.max_rd_atomic = i.initiator_depth;
-  setup.mask |= kAttrSqPsn;
-  if (rc) setup.mask |= kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic;
+  setup.mask = rts.mask;
   return setup;
 }
 

@@ -49,6 +49,16 @@ class CompletionQueue {
   void arm(bool solicited_only) {
     if (armed_ != 1) armed_ = solicited_only ? 2 : 1;
   }
+  // A queue pair that is reset leaves nothing behind; what others reported keeps its order.
+  void forget(Qpn qpn) {
+    std::uint32_t kept = 0;
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      const Completion& c = ring_[place(i)];
+      if (c.qpn != qpn) ring_[place(kept++)] = c;
+    }
+    count_ = kept;
+    tail_ = place(kept);
+  }
   void resize(std::uint32_t entries) {
     std::vector<Completion> next(entries);
     count_ = poll(next);
@@ -60,6 +70,12 @@ class CompletionQueue {
   std::uint32_t users = 0;
 
  private:
+  // Where the entry lies that comes `behind` the oldest.
+  std::uint32_t place(std::uint32_t behind) const {
+    const std::uint32_t at = head_ + behind;
+    return at < ring_.size() ? at : at - static_cast<std::uint32_t>(ring_.size());
+  }
+
   std::vector<Completion> ring_;
   std::uint32_t head_ = 0;
   std::uint32_t tail_ = 0;

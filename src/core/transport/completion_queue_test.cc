@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <vector>
+
 #include "core/transport/by_hand.h"
 
 namespace weft {
@@ -23,13 +26,39 @@ TEST(CompletionQueue, AnOverflowIsToldOnceAndHidesNoOtherEvent) {
   ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 0, 64, 1)));
   w.post(w.request(WrOpcode::kSend, 0, 8, 0));
   w.play();
-  const std::vector<Event> events = w.b.events();
-  const auto count = [&](EventKind kind) {
-    return std::count_if(events.begin(), events.end(), [&](const Event& e) { return e.kind == kind; });
+  const std::vector<DeviceEvent> events = w.b.events();
+  const auto count = [&](DeviceEventKind kind) {
+    return std::count_if(events.begin(), events.end(), [&](const DeviceEvent& e) { return e.kind == kind; });
   };
-  EXPECT_EQ(count(EventKind::kCqError), 1);
-  EXPECT_EQ(count(EventKind::kCompletion), 1);
+  EXPECT_EQ(count(DeviceEventKind::kCqError), 1);
+  EXPECT_EQ(count(DeviceEventKind::kCompletion), 1);
   EXPECT_EQ(w.b.device.counters().get(Counter::cq_overflow), kMany - 1U);
+}
+
+// The ring has gone round, so what stays moves across its end.
+TEST(CompletionQueue, ForgetsOneQueuePairAndKeepsTheOrderOfTheOthers) {
+  CompletionQueue cq(5);
+  std::array<Completion, 5> out;
+  const auto push = [&](std::uint64_t id, std::uint32_t qpn) {
+    Completion c;
+    c.wr_id = id;
+    c.qpn = {qpn};
+    ASSERT_EQ(cq.push(c, false), CompletionQueue::Push::kQuiet);
+  };
+  for (std::uint64_t id = 0; id < 3; ++id) push(id, 1);
+  ASSERT_EQ(cq.poll(out), 3U);
+  push(3, 1);
+  push(4, 2);
+  push(5, 1);
+  push(6, 2);
+  push(7, 1);
+  cq.forget({1});
+  EXPECT_EQ(cq.size(), 2U);
+  for (std::uint64_t id = 8; id < 11; ++id) push(id, 3);
+  ASSERT_EQ(cq.poll(out), 5U);
+  std::vector<std::uint64_t> ids;
+  for (const Completion& c : out) ids.push_back(c.wr_id);
+  EXPECT_EQ(ids, (std::vector<std::uint64_t>{4, 6, 8, 9, 10}));
 }
 
 class OverrunTest : public ::testing::TestWithParam<wire::Mode> {
@@ -45,9 +74,9 @@ class OverrunTest : public ::testing::TestWithParam<wire::Mode> {
     w.connect(at_a, at_b);
     return at_b;
   }
-  static std::vector<EventKind> kinds(const std::vector<Event>& events) {
-    std::vector<EventKind> out;
-    for (const Event& e : events) out.push_back(e.kind);
+  static std::vector<DeviceEventKind> kinds(const std::vector<DeviceEvent>& events) {
+    std::vector<DeviceEventKind> out;
+    for (const DeviceEvent& e : events) out.push_back(e.kind);
     return out;
   }
 };
@@ -56,7 +85,7 @@ class OverrunTest : public ::testing::TestWithParam<wire::Mode> {
 // queue and of each queue pair, and who waited for an event gets one. What could not be reported is not
 // acknowledged.
 TEST_P(OverrunTest, FailsTheQueuePairsThatReportToIt) {
-  using K = EventKind;
+  using K = DeviceEventKind;
   Hand w(GetParam());
   const CqId small = *w.b.device.create_cq(2);
   Qpn busy_a;
@@ -75,7 +104,7 @@ TEST_P(OverrunTest, FailsTheQueuePairsThatReportToIt) {
   w.post(w.request(WrOpcode::kSend, 0, 8, 0));
   w.play();
   EXPECT_EQ(statuses(w.a), (Statuses{WcStatus::kSuccess, WcStatus::kSuccess, WcStatus::kRetryExceeded}));
-  const std::vector<Event> events = w.b.events();
+  const std::vector<DeviceEvent> events = w.b.events();
   ASSERT_EQ(kinds(events), (std::vector{K::kCqError, K::kCompletion, K::kQpFatal, K::kQpFatal}));
   EXPECT_EQ(events[0].cq, small);
   EXPECT_EQ(w.b.device.query_qp(busy)->state, QpState::kErr);
@@ -106,7 +135,7 @@ TEST_P(OverrunTest, OfRequestsEndsTheirQueuePair) {
   }
   w.play();
   EXPECT_EQ(w.b.device.query_qp(at_b)->state, QpState::kErr);
-  EXPECT_EQ(kinds(w.b.events()), (std::vector{EventKind::kCqError, EventKind::kQpFatal}));
+  EXPECT_EQ(kinds(w.b.events()), (std::vector{DeviceEventKind::kCqError, DeviceEventKind::kQpFatal}));
   EXPECT_EQ(statuses(w.b), Statuses{WcStatus::kFlushed});
   w.b.device.check_invariants();
 }

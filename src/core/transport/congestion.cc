@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/requester.h"
 #include "core/wire/codec.h"
 
 namespace weft {
@@ -24,8 +26,7 @@ void apply(QueuePair& q, Time now) {
 // The oldest packet is not on its way: it, too, waits for its turn.
 bool oldest_waits(const SendStream& s) {
   if (!s.outstanding()) return false;
-  return s.nxt == s.una ||
-         ((s.flags & kInRecovery) != 0 && s.widen(s.rtx) <= s.una && s.widen(s.lost) > s.una);
+  return s.nxt == s.una || (s.recovering() && s.widen(s.rtx) <= s.una && s.widen(s.lost) > s.una);
 }
 
 void put_forward(Sender& s, Duration by) {

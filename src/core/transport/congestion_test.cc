@@ -231,16 +231,13 @@ TEST(Congestion, TheControllerIsAnAttribute) {
   EXPECT_EQ(w.a.device.engine().find(w.qa)->controller_row, row("aimd"));
   const Qpn other = w.a.create();
   QpAttr t;
-  t.state = QpState::kInit;
-  ASSERT_TRUE(w.a.device.modify_qp(other, t, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, w.now));
-  t.state = QpState::kRtr;
+  const auto [init, rtr, rts] = ladder(QpType::kRc);
+  ASSERT_TRUE(w.a.step(other, t, init));
   t.path = *w.a.device.open_path({w.b.address});
   t.controller = static_cast<std::uint8_t>(controllers().size());
-  const std::uint32_t mask =
-      kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer;
-  EXPECT_EQ(w.a.device.modify_qp(other, t, mask, w.now).error(), Errc::kUnsupported);
+  EXPECT_EQ(w.a.step(other, t, rtr).error(), Errc::kUnsupported);
   t.controller = row("timely");
-  ASSERT_TRUE(w.a.device.modify_qp(other, t, mask, w.now));
+  ASSERT_TRUE(w.a.step(other, t, rtr));
   EXPECT_EQ(w.a.device.engine().find(other)->controller_row, row("timely"));
 }
 

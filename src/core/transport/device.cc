@@ -7,6 +7,14 @@
 #include "core/base/allocate.h"
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/post_request.h"
+#include "core/transport/rc/attributes.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
+#include "core/transport/rc/read_responder.h"
+#include "core/transport/rc/requester.h"
+#include "core/transport/rc/timers.h"
+#include "core/transport/uc/requester.h"
 
 namespace weft {
 
@@ -268,12 +276,9 @@ std::uint32_t Device::completions_waiting(CqId cq) const {
   return e.cqs[cq.v]->size();
 }
 
-bool Device::poll_event(Event& out) {
-  Engine& e = *engine_;
-  e.settle();
-  if (e.event_head == e.event_tail) return false;
-  out = e.events[e.event_head++ & (e.events.size() - 1)];
-  return true;
+bool Device::poll_event(DeviceEvent& out) {
+  engine_->settle();
+  return engine_->events.take(out);
 }
 
 namespace {
@@ -383,14 +388,12 @@ wire::Burst Device::poll_transmit(Time now, Budget budget) {
   return burst;
 }
 
-bool Device::has_to_send() const {
-  return engine_->control_head != engine_->control_tail || !engine_->ready_queue.empty();
-}
+bool Device::has_to_send() const { return !engine_->control.empty() || !engine_->ready_queue.empty(); }
 
 Qpn Device::peek_control() const {
   const Engine& e = *engine_;
-  if (e.control_head == e.control_tail) return kNoQpn;
-  const std::uint32_t index = e.control[e.control_head & (e.control.size() - 1)].qp;
+  if (e.control.empty()) return kNoQpn;
+  const std::uint32_t index = e.control.front().qp;
   return const_cast<Engine&>(e).qp(index).qpn;
 }
 
@@ -427,63 +430,6 @@ void Device::gather_failed(const wire::Burst& burst, std::size_t index, Time now
 void Device::acknowledge_again(Qpn qpn) {
   QueuePair* q = engine_->find(qpn);
   if (q != nullptr && q->receives() && q->rx_mode != kUnpinned) rc_repeat_ack(*engine_, *q);
-}
-
-Time Device::next_deadline() const { return std::min(engine_->deadlines.next(), engine_->pacing.next()); }
-
-Qpn Device::peek_timer(Time now) const {
-  Engine& e = *engine_;
-  if (next_deadline() > now) return kNoQpn;
-  Deadlines& first = e.pacing.next() <= e.deadlines.next() ? e.pacing : e.deadlines;
-  return e.qp(first.top()).qpn;
-}
-
-Qpn Device::due_timer(Time now) {
-  Engine& e = *engine_;
-  while (next_deadline() <= now) {
-    if (e.deadlines.next() < e.pacing.next()) {
-      const std::uint32_t index = e.deadlines.top();
-      QueuePair& q = e.qp(index);
-      if (!e.deadlines.forgotten(index) && q.has(kInUse) &&
-          (q.type != QpType::kRc || rc_deadline(e, q) <= now))
-        return q.qpn;
-    }
-    fire_timer(now);
-  }
-  return kNoQpn;
-}
-
-bool Device::fire_timer(Time now, Duration stall) {
-  Engine& e = *engine_;
-  if (next_deadline() > now) return false;
-  if (e.pacing.next() <= e.deadlines.next()) {
-    pacing_release(e);
-    return true;
-  }
-  const std::uint32_t index = e.deadlines.top();
-  const bool void_entry = e.deadlines.forgotten(index);
-  e.deadlines.remove(index);
-  if (void_entry) return true;
-  QueuePair& q = e.qp(index);
-  if (!q.has(kInUse)) return true;
-  if (q.type != QpType::kRc) {
-    uc_on_timer(e, q, now);
-    return true;
-  }
-  if (stall != kForever) rc_forgive(e, q, now, stall);
-  // The entry may be early; only a deadline that is really due does anything.
-  if (rc_deadline(e, q) <= now) {
-    rc_on_timer(e, q, now);
-    e.reconcile(q);
-  }
-  const Time next = rc_deadline(e, q);
-  if (next != kNever) e.arm(q, next);
-  return true;
-}
-
-void Device::on_timer(Time now, Duration stall) {
-  while (fire_timer(now, stall)) {
-  }
 }
 
 const DeviceConfig& Device::config() const { return engine_->config; }

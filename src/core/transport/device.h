@@ -85,7 +85,7 @@ class Device {
   Outcome<void> post_srq_recv(SrqId srq, const RecvWr& wr);
   std::uint32_t poll_cq(CqId cq, std::span<Completion> out);
   Outcome<void> request_notify(CqId cq, bool solicited_only);
-  bool poll_event(Event& out);
+  bool poll_event(DeviceEvent& out);
   // Entries that poll_cq would give: a NIC model shows them to the program when they are in its memory.
   std::uint32_t completions_waiting(CqId cq) const;
 

@@ -3,80 +3,44 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/transport/rc/failure.h"
+#include "core/transport/rc/read_responder.h"
+#include "core/transport/rc/requester.h"
+#include "core/transport/uc/requester.h"
+
 namespace weft {
 
-Result<void> DeviceConfig::validate() const {
-  if (max_qp == 0 || max_qp > (1U << qpn_bits)) return fail("max_qp must be between 1 and 2^qpn_bits");
-  if (qpn_bits == 0 || qpn_bits > 24) return fail("qpn_bits must be between 1 and 24");
-  if (!std::has_single_bit(window_packets) || window_packets < 64 || window_packets > 32768)
-    return fail("window_packets must be a power of two between 64 and 32768");
-  if (bdp_cap == 0 || bdp_cap > window_packets) return fail("bdp_cap must be between 1 and window_packets");
-  if (loss_blocks >= kNoBlock) return fail("loss_blocks must be below 65535");
-  if (!std::has_single_bit(control_ring) || control_ring < 2)  // a CNP alone would keep every ACK out
-    return fail("control_ring must be a power of two, at least 2");
-  if (max_ring == 0 || max_ring > 32768) return fail("max_ring must be between 1 and 32768");
-  if (burst_packets == 0 || burst_packets > 1024) return fail("burst_packets must be between 1 and 1024");
-  if (burst_bytes < 4096 + 128) return fail("burst_bytes must hold one packet of 4096 bytes and its headers");
-  if (ack_every == 0) return fail("ack_every must be at least 1");
-  if (roce_window != 0 && ack_every > roce_window)
-    return fail("ack_every must not exceed roce_window: nothing in a full window would ask for an ACK");
-  if (nack_threshold == 0 || nack_threshold > bdp_cap)
-    return fail("nack_threshold must be between 1 and bdp_cap");
-  if (rto_low.ps <= 0 || rto_high < rto_low)
-    return fail("rto_low must be positive and no larger than rto_high");
-  if (roce_timeout.ps < 0) return fail("roce_timeout must not be negative");
-  if (controller >= controllers().size()) return fail("controller must be a row of the table of controllers");
-  if (line_rate.bps < 1'000'000) return fail("line_rate must be at least 1 Mb/s");
-  if (pacing_quantum.ps < 0 || pacing_quantum > milliseconds(10))
-    return fail("pacing_quantum must be between 0 and 10 ms");
-  if (std::any_of(level_weights.begin(), level_weights.end(), [](std::uint8_t w) { return w == 0; }))
-    return fail("level_weights must be at least 1");
-  if (presumed_flight.ps <= 0) return fail("presumed_flight must be positive");
-  if (port_mtu < 256 || port_mtu > 4096 || port_mtu % 4 != 0)
-    return fail("port_mtu must be a multiple of 4 between 256 and 4096");
-  if (max_mr == 0 || max_mr > (1U << 24U)) return fail("max_mr must be between 1 and 2^24");
-  return {};
-}
-
 Engine::Engine(const DeviceConfig& c)
-    : config(c),
-      random(c.seed),
-      keys(c.max_mr, random.fork(1)),
-      pool(c.loss_blocks, c.window_packets),
+    : Tables(c),
       ready_queue(std::bit_ceil(c.max_qp), c.schedule),
       deadlines(c.max_qp),
       pacing(c.max_qp),
       control(c.control_ring),
       events(std::bit_ceil(c.max_cq * 2 + c.max_qp * 4 + c.max_srq)),
       burst_packets(c.burst_packets),
-      burst_segments(static_cast<std::size_t>(c.burst_packets) * 4 + 64) {
-  CHECK(c.validate().has_value());
-  for (std::uint8_t m = 0; m < wire::kModeCount; ++m) schemes[m] = &loss_scheme(static_cast<wire::Mode>(m));
-  if (c.recovery != nullptr) schemes[static_cast<std::size_t>(c.recovery->mode)] = c.recovery;
-  qpn_mask = (1U << c.qpn_bits) - 1U;
-  chunks.resize((c.max_qp + kChunk - 1) / kChunk);
-  colds.resize(c.max_qp);
-  Prng order = random.fork(2);
-  free_qps.resize(c.max_qp);
-  for (std::uint32_t i = 0; i < c.max_qp; ++i) free_qps[i] = i;
-  // Numbers 0 and 1 of slot 0 are QP0 and QP1.
-  for (std::uint32_t i = c.max_qp; i > 1; --i) std::swap(free_qps[i - 1], free_qps[order.below(i)]);
-  if (c.qpn_base == 0 && c.max_qp > 2) std::erase_if(free_qps, [](std::uint32_t i) { return i < 2; });
+      burst_segments(static_cast<std::size_t>(c.burst_packets) * 4 + 64) {}
+
+void Engine::settle_now() {
+  if (unsettled != kSettled) {
+    QueuePair& q = qp(unsettled);
+    uc_settle(*this);
+    reconcile(q);
+  }
+  if (overrun) fail_overrun(*this);
 }
 
-void Engine::raise(const Event& event) {
+void Engine::raise(const DeviceEvent& event) {
   // Sized for one event per completion queue and four per queue pair; what does not fit repeats what is
   // there.
-  if (event_tail - event_head == events.size()) return;
-  events[event_tail++ & (events.size() - 1)] = event;
+  (void)events.push(event);
 }
 
 void Engine::tell_of(CompletionQueue::Push pushed, CqId cq, Qpn qpn) {
-  if (pushed == CompletionQueue::Push::kEvent) return raise({EventKind::kCompletion, cq, qpn});
+  if (pushed == CompletionQueue::Push::kEvent) return raise({DeviceEventKind::kCompletion, cq, qpn});
   counters.add(Counter::cq_overflow);
   if (cqs[cq.v]->overrun()) {
-    raise({EventKind::kCqError, cq, qpn});
-    if (cqs[cq.v]->disarm()) raise({EventKind::kCompletion, cq, qpn});
+    raise({DeviceEventKind::kCqError, cq, qpn});
+    if (cqs[cq.v]->disarm()) raise({DeviceEventKind::kCompletion, cq, qpn});
   }
   const QueuePair* q = find(qpn);
   if (q != nullptr && q->state != QpState::kErr) overrun = true;
@@ -113,67 +77,6 @@ void Engine::prefetch_ready() {
   }
 }
 
-void Engine::wait_for_path(QueuePair& q) {
-  counters.add(Counter::path_blocked);
-  if (q.has(kWaitingPath)) return;
-  q.set(kWaitingPath);
-  ++waiting;
-  Path& path = path_of(q);
-  const std::uint32_t index = index_of(q);
-  cold(q).next_waiting = UINT32_MAX;
-  if (path.waiting_tail == UINT32_MAX) {
-    path.waiting_head = index;
-  } else {
-    colds[path.waiting_tail]->next_waiting = index;
-  }
-  path.waiting_tail = index;
-}
-
-// Of what its next turn begins with: what came second would use that turn up, again and again, if it took
-// less credit.
-PathNeed Engine::path_need(QueuePair& q) {
-  const PathNeed requests = rc_requests_need(*this, q);
-  const PathNeed responses = rc_responses_need(*this, q);
-  const bool requests_first = (q.rx_flags & kRequestsFirst) != 0;
-  const PathNeed first = requests_first ? requests : responses;
-  return first != PathNeed::kNone ? first : std::max(requests, responses);
-}
-
-void Engine::wake_line(Path& path) {
-  while (path.waiting_head != UINT32_MAX && path.called == UINT32_MAX) {
-    const std::uint32_t index = path.waiting_head;
-    QueuePair& q = qp(index);
-    const PathNeed need = path_need(q);
-    if (need == PathNeed::kTooLittle) return;  // it keeps its place
-    path.waiting_head = colds[index]->next_waiting;
-    if (path.waiting_head == UINT32_MAX) path.waiting_tail = UINT32_MAX;
-    q.clear(kWaitingPath);
-    --waiting;
-    if (need == PathNeed::kEnough) path.called = index;
-    stand_ready(q);
-  }
-}
-
-void Engine::leave_path(QueuePair& q) {
-  Path& path = path_of(q);
-  if (q.has(kWaitingPath)) {
-    const std::uint32_t self = index_of(q);
-    std::uint32_t* link = &path.waiting_head;
-    std::uint32_t previous = UINT32_MAX;
-    while (*link != UINT32_MAX && *link != self) {
-      previous = *link;
-      link = &colds[*link]->next_waiting;
-    }
-    if (*link == self) {
-      *link = cold(q).next_waiting;
-      if (path.waiting_tail == self) path.waiting_tail = previous;
-    }
-    q.clear(kWaitingPath);
-    --waiting;
-  }
-  end_turn(q);
-}
-
 // Nobody is forgotten: who can send stands in the ready queue, an acknowledgement that is owed in the ring,
 // and the first of a path's line has too little credit, or is called.
 void Engine::check_nobody_forgotten(QueuePair& q) {
@@ -181,12 +84,10 @@ void Engine::check_nobody_forgotten(QueuePair& q) {
   if (can_send(q)) CHECK(q.has(kQueued));
   for (const std::uint8_t mark : {kAckQueued, kReadAckQueued}) {
     if (!q.has(mark)) continue;
-    bool found = false;
-    for (std::uint32_t i = control_head; i != control_tail && !found; ++i) {
-      const ControlEntry& c = control[i & (control.size() - 1)];
+    const bool found = control.any([&](const ControlEntry& c) {
       const bool read = c.opcode == wire::kReadAcknowledge;
-      found = c.qp == index && c.coalesced && read == (mark == kReadAckQueued);
-    }
+      return c.qp == index && c.coalesced && read == (mark == kReadAckQueued);
+    });
     CHECK(found);
   }
   if (!q.has(kWaitingPath)) return;

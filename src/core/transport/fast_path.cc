@@ -22,9 +22,9 @@ bool Device::continues(const wire::RxPacket& packet) const {
     case RcKind::kResponse:
       return !q->tx_dialect().response_stream || next_of(e.cold(*q).responses);
     case RcKind::kAck:
-      return good && (q->requests_out.flags & kInRecovery) == 0;
+      return good && !q->requests_out.recovering();
     case RcKind::kReadAck:
-      return good && (q->served.flags & kInRecovery) == 0;
+      return good && !q->served.recovering();
     case RcKind::kUnknown:
       return true;
   }

@@ -4,6 +4,7 @@
 // can be wrong. docs/decisions/unused-paths-are-replaced.md has the alternative.
 #include "core/transport/device.h"
 #include "core/transport/engine.h"
+#include "core/transport/ud/requester.h"
 
 namespace weft {
 namespace {

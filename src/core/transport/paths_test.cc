@@ -21,12 +21,12 @@ Qpn connect(Side& s, int n) {
   const Qpn q = s.create(kNoSrq, QpType::kRc);
   QpAttr a;
   a.access = kRemoteWrite;
-  CHECK(s.step(q, a, QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccess));
+  const auto [init, rtr, rts] = ladder(QpType::kRc);
+  CHECK(s.step(q, a, init));
   const auto path = s.device.open_path({stranger(n)});
   if (!path) return kNoQpn;
   a.path = *path;
-  CHECK(s.step(q, a, QpState::kRtr,
-               kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer));
+  CHECK(s.step(q, a, rtr));
   return q;
 }
 

@@ -1,9 +1,13 @@
 // Posting a request, for every service. Everything that identifies it on the wire is fixed here: sequence
 // numbers, receive and READ serial numbers, message number. Sending is then a walk over the ring.
+#include "core/transport/post_request.h"
+
 #include <algorithm>
 
 #include "core/transport/engine.h"
+#include "core/transport/rc/acknowledge.h"
 #include "core/transport/rc/opcodes.h"
+#include "core/transport/ud/requester.h"
 
 namespace weft {
 namespace {

@@ -207,9 +207,9 @@ struct alignas(64) QueuePair {
   std::uint8_t level = 0;             // service level and kEchoOwed
   std::uint32_t inbound_message = 0;  // roce: full length of the current WRITE
   RecvStream requests;                // 16 bytes with block and held
-  std::uint64_t inbound_va = 0;       // roce: where the next byte of the current WRITE goes
+  std::uint64_t inbound_va = 0;       // roce: where the current WRITE begins
   Key inbound_key{};
-  std::uint32_t inbound_left = 0;  // roce: bytes the current WRITE still owes; SEND: bytes received
+  std::uint32_t inbound_done = 0;  // roce: bytes of the current message that have come
 
   // --- line 1: responder ---
   alignas(64) Sender served;  // READ responses, where they are a stream

@@ -48,7 +48,7 @@ TEST(QueuePairLayout, ReceivedDataTouchesTwoLines) {
       lines({WEFT_SPAN(qpn),      WEFT_SPAN(path),       WEFT_SPAN(pd),          WEFT_SPAN(state),
              WEFT_SPAN(rx_mode),  WEFT_SPAN(access),     WEFT_SPAN(flags),       WEFT_SPAN(rx_flags),
              WEFT_SPAN(inbound),  WEFT_SPAN(mtu),        WEFT_SPAN(level),       WEFT_SPAN(inbound_message),
-             WEFT_SPAN(requests), WEFT_SPAN(inbound_va), WEFT_SPAN(inbound_key), WEFT_SPAN(inbound_left),
+             WEFT_SPAN(requests), WEFT_SPAN(inbound_va), WEFT_SPAN(inbound_key), WEFT_SPAN(inbound_done),
              WEFT_SPAN(rq_head),  WEFT_SPAN(rq_tail),    WEFT_SPAN(recv_sn),     WEFT_SPAN(responses_owed)}),
       (std::set<std::size_t>{0, 1}));
 }

@@ -6,6 +6,8 @@
 #include "core/transport/congestion.h"
 #include "core/transport/device.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/acknowledge.h"
+#include "core/transport/rc/failure.h"
 #include "core/transport/rc/opcodes.h"
 #include "core/transport/rc/responder.h"
 #include "core/transport/rc/response_in.h"

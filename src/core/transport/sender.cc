@@ -17,7 +17,7 @@ Duration Sending::sample(Seq to, Time now) {
   const Duration rtt = now - account.timed_at;
   account.timed_at = kNever;
   // While packets are missing, an ACK that jumps beyond the timed packet tells when a hole was filled.
-  if ((s.flags & (kInRecovery | kRewound)) != 0 && to != account.timed + 1 && !guesses()) return {};
+  if (s.repair != Repair::kNone && to != account.timed + 1 && !guesses()) return {};
   waits.round_trip.sample(rtt);
   return rtt;
 }
@@ -48,19 +48,16 @@ void Sending::strike(Time now) {
   s.timer = now;
 }
 
-void Sending::resend() {
-  loss.round_trip_known = !guesses();
-  scheme.on_timeout(loss, s);
-}
+void Sending::resend() { scheme.on_timeout(loss, s); }
 
 void Sending::ask(Time now) {
-  s.flags |= kProbeDue;
+  s.probe = Probe::kDue;
   silence.probed_at = now;
   if (s.probes < kMostProbes) ++s.probes;
 }
 
 void Sending::probed(Time now) {
-  s.flags = static_cast<std::uint8_t>((s.flags & ~(kProbeDue | kAlone)) | kProbed);
+  s.probe = Probe::kOut;
   s.rtx = SendStream::low(s.una);
   s.lost = SendStream::low(s.nxt);
   silence.probed_at = now;

@@ -3,7 +3,7 @@
 // the round trip that is being timed, its time-outs, and its path credit. What its packets carry is its
 // caller's business, and so is what an acknowledgement completes.
 //
-//   next      repair(), then what its caller has at nxt    -> left()
+//   next      next_repair(), then what its caller has at nxt    -> left()
 //   answer    acknowledge(), nack()                        -> how long the round trip took, if that is known
 //   silence   waits.strikes(), waits.probes()              -> strike(), or ask() before that
 //
@@ -29,10 +29,10 @@ struct Sender : SendStream {
   // roce: an ACK of everything before `to` covers the probed packet and nothing more, and nothing left behind
   // the probe that could tell.
   bool probe_taken_alone(Seq to) const {
-    return (flags & kProbed) != 0 && to == widen(rtx) + 1 && nxt == widen(lost) && to < nxt;
+    return probe == Probe::kOut && to == widen(rtx) + 1 && nxt == widen(lost) && to < nxt;
   }
   // roce: the probe was taken alone, and the silence after it says that no more ACKs were on their way.
-  bool confirmed_alone() const { return (flags & kAlone) != 0 && nxt == widen(lost); }
+  bool confirmed_alone() const { return probe == Probe::kAlone && nxt == widen(lost); }
 };
 static_assert(sizeof(Sender) == 56);
 
@@ -90,7 +90,7 @@ class Waits {
 // Where a packet that leaves comes from.
 enum class Origin : std::uint8_t {
   kNext,    // what stands at nxt
-  kRepair,  // repair() named it
+  kRepair,  // next_repair() named it
   kProbe,   // the oldest packet once more, to ask for an ACK
 };
 
@@ -117,11 +117,11 @@ class Sending {
   // no round trip is longer than since the first copy left.
   bool guesses() const { return loss.adaptive && !waits.round_trip.measured(); }
   // A packet that is sent again before whatever stands at nxt.
-  bool repair(Seq& seq) { return (s.flags & kInRecovery) != 0 && scheme.next_lost(loss, s, seq); }
+  bool next_repair(Seq& seq) { return s.recovering() && scheme.next_lost(loss, s, seq); }
   // What leaves next was sent before: a repair, or a rewound packet that the receiver is not known to have.
   bool again() {
     Seq seq;
-    return repair(seq) || (s.nxt < s.max && scheme.skip_received(loss, s, s.nxt) < s.max);
+    return next_repair(seq) || (s.nxt < s.max && scheme.skip_received(loss, s, s.nxt) < s.max);
   }
   // Sending begins after everything was acknowledged.
   void begin(Time now) {
@@ -149,7 +149,7 @@ class Sending {
       // What is sent twice tells no time (Karn's rule): nobody knows which copy is answered.
       if (d.seq == account.timed && !guesses()) account.timed_at = kNever;
       // Going over what was refused repairs what was lost of it, too.
-      if (d.origin == Origin::kNext && (s.flags & kInRecovery) != 0 && s.widen(s.rtx) < s.nxt)
+      if (d.origin == Origin::kNext && s.recovering() && s.widen(s.rtx) < s.nxt)
         s.rtx = SendStream::low(s.nxt);
       count_again();
     }
@@ -157,7 +157,7 @@ class Sending {
   }
   void count_again() {
     loss.counters.add(Counter::tx_retransmitted);
-    if ((s.flags & kTimeoutRecovery) != 0) loss.counters.add(Counter::tx_after_timeout);
+    if (s.after_timeout()) loss.counters.add(Counter::tx_after_timeout);
   }
   // Everything before `to` has arrived, as an acknowledgement says. Zero: it tells no time.
   Duration acknowledge(Seq to, Time now) {
@@ -199,9 +199,10 @@ class Sending {
 
  private:
   void passed(std::uint64_t acked) {
+    const bool plain = s.plain();  // read before its neighbour is written: the load would wait for the store
     s.backoff = s.probes = 0;
     if (s.nxt < s.una) s.nxt = s.una;
-    if ((s.flags | (s.block ^ kNoBlock)) != 0) scheme.on_ack(loss, s, acked);
+    if (!plain) scheme.on_ack(loss, s, acked);
   }
   void probed(Time now);
   Duration last_wait() const;

@@ -6,6 +6,7 @@
 #include "core/base/allocate.h"
 #include "core/transport/device.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/responder.h"
 
 namespace weft {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 void tell_of_limit(Engine& e, SrqId id, SharedReceiveQueue& s, Qpn taker) {
   if (s.size() >= s.caps.limit) return;
   s.caps.limit = 0;
-  e.raise({EventKind::kSrqLimit, {}, taker, id});
+  e.raise({DeviceEventKind::kSrqLimit, {}, taker, id});
 }
 
 }  // namespace

@@ -76,9 +76,9 @@ TEST_P(SharedReceiveTest, TheLimitIsToldOnce) {
   ASSERT_TRUE(w.b.device.set_srq_limit(w.srq, 4));
   for (int i = 0; i < 5; ++i) w.send(0, 8, static_cast<std::uint8_t>(1 + i));
   w.run();
-  const std::vector<Event> events = w.b.events();
+  const std::vector<DeviceEvent> events = w.b.events();
   ASSERT_EQ(events.size(), 1U);
-  EXPECT_EQ(events[0].kind, EventKind::kSrqLimit);
+  EXPECT_EQ(events[0].kind, DeviceEventKind::kSrqLimit);
   EXPECT_EQ(events[0].srq, w.srq);
   EXPECT_EQ(w.b.device.query_srq(w.srq)->limit, 0U);
 }
@@ -91,9 +91,9 @@ TEST_P(SharedReceiveTest, ALimitThatComesTooLateIsToldAtOnce) {
   for (int i = 0; i < 6; ++i) w.send(0, 8, static_cast<std::uint8_t>(1 + i));
   w.run();
   ASSERT_TRUE(w.b.device.set_srq_limit(w.srq, 4));
-  const std::vector<Event> events = w.b.events();
+  const std::vector<DeviceEvent> events = w.b.events();
   ASSERT_EQ(events.size(), 1U);
-  EXPECT_EQ(events[0].kind, EventKind::kSrqLimit);
+  EXPECT_EQ(events[0].kind, DeviceEventKind::kSrqLimit);
   EXPECT_EQ(w.b.device.query_srq(w.srq)->limit, 0U);
   ASSERT_TRUE(w.b.device.set_srq_limit(w.srq, 0));
   EXPECT_TRUE(w.b.events().empty()) << "0 is no limit";
@@ -107,9 +107,9 @@ TEST_P(SharedReceiveTest, AFailedQueuePairLeavesTheSharedQueueAlone) {
   broken.state = QpState::kErr;
   ASSERT_TRUE(w.b.device.modify_qp(w.theirs[0], broken, kAttrState, w.now));
   EXPECT_TRUE(w.b.completions().empty());
-  const std::vector<Event> events = w.b.events();
+  const std::vector<DeviceEvent> events = w.b.events();
   ASSERT_EQ(events.size(), 1U);
-  EXPECT_EQ(events[0].kind, EventKind::kLastWqeReached);
+  EXPECT_EQ(events[0].kind, DeviceEventKind::kLastWqeReached);
   for (int i = 0; i < 3; ++i) w.send(1, 8, static_cast<std::uint8_t>(1 + i));
   w.run();
   EXPECT_EQ(w.b.completions().size(), 3U);

@@ -20,14 +20,24 @@ namespace weft {
 
 inline constexpr std::uint16_t kNoBlock = 0xFFFF;
 
-enum : std::uint8_t {       // SendStream::flags
-  kInRecovery = 0x01,       // IRN §3.1: retransmit before sending new packets
-  kTimeoutRecovery = 0x02,  // entered by time-out: `lost` grows with every acknowledgement
-  kRewound = 0x04,   // go-back-N is resending; further sequence NAKs at una are echoes of the same loss
-  kCautious = 0x08,  // with kTimeoutRecovery: no round trip was known, so only the oldest packet is resent
-  kProbeDue = 0x10,  // roce: the oldest packet is about to go out once more, to ask for an ACK
-  kProbed = 0x20,    // roce: it went: packet `rtx`, when nxt was `lost`
-  kAlone = 0x40,     // roce: its ACK covered nothing more; another silence confirms that the rest is lost
+// What is sent again, and from where.
+enum class Repair : std::uint8_t {
+  kNone,
+  kSelective,  // IRN §3.1: lost packets are retransmitted before new ones are sent
+  kRewound,    // go-back-N is resending; further sequence NAKs at una are echoes of the same loss
+};
+// What the last repair began with.
+enum class Cause : std::uint8_t {
+  kNack,
+  kTimeout,  // what is lost is not known, answers have to tell
+  kAsked,    // the same, and packet `recovery`, the newest, goes again, to have a NACK
+};
+// roce: asking for an ACK with the oldest packet.
+enum class Probe : std::uint8_t {
+  kNone,
+  kDue,    // it is about to go out once more
+  kOut,    // it went: packet `rtx`, when nxt was `lost`
+  kAlone,  // its ACK covered nothing more; another silence confirms that the rest is lost
 };
 
 inline constexpr std::uint8_t kMostProbes = 15;
@@ -40,7 +50,9 @@ struct SendStream {
   std::uint32_t lost = 0;      // packets below this and not SACKed are lost
   std::uint32_t recovery = 0;  // recovery ends when una passes this
   std::uint16_t block = kNoBlock;
-  std::uint8_t flags = 0;
+  Repair repair : 2 = Repair::kNone;
+  Cause cause : 2 = Cause::kNack;
+  Probe probe : 2 = Probe::kNone;
   std::uint8_t backoff : 4 = 0;  // doublings of the retransmission time-out; 10 at most
   std::uint8_t probes : 4 = 0;   // roce: since una moved; kMostProbes at most
 
@@ -52,6 +64,17 @@ struct SendStream {
   static std::uint32_t low(Seq s) { return static_cast<std::uint32_t>(s.v); }
   // Recovery goes on behind this packet.
   void resent(Seq seq) { rtx = low(seq + 1); }
+  bool recovering() const { return repair == Repair::kSelective; }
+  bool rewound() const { return repair == Repair::kRewound; }
+  bool after_timeout() const { return cause != Cause::kNack; }
+  // In order, with nothing to repair and nothing known of what arrived: an ACK is a matter of `una` alone.
+  bool plain() const {
+    return block == kNoBlock && repair == Repair::kNone && cause == Cause::kNack && probe == Probe::kNone;
+  }
+  void end_repair() {
+    repair = Repair::kNone;
+    cause = Cause::kNack;
+  }
   bool outstanding() const { return una < max; }
   std::uint64_t in_flight() const { return nxt - una; }
   void start(Seq first) { *this = SendStream{first, first, first}; }

@@ -106,18 +106,11 @@ TEST(Turns, AServiceLevelAboveFifteenIsRefused) {
   TwoDevices w(wire::Mode::kIrn);
   const Qpn q = w.a.create();
   QpAttr t;
-  t.state = QpState::kInit;
-  ASSERT_TRUE(w.a.device.modify_qp(q, t, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, w.now));
-  t.state = QpState::kRtr;
+  const auto [init, rtr, rts] = ladder(QpType::kRc);
+  ASSERT_TRUE(w.a.step(q, t, init));
   t.path = *w.a.device.open_path({w.b.address});
   t.service_level = 16;
-  EXPECT_EQ(w.a.device
-                .modify_qp(q, t,
-                           kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn |
-                               kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
-                           w.now)
-                .error(),
-            Errc::kInvalid);
+  EXPECT_EQ(w.a.step(q, t, rtr).error(), Errc::kInvalid);
 }
 
 }  // namespace

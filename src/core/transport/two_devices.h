@@ -12,6 +12,7 @@
 
 #include "core/base/check.h"
 #include "core/transport/device.h"
+#include "core/verbs/ladder.h"
 
 namespace weft {
 
@@ -81,10 +82,10 @@ struct Side {
     for (const Completion& c : completions()) got.push_back(c.status);
     return got;
   }
-  std::vector<Event> events() {
-    std::vector<Event> got;
-    for (Event e; device.poll_event(e);) {
-      if (e.kind != EventKind::kCommEstablished) got.push_back(e);
+  std::vector<DeviceEvent> events() {
+    std::vector<DeviceEvent> got;
+    for (DeviceEvent e; device.poll_event(e);) {
+      if (e.kind != DeviceEventKind::kCommEstablished) got.push_back(e);
     }
     return got;
   }
@@ -98,6 +99,11 @@ struct Side {
     const Qpn q = *device.create_qp(init);
     inlined[q.v].resize(std::size_t{64} * kInline);
     return q;
+  }
+  // The next step of the ladder.
+  Outcome<void> step(Qpn q, QpAttr t, const LadderStep& s) {
+    t.state = s.state;
+    return device.modify_qp(q, t, s.mask, {});
   }
   // To a state, or to none if the mask is not that step's.
   bool step(Qpn q, QpAttr t, QpState to, std::uint32_t mask) {
@@ -255,40 +261,24 @@ class TwoDevices {
 
  private:
   void connect_one(Side& s, Qpn q, Side& peer, Qpn remote) {
-    if (type == QpType::kUd) return prepare_datagrams(s, q);
     QpAttr t;
-    t.state = QpState::kInit;
+    t.qkey = kQkey;
     t.access = kRemoteWrite | kRemoteRead | kRemoteAtomic;
-    CHECK(s.device.modify_qp(q, t, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess, now));
-    t.state = QpState::kRtr;
     t.path = *s.device.open_path({peer.address});
     t.service_level = service_level;
     t.mtu = 256;
     t.dest_qpn = remote;
     t.rq_psn = t.sq_psn = {0xFFFFFE};  // wraps at once
     t.max_rd_atomic = t.max_dest_rd_atomic = 4;
-    const bool rc = type == QpType::kRc;
-    std::uint32_t connected = kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn;
-    if (rc) connected |= kAttrMaxDestRdAtomic | kAttrMinRnrTimer;
-    CHECK(s.device.modify_qp(q, t, connected, now));
-    t.state = QpState::kRts;
     t.mode = &s == &a ? mode : mode_of_b;
     t.timeout = timeout != 0                  ? timeout
                 : t.mode == wire::Mode::kRoce ? 8
                                               : 12;  // longer than irn's own back-off
     t.retry_count = retry_count;
     t.rnr_retry = rnr_retry;
-    std::uint32_t sending = kAttrState | kAttrSqPsn;
-    if (rc) sending |= kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic;
-    CHECK(s.device.modify_qp(q, t, sending, now));
-  }
-  void prepare_datagrams(Side& s, Qpn q) {
-    QpAttr t;
-    t.qkey = kQkey;
-    t.sq_psn = {0xFFFFFE};
-    CHECK(s.step(q, t, QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrQkey));
-    CHECK(s.step(q, t, QpState::kRtr, 0));
-    CHECK(s.step(q, t, QpState::kRts, kAttrSqPsn));
+    CHECK(climb(type, t, [&](const QpAttr& at, std::uint32_t mask) {
+      return s.device.modify_qp(q, at, mask, now).has_value();
+    }));
   }
   bool carry(Side& from, Side& to) {
     std::vector<Side::Frame> frames;

@@ -4,6 +4,16 @@
 
 namespace weft {
 
+bool as_port_event(const DeviceEvent& event, PortEvent& out) {
+  out = {};
+  out.qpn = event.qpn;
+  out.cq = event.cq;
+  if (event.kind == DeviceEventKind::kCompletion) return true;
+  out.kind = PortEventKind::kQpError;
+  return event.kind == DeviceEventKind::kQpFatal || event.kind == DeviceEventKind::kQpRequestError ||
+         event.kind == DeviceEventKind::kQpAccessError;
+}
+
 QpAttr attributes_of(const ConnectEnd& own, const ConnectEnd& peer) {
   const ConnectTerms& t = own.terms;
   QpAttr a;
@@ -54,7 +64,7 @@ Outcome<void> MeetingPort::listen(std::uint16_t service) {
 Outcome<ConnectionId> MeetingPort::connect(const wire::Address& to, std::uint16_t service, Qpn qpn,
                                            const ConnectTerms& terms, const ConnectData& data) {
   const auto now = state(qpn);
-  if (!now || *now != QpState::kReset) return fail(Errc::kInvalid);
+  if (!now || (*now != QpState::kReset && *now != QpState::kInit)) return fail(Errc::kInvalid);
   const ConnectionId id{static_cast<std::uint32_t>(exchange_.connections_.size())};
   Exchange::Connection c;
   c.ports[0] = this;
@@ -69,7 +79,7 @@ Outcome<ConnectionId> MeetingPort::connect(const wire::Address& to, std::uint16_
   event.connection = id;
   event.service = service;
   event.qpn = heard ? kNoQpn : qpn;
-  event.data = data;
+  if (heard) event.data = data;
   event.kind = heard ? PortEventKind::kConnectRequest : PortEventKind::kRejected;
   (heard ? c.ports[1] : this)->tell(event);
   return id;
@@ -80,6 +90,15 @@ Exchange::Connection* Exchange::find(ConnectionId id, const MeetingPort& port, S
   Connection& c = connections_[id.v];
   const bool party = c.ports[1] == &port || (state == State::kOpen && c.ports[0] == &port);
   return party && c.state == state ? &c : nullptr;
+}
+
+// An attempt of this end that nobody has answered: the answer finds it gone.
+Outcome<void> Exchange::give_up(ConnectionId id, const MeetingPort& port) {
+  if (id.v >= connections_.size()) return fail(Errc::kNotFound);
+  Connection& c = connections_[id.v];
+  if (c.ports[0] != &port || c.state != State::kAsked) return fail(Errc::kNotFound);
+  c.state = State::kClosed;
+  return {};
 }
 
 Outcome<void> MeetingPort::accept(ConnectionId connection, Qpn qpn, const ConnectTerms& terms,
@@ -101,13 +120,14 @@ Outcome<void> MeetingPort::accept(ConnectionId connection, Qpn qpn, const Connec
   return {};
 }
 
-Outcome<void> MeetingPort::reject(ConnectionId connection) {
+Outcome<void> MeetingPort::reject(ConnectionId connection, const ConnectData& why) {
   Exchange::Connection* c = exchange_.find(connection, *this, Exchange::State::kAsked);
   if (c == nullptr) return fail(Errc::kNotFound);
   c->state = Exchange::State::kClosed;
   PortEvent event;
   event.kind = PortEventKind::kRejected;
   event.connection = connection;
+  event.data = why;
   event.qpn = c->ends[0].qpn;
   if (c->ports[0] != nullptr) c->ports[0]->tell(event);
   return {};
@@ -115,7 +135,7 @@ Outcome<void> MeetingPort::reject(ConnectionId connection) {
 
 Outcome<void> MeetingPort::disconnect(ConnectionId connection) {
   Exchange::Connection* c = exchange_.find(connection, *this, Exchange::State::kOpen);
-  if (c == nullptr) return fail(Errc::kNotFound);
+  if (c == nullptr) return exchange_.give_up(connection, *this);
   c->state = Exchange::State::kClosed;
   const int self = c->ports[0] == this ? 0 : 1;
   fall(c->ends[self].qpn);

@@ -25,6 +25,9 @@ struct ConnectEnd {
 // The attributes of `own` end's queue pair; its path is the world's affair.
 QpAttr attributes_of(const ConnectEnd& own, const ConnectEnd& peer);
 
+// What a program hears of a Device's event; false: nothing.
+bool as_port_event(const DeviceEvent& event, PortEvent& out);
+
 class Exchange;
 
 // A port whose connections are made by an Exchange.
@@ -38,7 +41,7 @@ class MeetingPort : public VerbsPort {
                                 const ConnectTerms& terms, const ConnectData& data) override;
   Outcome<void> accept(ConnectionId connection, Qpn qpn, const ConnectTerms& terms,
                        const ConnectData& data) override;
-  Outcome<void> reject(ConnectionId connection) override;
+  Outcome<void> reject(ConnectionId connection, const ConnectData& why) override;
   Outcome<void> disconnect(ConnectionId connection) override;
   bool poll_event(PortEvent& out) override;
 
@@ -78,6 +81,7 @@ class Exchange {
     ConnectEnd ends[2];
   };
   Connection* find(ConnectionId id, const MeetingPort& port, State state);
+  Outcome<void> give_up(ConnectionId id, const MeetingPort& port);
 
   MeetingPort* at(const wire::Address& address) const;
 

@@ -13,12 +13,17 @@
 //   memory        One protection domain. Memory holds bytes, or is marked as holding none: `bytes` is empty,
 //   transfers
 //                 are counted, and a petabyte costs nothing. Only simulated NICs have memory of that kind.
+//                 adopt() registers memory that the program has already; worlds in virtual time refuse it.
 //   queue pairs   Reliable connections. create_qp() makes one in RESET; a connection brings it up to RTS.
+//                 prepare() takes it to INIT before that, where receives may be posted: the peer's first
+//                 message then finds one. recycle() makes a used queue pair as good as new, for a price below
+//                 that of a new one; completions of its former life may still come.
 //   connections   By address and service number, as a connection manager has them: listen(); connect() at one
 //   end,
 //                 a kConnectRequest at the other, which answers with accept() or reject(); then kEstablished
-//                 at both. Both sides may send what is needed to begin: 54 bytes, the room of a REQ
-//                 (docs/protocol/) but for two that say how many they are and which MTU fits.
+//                 at both. Both sides may send what is needed to begin, and the end that rejects may say why:
+//                 54 bytes, the room of a REQ (docs/protocol/) but for two that say how many they are and
+//                 which MTU fits.
 //   posting       A list at a time. What was posted may leave at once, and does after ring(): one doorbell
 //   for all
 //                 that was posted since the last. post_send() stops at the first request that is refused, and
@@ -91,7 +96,7 @@ struct PortQueuePair {
 enum class PortEventKind : std::uint8_t {
   kConnectRequest,  // connection, service, data: accept() or reject() it
   kEstablished,     // connection, qpn, data of the other end (at the end that asked)
-  kRejected,        // connection
+  kRejected,        // connection, qpn; data of the other end, if it said why
   kDisconnected,    // connection, qpn: the other end hung up; the queue pair is in ERR
   kCompletion,      // cq: it was armed and has an entry
   kQpError,         // qpn: it is in ERR
@@ -117,10 +122,13 @@ class VerbsPort {
 
   // --- memory and queues ---
   virtual Outcome<PortMemory> allocate(std::uint64_t length, std::uint8_t access, MemoryKind kind) = 0;
+  virtual Outcome<PortMemory> adopt(std::span<std::uint8_t> bytes, std::uint8_t access) = 0;
   virtual Outcome<void> release(Key lkey) = 0;
   virtual Outcome<CqId> create_cq(std::uint32_t entries) = 0;
   virtual Outcome<void> destroy_cq(CqId cq) = 0;
   virtual Outcome<Qpn> create_qp(const PortQueuePair& wanted) = 0;
+  virtual Outcome<void> prepare(Qpn qpn) = 0;
+  virtual Outcome<Qpn> recycle(Qpn qpn) = 0;  // in RESET; its number may be another one
   virtual Outcome<void> destroy_qp(Qpn qpn) = 0;
   virtual Outcome<QpState> state(Qpn qpn) const = 0;
 
@@ -130,8 +138,10 @@ class VerbsPort {
                                         const ConnectTerms& terms, const ConnectData& data) = 0;
   virtual Outcome<void> accept(ConnectionId connection, Qpn qpn, const ConnectTerms& terms,
                                const ConnectData& data) = 0;
-  virtual Outcome<void> reject(ConnectionId connection) = 0;
-  virtual Outcome<void> disconnect(ConnectionId connection) = 0;  // our queue pair goes to ERR as well
+  virtual Outcome<void> reject(ConnectionId connection, const ConnectData& why) = 0;
+  // At any time after connect() or accept(), once. A queue pair that is up goes to ERR. From here on nothing
+  // that the peer or the network does reaches the queue pair, so it may be recycled.
+  virtual Outcome<void> disconnect(ConnectionId connection) = 0;
 
   // --- work ---
   struct Posted {

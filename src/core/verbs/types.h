@@ -203,7 +203,7 @@ struct QpAttr {
   bool sq_draining = false;    // query only
 };
 
-enum class EventKind : std::uint8_t {
+enum class DeviceEventKind : std::uint8_t {
   kCompletion,  // an armed completion queue has an entry
   kCqError,
   kQpFatal,
@@ -215,8 +215,8 @@ enum class EventKind : std::uint8_t {
   kLastWqeReached,  // a failed queue pair holds no more receives of its shared queue
 };
 
-struct Event {
-  EventKind kind = EventKind::kCompletion;
+struct DeviceEvent {
+  DeviceEventKind kind = DeviceEventKind::kCompletion;
   CqId cq{};
   Qpn qpn = kNoQpn;
   SrqId srq = kNoSrq;

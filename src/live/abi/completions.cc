@@ -66,25 +66,25 @@ CqHandle* create(ibv_context* context, int entries, void* cookie, ibv_comp_chann
 
 // --- events ---
 
-ibv_event_type type_of(EventKind kind) {
+ibv_event_type type_of(DeviceEventKind kind) {
   switch (kind) {
-    case EventKind::kCqError:
+    case DeviceEventKind::kCqError:
       return IBV_EVENT_CQ_ERR;
-    case EventKind::kQpFatal:
+    case DeviceEventKind::kQpFatal:
       return IBV_EVENT_QP_FATAL;
-    case EventKind::kQpRequestError:
+    case DeviceEventKind::kQpRequestError:
       return IBV_EVENT_QP_REQ_ERR;
-    case EventKind::kQpAccessError:
+    case DeviceEventKind::kQpAccessError:
       return IBV_EVENT_QP_ACCESS_ERR;
-    case EventKind::kCommEstablished:
+    case DeviceEventKind::kCommEstablished:
       return IBV_EVENT_COMM_EST;
-    case EventKind::kSqDrained:
+    case DeviceEventKind::kSqDrained:
       return IBV_EVENT_SQ_DRAINED;
-    case EventKind::kSrqLimit:
+    case DeviceEventKind::kSrqLimit:
       return IBV_EVENT_SRQ_LIMIT_REACHED;
-    case EventKind::kLastWqeReached:
+    case DeviceEventKind::kLastWqeReached:
       return IBV_EVENT_QP_LAST_WQE_REACHED;
-    case EventKind::kCompletion:
+    case DeviceEventKind::kCompletion:
       break;
   }
   return IBV_EVENT_DEVICE_FATAL;
@@ -224,13 +224,13 @@ WEFT_EXPORT void ibv_ack_async_event(ibv_async_event* event) {
   switch (raw(event->event_type)) {
     case IBV_EVENT_CQ_ERR:
       context = event->element.cq->context;
-      e.kind = EventKind::kCqError;
+      e.kind = DeviceEventKind::kCqError;
       e.cq = handle_of<CqHandle>(event->element.cq).engine;
       break;
     case IBV_EVENT_SRQ_LIMIT_REACHED:
     case IBV_EVENT_SRQ_ERR:
       context = event->element.srq->context;
-      e.kind = EventKind::kSrqLimit;
+      e.kind = DeviceEventKind::kSrqLimit;
       e.srq = handle_of<SrqHandle>(event->element.srq).engine;
       break;
     case IBV_EVENT_QP_FATAL:
@@ -240,7 +240,7 @@ WEFT_EXPORT void ibv_ack_async_event(ibv_async_event* event) {
     case IBV_EVENT_SQ_DRAINED:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
       context = event->element.qp->context;
-      e.kind = EventKind::kQpFatal;
+      e.kind = DeviceEventKind::kQpFatal;
       e.qp = handle_of<QpHandle>(event->element.qp).engine;
       break;
     default:

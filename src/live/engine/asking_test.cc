@@ -70,28 +70,16 @@ struct Foreign {
 TEST(Asking, CostsAForeignHostThreePacketsAndNoMore) {
   const Foreign foreign(30);
   End a(31);
-  const auto to_rtr = [&] {
-    QpAttr attr;
-    attr.state = QpState::kReset;
-    a.modify(attr, kAttrState);
-    attr.state = QpState::kInit;
-    a.modify(attr, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess);
-    attr.state = QpState::kRtr;
-    attr.dest_qpn = {0x4711};
-    a.modify(attr,
-             kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic |
-                 kAttrMinRnrTimer,
-             foreign.address);
-    attr.state = QpState::kRts;
-    a.modify(attr,
-             kAttrState | kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic);
-  };
+  QpAttr attr;
+  attr.dest_qpn = {0x4711};
   const auto begin = SteadyClock::now();
-  to_rtr();
+  a.to_rts(attr, foreign.address);
   EXPECT_GE(SteadyClock::now() - begin, std::chrono::milliseconds(21));
   EXPECT_EQ(mode_of(a), wire::Mode::kRoce);
   EXPECT_EQ(foreign.datagrams(), 3);
-  to_rtr();
+  attr.state = QpState::kReset;
+  ASSERT_TRUE(a.context->modify_qp(a.qp, attr, kAttrState, {}).has_value());
+  a.to_rts(attr, foreign.address);
   EXPECT_EQ(foreign.datagrams(), 0);
 }
 
@@ -99,14 +87,8 @@ TEST(Asking, IsForNobodyWhoseModeIsConfigured) {
   const Foreign foreign(32);
   End a(33, of(wire::Mode::kIrn));
   QpAttr attr;
-  attr.state = QpState::kInit;
-  a.modify(attr, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess);
-  attr.state = QpState::kRtr;
   attr.dest_qpn = {0x4711};
-  a.modify(
-      attr,
-      kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
-      foreign.address);
+  a.to_rts(attr, foreign.address);
   EXPECT_EQ(foreign.datagrams(), 0);
 }
 

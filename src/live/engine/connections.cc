@@ -1,6 +1,7 @@
 #include "live/engine/connections.h"
 
 #include "live/engine/nic_state.h"
+#include "live/wires/neighbours.h"
 
 namespace weft::live {
 namespace {
@@ -26,13 +27,27 @@ Outcome<void> bring_up(Nic& nic, cm::ConnId conn, Qp& qp) {
 Outcome<cm::ListenerId> Connections::listen(const cm::ListenAttr& attr, ConnectionSink& sink) {
   const Owned owned(nic_->ownership());
   const auto listener = nic_->connections_owned().listen(attr);
-  if (listener) nic_->listeners[listener->v] = &sink;
+  if (!listener) return listener;
+  const std::uint32_t service = static_cast<std::uint32_t>(attr.space) << 16U | attr.port;
+  if (Neighbours* const others = nic_->neighbours_owned(); others != nullptr) {
+    if (const auto claimed = others->claim(service); !claimed) {
+      static_cast<void>(nic_->connections_owned().close(*listener, nic_->clock().now()));
+      return fail(claimed.error());
+    }
+  }
+  nic_->listeners[listener->v] = {&sink, service};
   return listener;
 }
 
 void Connections::close(cm::ListenerId listener) {
   const Owned owned(nic_->ownership());
-  nic_->listeners.erase(listener.v);
+  const auto it = nic_->listeners.find(listener.v);
+  if (it != nic_->listeners.end()) {
+    if (Neighbours* const others = nic_->neighbours_owned(); others != nullptr)
+      others->give_back(it->second.service,
+                        nic_->clock().now() + nic_->connections_owned().config().reopening);
+    nic_->listeners.erase(it);
+  }
   static_cast<void>(nic_->connections_owned().close(listener, nic_->clock().now()));
   nic_->settle_owned();
 }
@@ -150,6 +165,9 @@ void Connections::end_all() {
   for (const auto& [number, sink] : nic_->sinks)
     static_cast<void>(nic_->connections_owned().abandon({number}, now));
   nic_->sinks.clear();
+  if (Neighbours* const others = nic_->neighbours_owned(); others != nullptr) {
+    for (const auto& [number, listener] : nic_->listeners) others->give_back(listener.service, now);
+  }
   nic_->listeners.clear();
   nic_->settle_owned();
   nic_->report_once();
@@ -164,7 +182,8 @@ void Nic::tell_owned(const cm::CmEvent& event) {
   using cm::CmEventKind;
   if (event.kind == CmEventKind::kConnectRequest || event.kind == CmEventKind::kResolveRequest) {
     const auto listener = listeners.find(event.listener.v);
-    ConnectionSink* const sink = listener != listeners.end() ? listener->second->requested(event) : nullptr;
+    ConnectionSink* const sink =
+        listener != listeners.end() ? listener->second.sink->requested(event) : nullptr;
     if (sink != nullptr) {
       sinks[event.conn.v] = sink;
     } else {

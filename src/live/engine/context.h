@@ -100,7 +100,7 @@ struct Mr {
 };
 
 struct AsyncEvent {
-  EventKind kind = EventKind::kQpFatal;
+  DeviceEventKind kind = DeviceEventKind::kQpFatal;
   Cq* cq = nullptr;    // kCompletion, kCqError
   Srq* srq = nullptr;  // kSrqLimit
   Qp* qp = nullptr;    // all others

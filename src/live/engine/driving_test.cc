@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/transport/cc/controller.h"
+#include "core/verbs/ladder.h"
 #include "live/engine/context.h"
 #include "live/engine/nic_state.h"
 #include "live/engine/sizing.h"
@@ -35,6 +36,7 @@ class MemoryWire final : public Wire {
 
   const WireFacts& facts() const override { return facts_; }
   int descriptor() const override { return -1; }
+  void abandon(int) override {}
   SendStatus send(const TxTrain& train) override {
     ++sent;
     traffic_class = train.ip.traffic_class;
@@ -113,18 +115,12 @@ struct End {
     a.max_dest_rd_atomic = a.max_rd_atomic = 8;
     a.min_rnr_timer = 1;  // 10 us
     a.timeout = 0;
-    const auto step = [&](QpState s, std::uint32_t mask) {
-      a.state = s;
-      EXPECT_TRUE(
-          context
-              ->modify_qp(qp, a, mask | kAttrState,
-                          {.peer = peer.context->attributes().address, .traffic_class = traffic_class})
-              .has_value());
-    };
-    step(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccess);
-    step(QpState::kRtr,
-         kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer);
-    step(QpState::kRts, kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic);
+    EXPECT_TRUE(climb(QpType::kRc, a, [&](const QpAttr& at, std::uint32_t mask) {
+      return context
+          ->modify_qp(qp, at, mask,
+                      {.peer = peer.context->attributes().address, .traffic_class = traffic_class})
+          .has_value();
+    }));
   }
   void post(Qp* qp, WrOpcode opcode, const End& peer, std::uint32_t length) {
     const Sge sge{address(0), length, mr.lkey};

@@ -18,6 +18,7 @@
 #include "live/engine/nic_state.h"
 #include "live/engine/sizing.h"
 #include "live/wires/impaired.h"
+#include "live/wires/neighbours.h"
 #include "live/wires/udp.h"
 
 namespace weft::live {
@@ -27,9 +28,11 @@ constexpr std::uint16_t kRocePort = 4791;
 constexpr std::uint32_t kMostInline = 1024;
 constexpr std::uint32_t kMostSges = 32;
 constexpr std::uint32_t kMostReads = 128;
-// A program listens within this much of opening its device, or of having listened before, or its peers are
-// told that nobody does.
+// A program listens within this much of opening its device, or its peers are told that nobody does.
 constexpr Duration kBeginning = milliseconds(500);
+// A program that closes a listener may open another: perftest's client connects again one second after the
+// first connection, and its server listens again as late.
+constexpr Duration kReopening = milliseconds(2000);
 
 std::uint64_t unpredictable() {
   std::uint64_t v = 0;
@@ -99,8 +102,9 @@ std::uint16_t modes_of(const Options& options) {
 // no longer ones: while a program has not answered a request, its manager asks the peer for time.
 cm::CmConfig describe_services(const Options& options, const WireFacts& facts, std::uint64_t seed, Time now) {
   cm::CmConfig c;
+  c.slot = facts.slot;
   c.refuse_from = now + kBeginning;
-  c.reopening = kBeginning;
+  c.reopening = kReopening;
   c.patient_rnr_timer = 12;
   c.max_connections = 16384;
   c.seed = seed ^ 0x636D;  // another sequence than the Device's
@@ -117,6 +121,7 @@ cm::DiscoveryConfig describe_discovery(const Options& options, const WireFacts& 
                                        const DeviceConfig& config) {
   cm::DiscoveryConfig d;
   d.seed = config.seed ^ 0x636170;
+  d.slot = facts.slot;
   d.modes = modes_of(options);
   d.preferred = options.mode.value_or(d.preferred);
   d.instance = unpredictable();
@@ -169,6 +174,8 @@ Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig&
 Result<void> Nic::start() {
   wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd_ < 0) return fail(std::string("cannot open an eventfd: ") + std::strerror(errno));
+  if (Neighbours* const others = neighbours_owned(); others != nullptr)
+    others->begins(clock_.now() + kBeginning);
   mind_forks(*this);
   try {
     thread_ = std::thread([this] { background(); });
@@ -192,9 +199,8 @@ Nic::~Nic() {
 void Nic::still_owned() {
   const int nowhere = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (nowhere < 0) std::abort();
-  for (const int fd : {wire_->descriptor(), wake_fd_}) {
-    if (fd >= 0) dup3(nowhere, fd, O_CLOEXEC);
-  }
+  wire_->abandon(nowhere);
+  if (wake_fd_ >= 0) dup3(nowhere, wake_fd_, O_CLOEXEC);
   close(nowhere);
   // There is no such thread here, to join or to detach: its name is left behind.
   static_cast<void>(new std::thread(std::move(thread_)));
@@ -241,21 +247,21 @@ void Nic::report() const {
 }
 
 void Nic::dispatch_events_owned() {
-  Event e;
+  DeviceEvent e;
   while (device().poll_event(e)) {
     switch (e.kind) {
-      case EventKind::kCompletion:
+      case DeviceEventKind::kCompletion:
         if (CqRecord* cq = cqs[e.cq.v].get(); cq != nullptr && cq->channel != nullptr) {
           cq->channel->queue->push({e.kind, cq});
         }
         break;
-      case EventKind::kCqError:
+      case DeviceEventKind::kCqError:
         if (CqRecord* cq = cqs[e.cq.v].get(); cq != nullptr) {
           cq->overran.store(true, std::memory_order_relaxed);
           cq->async->push({e.kind, cq});
         }
         break;
-      case EventKind::kSrqLimit:
+      case DeviceEventKind::kSrqLimit:
         if (SrqRecord* srq = srqs[e.srq.v].get(); srq != nullptr) srq->async->push({e.kind, nullptr, srq});
         break;
       default:

@@ -73,7 +73,12 @@ class Nic {
   std::vector<std::unique_ptr<CompletionChannel>> channels;
   // Who is told of a connection or a listener, by its number (connections.h).
   std::unordered_map<std::uint32_t, ConnectionSink*> sinks;
-  std::unordered_map<std::uint32_t, ConnectionSink*> listeners;
+  struct Listener {
+    ConnectionSink* sink = nullptr;
+    std::uint32_t service = 0;  // port space and port, as neighbours know it
+  };
+  std::unordered_map<std::uint32_t, Listener> listeners;
+  Neighbours* neighbours_owned() { return wire_->neighbours(); }
   std::unique_ptr<QpRecord>& qp_slot(Qpn qpn) { return qps[qpn.v & qpn_mask_]; }
 
  private:

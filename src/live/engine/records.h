@@ -49,7 +49,7 @@ inline QpRecord& record(Qp* qp) { return *static_cast<QpRecord*>(qp); }
 
 // The count of taken events that this one adds to.
 inline std::uint32_t& taken_of(const AsyncEvent& e) {
-  if (e.kind == EventKind::kCompletion) return record(e.cq).taken;
+  if (e.kind == DeviceEventKind::kCompletion) return record(e.cq).taken;
   if (e.cq != nullptr) return record(e.cq).async_taken;
   return e.srq != nullptr ? record(e.srq).async_taken : record(e.qp).async_taken;
 }

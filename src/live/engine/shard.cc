@@ -1,13 +1,18 @@
 #include "live/engine/shard.h"
 
 #include "core/base/check.h"
+#include "core/cm/route.h"
+#include "core/wire/codec.h"
 #include "core/wire/mad.h"
 #include "live/engine/placement.h"
+#include "live/wires/neighbours.h"
 
 namespace weft::live {
 namespace {
 
 constexpr std::size_t kMostPieces = 64;
+constexpr std::size_t kBeforeMad = 12 + 8;  // BTH, DETH
+constexpr unsigned kSlotBits = 8;
 // A timer found overdue by more than this means that we were not running, not that the peer is dead.
 // It is the floor of the retransmission time-outs (sizing.cc).
 constexpr Duration kStall = milliseconds(1);
@@ -22,6 +27,7 @@ Shard::Shard(const DeviceConfig& config, const WireFacts& facts, bool icrc, cons
     : device_(config),
       services_(cm, discovery),
       address_(facts.address),
+      slot_(facts.slot),
       qpn_mask_((1U << config.qpn_bits) - 1U),
       regions_(config.max_mr),
       inline_areas_(std::size_t{qpn_mask_} + 1U),
@@ -29,8 +35,8 @@ Shard::Shard(const DeviceConfig& config, const WireFacts& facts, bool icrc, cons
   for (auto& p : packers_) p = std::make_unique<Packer>(facts, icrc);
 }
 
-void Shard::deliver(Time now) {
-  if (batch_.for_services) take_services(now);
+void Shard::deliver(Time now, Wire& wire, const RxTrain& train) {
+  if (batch_.for_services) take_services(now, wire, train);
   if (batch_.size == 0) return;
   MemorySink sink{regions_, {batch_.payloads.data(), batch_.size}};
   device_.on_packets(now, batch_.view(), sink);
@@ -39,11 +45,12 @@ void Shard::deliver(Time now) {
 
 // Takes the host's own datagrams out of the batch. What else is addressed to queue pair 1 stays, and the
 // Device drops it: it has no such queue pair.
-void Shard::take_services(Time now) {
+void Shard::take_services(Time now, Wire& wire, const RxTrain& train) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < batch_.size; ++i) {
     const wire::RxPacket& p = batch_.packets[i];
     if (wire::carries_mad(p.header, p.payload)) {
+      if (hand_over(now, wire, train, {batch_.payloads[i], p.payload})) continue;
       services_.take(now, {.source = p.source, .destination = address_}, {batch_.payloads[i], p.payload});
       continue;
     }
@@ -57,16 +64,42 @@ void Shard::take_services(Time now) {
   batch_.for_services = false;
 }
 
+// Whether the message is for another process of this address, which then gets its frame. What nobody serves
+// is ours to refuse, and what was handed over is not handed on.
+bool Shard::hand_over(Time now, Wire& wire, const RxTrain& train, std::span<const std::uint8_t> mad) {
+  Neighbours* const others = wire.neighbours();
+  if (others == nullptr || train.handed) return false;
+  RxTrain frame = train;
+  frame.data = const_cast<std::uint8_t*>(mad.data()) - kBeforeMad;
+  frame.bytes = frame.frame_size = static_cast<std::uint32_t>(kBeforeMad + mad.size() + wire::kIcrcBytes);
+  const cm::Route route = cm::route_of(mad, kSlotBits);
+  const std::uint32_t service = static_cast<std::uint32_t>(route.space) << 16U | route.port;
+  switch (route.owner) {
+    case cm::Owner::kSlot:
+      if (route.slot == slot_ || route.slot == 0) return false;
+      others->hand_to_slot(route.slot, frame);
+      return true;
+    case cm::Owner::kListener:
+      return !others->serves(service) && others->hand_to_service(now, service, frame);
+    case cm::Owner::kEveryone:
+      others->hand_to_all(now, frame);
+      return false;
+    case cm::Owner::kNobody:
+      return false;
+  }
+  return false;
+}
+
 bool Shard::receive(Time now, Wire& wire) {
   const std::span<const RxTrain> trains = wire.receive(now);
   for (const RxTrain& train : trains) {
     std::uint32_t at = 0;
     do {
       at = unpacker_.unpack(train, at, batch_);
-      if (batch_.full()) deliver(now);
+      if (batch_.full() || batch_.for_services) deliver(now, wire, train);
     } while (at < train.bytes);
   }
-  deliver(now);
+  if (!trains.empty()) deliver(now, wire, trains.back());
   return !trains.empty();
 }
 

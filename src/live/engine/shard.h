@@ -8,7 +8,9 @@
 //             full, or a few trains left: has_to_send() then tells. Data first, then ACKs: an ACK then
 //             rides as the short last segment of a reply's train, and a ping-pong costs one system call
 //             per message
-//   services  datagrams to queue pair 1 never reach the Device: they are the host's (services.h)
+//   services  datagrams to queue pair 1 never reach the Device: they are the host's (services.h), and go on
+//   to
+//             another process of its address if they are for that
 //   fire      timers, only when the wire is drained: what lies in the socket may be the ACK that makes
 //             a time-out needless. After a stall of our own, timers restart instead of firing
 //   step      all of it, until nothing moves or the caller's patience (turns) is used up
@@ -21,6 +23,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/transport/device.h"
@@ -75,13 +78,15 @@ class Shard {
   bool make_room(const wire::Address& to, const wire::Header& header, std::uint32_t payload, IpChoice ip,
                  Wire& wire);
   bool send_services(Wire& wire);
-  void take_services(Time now);
+  void take_services(Time now, Wire& wire, const RxTrain& train);
+  bool hand_over(Time now, Wire& wire, const RxTrain& train, std::span<const std::uint8_t> mad);
   Flush flush(Wire& wire, Packer& packer);
-  void deliver(Time now);
+  void deliver(Time now, Wire& wire, const RxTrain& train);
 
   Device device_;
   GeneralServices services_;
   wire::Address address_;
+  std::uint8_t slot_;
   WirePsn services_psn_{};  // of the next datagram from queue pair 1
   std::uint32_t qpn_mask_;
   std::vector<std::uint8_t*> regions_;

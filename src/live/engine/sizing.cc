@@ -38,7 +38,10 @@ DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed) {
   c.control_ring = 16'384;
   c.seed = seed;
   c.qpn_bits = kQpnBits;
-  c.qpn_base = static_cast<std::uint32_t>(Prng(seed).below(kQpnSpace)) & ~((1U << kQpnBits) - 1U);
+  // The slot where other processes have the same address; a random byte in its place otherwise.
+  c.qpn_base = facts.slot != 0
+                   ? std::uint32_t{facts.slot} << kQpnBits
+                   : static_cast<std::uint32_t>(Prng(seed).below(kQpnSpace)) & ~((1U << kQpnBits) - 1U);
 
   c.address = facts.address;
   c.port_mtu = verbs_mtu(facts.mtu);

@@ -11,6 +11,7 @@
 
 #include "core/base/check.h"
 #include "core/base/prng.h"
+#include "core/verbs/ladder.h"
 #include "live/engine/context.h"
 
 namespace weft::live {
@@ -51,31 +52,25 @@ struct End {
   void connect(const End& peer, std::uint8_t access = kRemoteWrite | kRemoteRead, std::uint8_t timeout = 14,
                std::uint8_t retries = 7) {
     QpAttr a;
-    a.state = QpState::kInit;
     a.access = access;
-    modify(a, kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccess);
-    a.state = QpState::kRtr;
     a.mtu = 4096;
     a.dest_qpn = peer.qp->qpn;
     a.rq_psn = {1000};
     a.max_dest_rd_atomic = 16;
     a.min_rnr_timer = 12;
-    modify(a,
-           kAttrState | kAttrPath | kAttrMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic |
-               kAttrMinRnrTimer,
-           peer.context->attributes().address);
-    a.state = QpState::kRts;
     a.sq_psn = {1000};
     a.timeout = timeout;
     a.retry_count = retries;
     a.rnr_retry = 7;
     a.max_rd_atomic = 16;
-    modify(a, kAttrState | kAttrSqPsn | kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxRdAtomic);
+    to_rts(a, peer.context->attributes().address);
   }
-  void modify(const QpAttr& a, std::uint32_t mask, const wire::Address& peer = {}) {
-    CHECK(context->modify_qp(qp, a, mask, {peer}).has_value());
+  // From RESET, towards a host.
+  void to_rts(const QpAttr& with, const wire::Address& host) {
+    CHECK(climb(QpType::kRc, with, [&](const QpAttr& a, std::uint32_t mask) {
+      return context->modify_qp(qp, a, mask, {host}).has_value();
+    }));
   }
-
   std::uint64_t address(std::size_t offset) const {
     return reinterpret_cast<std::uint64_t>(memory.data()) + offset;
   }

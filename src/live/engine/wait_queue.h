@@ -24,7 +24,7 @@
 
 namespace weft::live {
 
-template <class Event>
+template <class Entry>
 class WaitQueue {
  public:
   // nullptr: no file descriptor left; errno tells.
@@ -38,7 +38,7 @@ class WaitQueue {
 
   int descriptor() const { return fd_; }
 
-  void push(Event event) {
+  void push(Entry event) {
     const std::lock_guard lock(mutex_);
     try {
       events_.push_back(std::move(event));
@@ -53,7 +53,7 @@ class WaitQueue {
   // It waits in read(): it obeys O_NONBLOCK, goes on after a signal as the program asked (SA_RESTART), and a
   // thread may be cancelled in it.
   template <class Count>
-  bool take(Event& out, const Count& count) {
+  bool take(Entry& out, const Count& count) {
     for (bool emptied = false;; emptied = true) {
       {
         const std::lock_guard lock(mutex_);
@@ -89,10 +89,10 @@ class WaitQueue {
 
   // Takes the events that `about` names out, in their order; they were not taken by the program.
   template <class About>
-  std::deque<Event> withdraw(const About& about) {
+  std::deque<Entry> withdraw(const About& about) {
     const std::lock_guard lock(mutex_);
-    std::deque<Event> out;
-    for (const Event& e : events_) {
+    std::deque<Entry> out;
+    for (const Entry& e : events_) {
       if (about(e)) out.push_back(e);
     }
     if (std::erase_if(events_, about) != 0) quiet_if_empty();
@@ -121,7 +121,7 @@ class WaitQueue {
   int fd_;
   std::mutex mutex_;
   std::condition_variable acknowledged_;
-  std::deque<Event> events_;
+  std::deque<Entry> events_;
 };
 
 }  // namespace weft::live

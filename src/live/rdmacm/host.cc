@@ -1,5 +1,7 @@
 #include "live/rdmacm/host.h"
 
+#include <sys/random.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -35,6 +37,13 @@ Host* open_host() {
 }
 
 }  // namespace
+
+// Processes of one address choose different ports, as far as chance goes. Their numbers may be the same, if
+// each is in a container.
+PortBook::PortBook() {
+  while (getrandom(&next_, sizeof next_, 0) != static_cast<ssize_t>(sizeof next_)) {
+  }
+}
 
 std::uint16_t PortBook::take(rdma_port_space space, std::uint16_t port, bool shared) {
   const std::lock_guard lock(mutex_);

@@ -20,6 +20,7 @@ namespace weft::live::rdmacm {
 // (RDMA_OPTION_ID_REUSEADDR).
 class PortBook {
  public:
+  PortBook();
   // 0 takes a free one; 0 comes back if there is none, or this one is taken.
   std::uint16_t take(rdma_port_space space, std::uint16_t port, bool shared);
   void give_back(rdma_port_space space, std::uint16_t port);

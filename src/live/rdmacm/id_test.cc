@@ -1,8 +1,14 @@
 // Identifiers and channels: addresses and ports, accounts of events, migration, calls without a channel.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <atomic>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
 #include <thread>
+#include <vector>
 
 #include "live/rdmacm/party.h"
 
@@ -40,6 +46,31 @@ TEST(Id, BoundToAnyAddressHasNoDeviceAndListensOnIt) {
   EXPECT_EQ(id->verbs, nullptr);
   EXPECT_EQ(rdma_listen(id, 1), 0);
   EXPECT_EQ(rdma_destroy_id(id), 0);
+}
+
+// Another process of the address serves the port that would be next; the program asked for any.
+TEST(Id, ListensAtAnotherPortThanItsNeighbours) {
+  Listening l;
+  rdma_cm_id* const before = l.create();
+  sockaddr_in any = socket_address(0, true);
+  ASSERT_EQ(rdma_bind_addr(before, generic(any)), 0);
+  const unsigned port = ntohs(rdma_get_src_port(before));
+  std::vector<int> neighbours;
+  for (unsigned p = port + 1; p < port + 4; ++p) {
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    const int n = std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "weft/%s:4791/service/%d:%u",
+                                own_address().c_str(), static_cast<int>(RDMA_PS_TCP), p);
+    neighbours.push_back(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(bind(neighbours.back(), reinterpret_cast<const sockaddr*>(&name),
+                   static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(n))),
+              0);
+  }
+  rdma_cm_id* const id = l.create();
+  EXPECT_EQ(rdma_listen(id, 1), 0) << std::strerror(errno);
+  EXPECT_EQ(rdma_destroy_id(id), 0);
+  EXPECT_EQ(rdma_destroy_id(before), 0);
+  for (const int fd : neighbours) close(fd);
 }
 
 TEST(Id, GoesOnlyWhenItsEventsAreAcknowledged) {

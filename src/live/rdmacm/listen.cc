@@ -14,12 +14,15 @@ namespace {
 constexpr std::uint32_t kMostWaiting = 16384;  // of the device's own table of connections
 constexpr std::uint32_t kUsualWaiting = 1024;  // Linux's, for programs that name none
 
-int listen(CmId& id, int backlog) {
-  if (id.stage == Stage::kIdle) {
-    sockaddr_in any{};
-    any.sin_family = AF_INET;
-    if (const int failed = bind(id, reinterpret_cast<const sockaddr*>(&any)); failed != 0) return failed;
-  }
+constexpr int kMostPorts = 16;  // that are tried for a program that named none
+
+int bind_anywhere(CmId& id) {
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  return bind(id, reinterpret_cast<const sockaddr*>(&any));
+}
+
+int listen_where_bound(CmId& id, int backlog) {
   if (id.stage != Stage::kBound) return EINVAL;
   const auto at = endpoint_of(&id.base.route.addr.src_addr);
   cm::ListenAttr a;
@@ -34,6 +37,18 @@ int listen(CmId& id, int backlog) {
   id.listener = *listener;
   id.stage = Stage::kListening;
   return 0;
+}
+
+// A program that has bound its id may have told others the port; for one that has not, any port does.
+int listen(CmId& id, int backlog) {
+  if (id.stage != Stage::kIdle) return listen_where_bound(id, backlog);
+  for (int i = 0;; ++i) {
+    if (const int failed = bind_anywhere(id); failed != 0) return failed;
+    const int failed = listen_where_bound(id, backlog);
+    if (failed != EADDRINUSE || i == kMostPorts) return failed;
+    host()->ports.give_back(id.base.ps, std::exchange(id.own_port, std::uint16_t{0}));
+    id.stage = Stage::kIdle;
+  }
 }
 
 int get_request(CmId& listener, rdma_cm_id*& out) {

@@ -9,6 +9,12 @@ namespace {
 constexpr std::size_t kMostReleased = 512;  // frames let go by one receive()
 constexpr std::uint32_t kMostReads = 16;    // of the inner wire, by one receive()
 
+// What several processes handed over lies back to back as well, whoever sent it.
+bool same_but_for_bytes(const RxTrain& a, const RxTrain& b) {
+  return a.source == b.source && a.source_port == b.source_port && a.tos == b.tos && a.ttl == b.ttl &&
+         a.stray == b.stray && a.handed == b.handed;
+}
+
 }  // namespace
 
 ImpairedWire::ImpairedWire(std::unique_ptr<Wire> inner, const impair::ImpairConfig& config,
@@ -28,7 +34,7 @@ void ImpairedWire::pass(const RxTrain& frame) {
   if (!out_.empty()) {
     RxTrain& last = out_.back();
     if (last.data + last.bytes == frame.data && last.bytes % last.frame_size == 0 &&
-        frame.bytes <= last.frame_size && frame.tos == last.tos) {
+        frame.bytes <= last.frame_size && same_but_for_bytes(frame, last)) {
       last.bytes += frame.bytes;
       return;
     }

@@ -12,6 +12,7 @@
 // counted, as by a full queue. Held frames leave in the order of their due times, ties in arrival
 // order.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -49,7 +50,12 @@ class ImpairedWire final : public Wire {
   SendStatus send(const TxTrain& train) override { return inner_->send(train); }
   void show_headers() override { inner_->show_headers(); }
   int descriptor() const override { return inner_->descriptor(); }
-  Time next_due() const override { return heap_.empty() ? kNever : heap_.front().due; }
+  int mailbox() const override { return inner_->mailbox(); }
+  Neighbours* neighbours() override { return inner_->neighbours(); }
+  void abandon(int nowhere) override { inner_->abandon(nowhere); }
+  Time next_due() const override {
+    return heap_.empty() ? inner_->next_due() : std::min(heap_.front().due, inner_->next_due());
+  }
   void visit_counters(const SeeCounter& see) const override;
   const ImpairedCounters& counters() const { return counters_; }
 

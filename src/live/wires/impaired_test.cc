@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <deque>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weft::live {
@@ -28,6 +30,7 @@ class MemoryWire final : public Wire {
   }
   SendStatus send(const TxTrain&) override { return SendStatus::kSent; }
   int descriptor() const override { return -1; }
+  void abandon(int) override {}
 
  private:
   std::deque<std::vector<std::uint8_t>>& trains_;
@@ -54,6 +57,55 @@ std::deque<std::vector<std::uint8_t>> numbered(std::size_t trains, std::size_t f
     all.push_back(bytes);
   }
   return all;
+}
+
+// Two frames that lie back to back in memory.
+class TwoWire final : public Wire {
+ public:
+  explicit TwoWire(const RxTrain& first, const RxTrain& second) : trains_{first, second} {
+    for (std::size_t i = 0; i < 2; ++i) {
+      trains_[i].data = &bytes_[i * 32U];
+      trains_[i].bytes = trains_[i].frame_size = 32;
+    }
+  }
+  const WireFacts& facts() const override { return facts_; }
+  std::span<const RxTrain> receive(Time) override { return std::exchange(given_, true) ? none_ : trains_; }
+  SendStatus send(const TxTrain&) override { return SendStatus::kSent; }
+  int descriptor() const override { return -1; }
+  void abandon(int) override {}
+
+ private:
+  std::array<std::uint8_t, 64> bytes_{};
+  std::array<RxTrain, 2> trains_;
+  std::span<const RxTrain> none_;
+  bool given_ = false;
+  WireFacts facts_;
+};
+
+std::size_t trains_of(const RxTrain& first, const RxTrain& second) {
+  ImpairedWire wire(std::make_unique<TwoWire>(first, second), {}, 1);
+  return wire.receive(Time{}).size();
+}
+
+// What one process hands to another lies like this, whoever sent it.
+TEST(ImpairedWire, JoinsOnlyFramesOfOneSender) {
+  const RxTrain usual{.source = wire::Address::v4(127, 0, 0, 1), .source_port = 4791};
+  EXPECT_EQ(trains_of(usual, usual), 1U);
+  RxTrain other = usual;
+  other.source = wire::Address::v4(127, 0, 0, 2);
+  EXPECT_EQ(trains_of(usual, other), 2U);
+  other = usual;
+  other.source_port = 4792;
+  EXPECT_EQ(trains_of(usual, other), 2U);
+  other = usual;
+  other.ttl = 3;
+  EXPECT_EQ(trains_of(usual, other), 2U);
+  other = usual;
+  other.handed = true;
+  EXPECT_EQ(trains_of(usual, other), 2U);
+  other = usual;
+  other.stray = true;
+  EXPECT_EQ(trains_of(usual, other), 2U);
 }
 
 struct Arrival {

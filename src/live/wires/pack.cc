@@ -14,6 +14,7 @@ namespace weft::live {
 namespace {
 
 constexpr std::uint32_t kUdpHeaderBytes = 8;
+constexpr unsigned kSlotShift = 16;  // of a queue pair number: its process's slot is above
 
 std::uint32_t frame_bytes(const wire::Header& header, std::uint32_t payload) {
   return static_cast<std::uint32_t>(wire::header_bytes(header) + payload + wire::pad_bytes(payload) +
@@ -34,7 +35,8 @@ bool Packer::fits(const wire::Address& destination, const wire::Header& header, 
   const std::uint32_t size = frame_bytes(header, payload);
   if (frames_ == 0) return size <= facts_.max_bytes;
   return last_size_ == frame_size_ && size <= frame_size_ && frames_ < facts_.max_frames &&
-         bytes_ + size <= facts_.max_bytes && destination == destination_ && ip == ip_;
+         bytes_ + size <= facts_.max_bytes && header.dest_qp.v >> kSlotShift == slot_ &&
+         destination == destination_ && ip == ip_;
 }
 
 bool Packer::append(const wire::Address& destination, const wire::Header& header,
@@ -51,6 +53,7 @@ bool Packer::append(const wire::Address& destination, const wire::Header& header
   DCHECK(at + wire::kIcrcBytes == frame + size);
   if (frames_ == 0) {
     destination_ = destination;
+    slot_ = header.dest_qp.v >> kSlotShift;
     ip_ = ip;
     frame_size_ = size;
   }

@@ -1,10 +1,11 @@
 // Packets into trains: header, gathered payload, pad and ICRC, one frame behind the other in a buffer
 // that one segmented send can carry.
 //
-// One rule decides whether a frame may join the train under construction: same destination and IP header, not
-// larger than the train's frame size, and no shorter frame before it. So a burst becomes one system
-// call, bursts of several queue pairs to one peer share it, and the ACK that a ping-pong owes rides
-// behind the reply as the short last segment.
+// One rule decides whether a frame may join the train under construction: same destination (host, and the
+// process of that host, which the top byte of a queue pair number names) and IP header, not larger than the
+// train's frame size, and no shorter frame before it. So a burst becomes one system call, bursts of several
+// queue pairs to one peer share it, and the ACK that a ping-pong owes rides behind the reply as the short
+// last segment.
 //
 // Payload is copied, not referenced: the ICRC must match the bytes that leave, and a program may
 // write to its memory while it is being sent. Copy and CRC go frame by frame, so the CRC reads what
@@ -54,6 +55,7 @@ class Packer {
   bool icrc_;
   IcrcSeeds seeds_;
   wire::Address destination_;
+  std::uint32_t slot_ = 0;
   IpChoice ip_;
   std::uint32_t frames_ = 0;
   std::uint32_t bytes_ = 0;

@@ -104,8 +104,8 @@ TEST_F(PackTest, SurvivesTheKernel) {
     return wire::Address::v4(127, static_cast<std::uint8_t>(1U + (pid >> 8U) % 254U),
                              static_cast<std::uint8_t>(pid), n);
   };
-  const auto a = UdpWire::open(host(1), wire::kUdpPort);
-  const auto b = UdpWire::open(host(2), wire::kUdpPort);
+  const auto a = UdpWire::open(host(1), wire::kUdpPort, {.shared = false});
+  const auto b = UdpWire::open(host(2), wire::kUdpPort, {.shared = false});
   ASSERT_TRUE(a && b);
   Packer packer((*a)->facts(), true);
   for (std::uint32_t i = 0; i < 20; ++i) {
@@ -138,6 +138,9 @@ TEST_F(PackTest, AdmitsOnlyWhatOneSegmentedSendCanCarry) {
   EXPECT_FALSE(packer.fits(kB, write_middle(1), 64, {.hop_limit = 1}));
   wire::Header ack;
   ack.opcode = wire::kAcknowledge;
+  ack.dest_qp = {0x110001};
+  EXPECT_FALSE(packer.fits(kB, ack, 0)) << "another process has that queue pair";
+  ack.dest_qp = {0x120001};
   ASSERT_TRUE(packer.fits(kB, ack, 0));
   packer.append(kB, ack, {}, 0);
   EXPECT_FALSE(packer.fits(kB, ack, 0));  // behind a shorter frame nothing may come

@@ -17,6 +17,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "core/base/check.h"
@@ -29,6 +30,10 @@ constexpr std::size_t kSlotBytes = 65536;
 constexpr std::size_t kSlotStride = kSlotBytes + 4096 + 192;  // slots start in different cache sets
 constexpr std::uint32_t kLargeMessage = 16384;
 constexpr std::size_t kControlBytes = 128;
+// How long what others hand over may wait while a program spins on its own socket.
+constexpr Duration kMailEvery = microseconds(50);
+constexpr std::uint32_t kMostReads = 16;  // of the socket, by one receive()
+constexpr std::uint8_t kLastSlot = 254;
 constexpr std::uint32_t kLargestTrain = 65507;  // 65535 - IPv4 - UDP: the kernel's bound on one send
 
 bool is_v4(const wire::Address& a) {
@@ -177,7 +182,7 @@ std::string bind_sentence(const wire::Address& address, std::uint16_t port) {
   switch (errno) {
     case EADDRINUSE:
       return where +
-             " is in use by another process; give this one an address of its own (any of "
+             " is in use by another user's process; give this one an address of its own (any of "
              "127.0.0.0/8 on this machine: weft run --addr 127.0.0.2 -- ...) or end the other";
     case EADDRNOTAVAIL:
       return "address " + to_text(address) +
@@ -252,6 +257,22 @@ UdpWire::UdpWire() : buffers_(std::make_unique<Buffers>()) {}
 
 UdpWire::~UdpWire() {
   if (fd_ >= 0) close(fd_);
+  if (probe_fd_ >= 0) close(probe_fd_);
+}
+
+void UdpWire::abandon(int nowhere) {
+  dup3(nowhere, fd_, O_CLOEXEC);
+  if (probe_fd_ >= 0) dup3(nowhere, probe_fd_, O_CLOEXEC);
+  if (neighbours_ != nullptr) neighbours_->abandon(nowhere);
+}
+
+void UdpWire::visit_counters(const SeeCounter& see) const {
+  if (neighbours_ == nullptr) return;
+  const NeighbourCounters& c = neighbours_->counters();
+  see("handed_over", "trains for other processes of this address, given to them", c.handed);
+  see("taken_over", "trains that other processes of this address received for this one", c.taken);
+  see("handed_lost",
+      "of those for others, dropped: the process is gone or has no room, or too much was for all", c.lost);
 }
 
 Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std::uint16_t port,
@@ -271,6 +292,12 @@ Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std
   if (options.segmentation) set_option(fd, SOL_UDP, UDP_GRO, 1);
   enlarge(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.receive_buffer);
   enlarge(fd, SO_SNDBUFFORCE, SO_SNDBUF, options.send_buffer);
+  if (options.shared && Neighbours::users_differ()) {
+    auto joined = Neighbours::join(address, port);
+    if (!joined) return tl::unexpected(joined.error());
+    wire->neighbours_ = std::move(*joined);
+    set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+  }
   const sockaddr_in self = to_sockaddr(address, port);
   if (bind(fd, reinterpret_cast<const sockaddr*>(&self), sizeof self) != 0) {
     return fail(bind_sentence(address, port));
@@ -290,10 +317,28 @@ Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std
   if (!facts.identification_counts) facts.max_frames = kMostTrainFrames / 2;  // of one sendmmsg
   facts.max_bytes = kLargestTrain;
   facts.receive_buffer = static_cast<std::uint64_t>(get_option(fd, SOL_SOCKET, SO_RCVBUF));
+  if (wire->neighbours_ != nullptr) wire->join_others();
   return wire;
 }
 
-std::span<const RxTrain> UdpWire::receive(Time) {
+std::span<const RxTrain> UdpWire::receive(Time now) {
+  if (neighbours_ == nullptr) return read_socket();
+  // In turns: a full mailbox must not hide the socket, nor the probes there that end the handing over.
+  const bool mail_due = now >= mail_at_;
+  const bool socket_first = std::exchange(socket_first_, false);
+  std::span<const RxTrain> ours;
+  if (mail_due && !socket_first) ours = read_mail(now);
+  // What is not ours must not look like an empty socket: read on, within a bound.
+  for (std::uint32_t reads = 0; ours.empty() && reads < kMostReads; ++reads) {
+    const std::span<const RxTrain> trains = read_socket();
+    if (trains.empty()) break;
+    ours = sort_out(trains);
+  }
+  if (mail_due && socket_first && ours.empty()) ours = read_mail(now);
+  return ours;
+}
+
+std::span<const RxTrain> UdpWire::read_socket() {
   Buffers& b = *buffers_;
   for (std::size_t i = 0; i < batch_; ++i) b.prepare(i);
   int got = 1;
@@ -324,6 +369,67 @@ std::span<const RxTrain> UdpWire::receive(Time) {
     batch_ = static_cast<std::uint32_t>(std::min<std::size_t>(kSlots, batch_ * 2U));
   }
   return {b.trains.data(), count};
+}
+
+// --- with other processes on the address ---
+
+void UdpWire::join_others() {
+  facts_.slot = neighbours_->slot();
+  sorted_.reserve(kSlots);
+  probe_fd_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const sockaddr_in self = to_sockaddr(facts_.address, 0);
+  if (probe_fd_ >= 0) bind(probe_fd_, reinterpret_cast<const sockaddr*>(&self), sizeof self);
+  place_ = std::make_unique<PlaceFinder>(fd_, probe_fd_, facts_, *neighbours_);
+}
+
+std::span<const RxTrain> UdpWire::read_mail(Time now) {
+  mail_at_ = now + kMailEvery;
+  place_->look(now);
+  neighbours_->forget_services(now);
+  const std::span<const RxTrain> mail = neighbours_->receive();
+  if (mail.empty()) return {};
+  mail_at_ = now;
+  socket_first_ = true;
+  // Whoever hands us our own does not know our place, or nobody does. Queue pair 1 is everybody's.
+  const bool own = std::any_of(mail.begin(), mail.end(), [this](const RxTrain& t) {
+    return t.bytes > kSlotOffset && t.data[kSlotOffset] == facts_.slot;
+  });
+  if (own) place_->handed(now);
+  return mail;
+}
+
+std::span<const RxTrain> UdpWire::sort_out(std::span<const RxTrain> trains) {
+  sorted_.clear();
+  for (const RxTrain& train : trains) keep_or_hand(train);
+  return sorted_;
+}
+
+// Probes end here. Frames for the slot of another process go to it, in runs; the others, and those for no
+// slot, are ours.
+void UdpWire::keep_or_hand(const RxTrain& train) {
+  const auto slot_at = [&](std::uint32_t at) {
+    const std::uint8_t slot = at + kSlotOffset < train.bytes ? train.data[at + kSlotOffset] : std::uint8_t{0};
+    return slot == 0 || slot > kLastSlot ? facts_.slot : slot;
+  };
+  if (place_->is_probe(train)) return place_->arrived(train);
+  std::uint32_t from = 0;
+  while (from < train.bytes) {
+    const std::uint8_t slot = slot_at(from);
+    std::uint32_t to = from;
+    do {
+      to = std::min(to + train.frame_size, train.bytes);
+    } while (to < train.bytes && slot_at(to) == slot);
+    RxTrain run = train;
+    run.data += from;
+    run.bytes = to - from;
+    if (slot == facts_.slot || train.stray) {
+      sorted_.push_back(run);
+    } else {
+      neighbours_->hand_to_slot(slot, run);
+    }
+    from = to;
+  }
+  if (train.bytes == 0) sorted_.push_back(train);
 }
 
 void UdpWire::show_headers() {

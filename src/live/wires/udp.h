@@ -8,24 +8,28 @@
 // probed on a scratch socket, because no option tells.
 //
 // Source port. A socket's source port is its bound port, and RoCEv2 fixes the destination port. So with one
-// socket per process the source port is 4791 for all peers. That is enough as long as one process has an
-// address to itself (nic.h). More source ports would spread flows over more ways of a network. They need more
-// sockets, bound to other ports and used for sending only; the receiver sees them in `source_port`, and its
-// ICRC already takes the port from the packet.
+// socket per process the source port is 4791 for all peers. More source ports would spread flows over more
+// ways of a network. They need more sockets, bound to other ports and used for sending only; the receiver
+// sees them in `source_port`, and its ICRC already takes the port from the packet.
 //
 // A packet from an address of this host comes from another soft NIC there, whose port is ours, or from a
 // program that has bound that address with another port: such a train is called a stray. Other hosts may
 // number their ports as they like.
 //
-// A second process on the same address is refused by bind(): SO_REUSEADDR and SO_REUSEPORT stay off.
+// Several processes of one user share an address (SO_REUSEPORT; another user's are refused by bind()). The
+// kernel steers each train to the process whose slot its queue pair number has (steering.h); one that comes
+// to the wrong process all the same is handed over (neighbours.h). place_finder.h keeps the kernel informed.
 #pragma once
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/base/result.h"
+#include "live/wires/neighbours.h"
+#include "live/wires/place_finder.h"
 #include "live/wires/wire.h"
 
 namespace weft::live {
@@ -34,6 +38,7 @@ struct UdpOptions {
   std::uint32_t receive_buffer = 32U << 20U;  // asked for; the system may grant less
   std::uint32_t send_buffer = 4U << 20U;
   bool segmentation = true;  // false: as on a kernel without UDP_SEGMENT
+  bool shared = true;        // other processes may have the same address
 };
 
 class UdpWire final : public Wire {
@@ -48,12 +53,24 @@ class UdpWire final : public Wire {
   SendStatus send(const TxTrain& train) override;
   void show_headers() override;
   int descriptor() const override { return fd_; }
+  int mailbox() const override { return neighbours_ != nullptr ? neighbours_->descriptor() : -1; }
+  Neighbours* neighbours() override { return neighbours_.get(); }
+  void abandon(int nowhere) override;
+  Time next_due() const override {
+    return neighbours_ != nullptr ? std::min(place_->next_due(), neighbours_->next_due()) : kNever;
+  }
+  void visit_counters(const SeeCounter& see) const override;
 
  private:
   struct Buffers;  // receive slots and their message headers
   UdpWire();
   SendStatus send_singly(const TxTrain& train, msghdr message);
   bool of_this_host(const wire::Address& source) const;
+  void join_others();
+  std::span<const RxTrain> read_socket();
+  std::span<const RxTrain> read_mail(Time now);
+  std::span<const RxTrain> sort_out(std::span<const RxTrain> trains);
+  void keep_or_hand(const RxTrain& train);
 
   int fd_ = -1;
   std::uint32_t batch_ = 1;   // messages per call, adapted to their size
@@ -63,6 +80,14 @@ class UdpWire final : public Wire {
   bool usual_known_ = false;              // it is that of the first train
   std::vector<wire::Address> own_hosts_;  // addresses of this host, when the wire was opened
   std::unique_ptr<Buffers> buffers_;
+
+  // With other processes on the address.
+  std::unique_ptr<Neighbours> neighbours_;
+  std::unique_ptr<PlaceFinder> place_;
+  int probe_fd_ = -1;            // another port, from which probes leave
+  std::vector<RxTrain> sorted_;  // what is ours of one receive
+  Time mail_at_{};               // when to look for what others handed over
+  bool socket_first_ = false;    // they did the last time
 };
 
 // The IPv4 address in text, for sentences.

@@ -41,6 +41,7 @@ struct RxTrain {
   std::uint8_t ttl = 64;  // after show_headers()
   // Its source is an address of this host, but not the port of a soft NIC there: some program's own socket.
   bool stray = false;
+  bool handed = false;  // another process of this address received it and handed it over
 };
 
 struct TxTrain {
@@ -61,8 +62,10 @@ enum class SendStatus : std::uint8_t {
 
 // What a wire can carry; fixed once it is open, but for what SendStatus::kUncut says.
 struct WireFacts {
-  wire::Address address;            // ours
-  std::uint16_t port = 0;           // ours
+  wire::Address address;   // ours
+  std::uint16_t port = 0;  // ours
+  // The top byte of our queue pair numbers, where other processes may have the same address; else 0.
+  std::uint8_t slot = 0;
   std::uint32_t mtu = 0;            // of the interface: IP header and all that follows
   std::uint32_t max_frames = 1;     // per train
   std::uint32_t max_bytes = 65000;  // per train
@@ -71,6 +74,8 @@ struct WireFacts {
   bool identification_counts = false;
   std::uint64_t receive_buffer = 0;  // bytes of kernel memory that may wait for us, truesize
 };
+
+class Neighbours;
 
 class Wire {
  public:
@@ -87,7 +92,14 @@ class Wire {
   virtual void show_headers() {}
   // Readable when receive() may have something, except for what next_due() announces.
   virtual int descriptor() const = 0;
-  // When a frame that the wire itself holds back becomes due.
+  // The same for what other processes hand over; -1: nobody does. A descriptor of its own, because one that
+  // stands for both would cost something with every datagram.
+  virtual int mailbox() const { return -1; }
+  // The other processes of its address; nullptr if it has that for itself.
+  virtual Neighbours* neighbours() { return nullptr; }
+  // In a forked child: its descriptors become `nowhere`'s, because what they were is the parent's.
+  virtual void abandon(int nowhere) = 0;
+  // When a frame that the wire itself holds back becomes due, or it has to look after itself.
   virtual Time next_due() const { return kNever; }
   // What the wire itself did to frames, each counter with its name and what it means.
   using SeeCounter = std::function<void(const char* name, const char* text, std::uint64_t value)>;

@@ -20,7 +20,7 @@ inline std::int64_t hold_delay_ps(Prng& prng, bool mixed) {
 class HoldModel {
  public:
   HoldModel(std::uint32_t events, bool mixed) : mixed_(mixed) {
-    queue_.set_shift(19);
+    queue_.set_width(nanoseconds(524));
     for (std::uint32_t i = 0; i < events; ++i) {
       const std::uint32_t actor = queue_.add_actor(1U + i % kNodes);
       queue_.push(WakeUp::of(Time{hold_delay_ps(prng_, mixed)}, Rank::kUsual, actor));

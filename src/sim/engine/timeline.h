@@ -14,7 +14,6 @@
 // Not thread-safe: a world is one thread. Actors outlive the Timeline's last step.
 #pragma once
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -46,14 +45,14 @@ class Timeline {
   // nodes run apart in them, and it is an error when a node wakes another one, or the world, before the
   // window's end; without it events run in order of time. Before the first wake-up.
   void set_window(Duration most, bool apart) {
-    window_shift_ = static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(most.ps))) - 1U;
+    windows_ = Windows(most);
     apart_ = apart;
     // One node's events need no window; short ones keep its heap small.
-    queue_.set_shift(apart || window_shift_ < 10 ? window_shift_ : window_shift_ - 5U);
+    queue_.set_width(apart || most < nanoseconds(1) ? most : most / 32);
   }
   // Of the window that a time lies in, and of the one that is running.
-  Time window_start(Time at) const { return Time{at.ps >> window_shift_ << window_shift_}; }
-  Time window_end() const { return Time{((now_.ps >> window_shift_) + 1) << window_shift_}; }
+  Time window_start(Time at) const { return windows_.start(windows_.of(at)); }
+  Time window_end() const { return windows_.start(windows_.of(now_) + 1); }
 
   void wake(ActorId actor, Time at) { push(Rank::kUsual, actor, at); }
   void wake_for_arrival(ActorId actor, Time at) { push(Rank::kArrival, actor, at); }
@@ -105,7 +104,7 @@ class Timeline {
   std::uint64_t events_ = 0;
   bool stopped_ = false;
   bool apart_ = false;
-  unsigned window_shift_ = 19;
+  Windows windows_{nanoseconds(512)};
   NodeId running_ = kWorldNode;
   std::vector<Actor> actors_;
 };

@@ -16,13 +16,15 @@ std::uint32_t WindowQueue::add_actor(std::uint32_t node) {
   return static_cast<std::uint32_t>(node_of_.size() - 1U);
 }
 
-void WindowQueue::set_shift(unsigned shift) {
-  CHECK(empty() && window_ == -1 && shift < 40U);
-  shift_ = shift;
+void WindowQueue::set_width(Duration width) {
+  CHECK(empty() && window_ == -1);
+  windows_ = Windows(width);
 }
 
-// What is running may ask for a world event in the open window only if everything later waits for it.
+// What is running may ask for a world event in the open window only if everything later waits for it. That is
+// so where there is one node; where there are several, others may have gone past its time.
 void WindowQueue::push_world(WakeUp e) {
+  CHECK(nodes_.size() <= 2 || e.at_ps >= cut_);
   world_.push(e);
   cut_ = std::min(cut_, e.at_ps);
 }
@@ -50,9 +52,9 @@ void WindowQueue::push_later(WakeUp e, std::uint32_t slot) {
 bool WindowQueue::go_on(std::int64_t limit) {
   const std::int64_t world = world_.empty() ? kEnd : world_.top().at_ps;
   if (cut_ == window_end_) {
-    const std::int64_t next = std::min(next_window(), world == kEnd ? kEnd : world >> shift_);
+    const std::int64_t next = std::min(next_window(), world == kEnd ? kEnd : windows_.of(Time{world}));
     if (next == kEnd) return false;
-    if (next << shift_ > limit) return false;
+    if (windows_.start(next).ps > limit) return false;
     open(next);
   }
   cut_ = std::min({window_end_, world, limit == kEnd ? kEnd : limit + 1});
@@ -61,7 +63,7 @@ bool WindowQueue::go_on(std::int64_t limit) {
 
 // The first window after the open one that holds events; kEnd when none does.
 std::int64_t WindowQueue::next_window() const {
-  const std::int64_t far = far_.empty() ? kEnd : far_.top().at_ps >> shift_;
+  const std::int64_t far = far_.empty() ? kEnd : windows_.of(Time{far_.top().at_ps});
   const auto from = static_cast<std::uint32_t>(window_ + 1) & (kWindows - 1U);
   constexpr std::uint32_t kWords = kWindows / 64U;
   for (std::uint32_t i = 0; i <= kWords; ++i) {
@@ -78,7 +80,7 @@ std::int64_t WindowQueue::next_window() const {
 
 void WindowQueue::open(std::int64_t window) {
   window_ = window;
-  window_end_ = (window + 1) << shift_;
+  window_end_ = windows_.start(window + 1).ps;
   active_.clear();
   turn_ = 0;
   const auto slot = static_cast<std::uint32_t>(window) & (kWindows - 1U);
@@ -113,7 +115,7 @@ void WindowQueue::check_invariants() const {
     for (std::uint32_t n = heads_[slot]; n != kNone; n = chunks_[n].next) {
       counted += chunks_[n].count;
       for (std::uint32_t i = 0; i < chunks_[n].count; ++i) {
-        const std::int64_t window = chunks_[n].events[i].at_ps >> shift_;
+        const std::int64_t window = windows_.of(Time{chunks_[n].events[i].at_ps});
         CHECK_OP(static_cast<std::uint32_t>(window) & (kWindows - 1U), ==, slot);
         CHECK(window > window_ && window < window_ + std::int64_t{kWindows});
       }

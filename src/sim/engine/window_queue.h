@@ -25,6 +25,7 @@
 // gains a fifth where windows gain two thirds (4096 hosts).
 #pragma once
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -34,6 +35,29 @@
 
 namespace weft::sim {
 
+// Time, cut into windows of one width of at least 2 ps. Which window a time lies in is found by a
+// multiplication: with a reciprocal of 63 + log2(width) bits the quotient of every number below 2^63 is exact
+// (Granlund and Montgomery 1994).
+class Windows {
+ public:
+  explicit Windows(Duration width) : width_(width.ps) {
+    const auto d = static_cast<std::uint64_t>(width.ps);
+    shift_ = static_cast<unsigned>(std::bit_width(d - 1U)) - 1U;
+    reciprocal_ = static_cast<std::uint64_t>((static_cast<Wide>(1) << (64U + shift_)) / d) + 1U;
+  }
+  std::int64_t of(Time at) const {
+    return static_cast<std::int64_t>(
+        (static_cast<Wide>(static_cast<std::uint64_t>(at.ps)) * reciprocal_ >> 64U) >> shift_);
+  }
+  Time start(std::int64_t window) const { return Time{window * width_}; }
+
+ private:
+  __extension__ using Wide = unsigned __int128;
+  std::int64_t width_;
+  std::uint64_t reciprocal_;
+  unsigned shift_;
+};
+
 class WindowQueue {
  public:
   static constexpr std::uint32_t kWorld = 0;
@@ -42,8 +66,8 @@ class WindowQueue {
 
   // The next actor, which belongs to a node; returns its number.
   std::uint32_t add_actor(std::uint32_t node);
-  // A window has 2^shift picoseconds. Only before the first event.
-  void set_shift(unsigned shift);
+  // How long a window is. Only before the first event.
+  void set_width(Duration width);
   // Where the window ends that is open.
   Time window_end() const { return Time{window_end_}; }
 
@@ -53,7 +77,7 @@ class WindowQueue {
     ++size_;
     const std::uint32_t node = node_of_[e.actor()];
     if (node == kWorld) return push_world(e);
-    const std::int64_t window = e.at_ps >> shift_;
+    const std::int64_t window = windows_.of(Time{e.at_ps});
     if (window <= window_) return push_now(e, node);
     if (window - window_ >= kWindows) return far_.push(e);
     push_later(e, static_cast<std::uint32_t>(window) & (kWindows - 1U));
@@ -88,7 +112,7 @@ class WindowQueue {
   static constexpr std::uint32_t kWindows = 1024;
   static constexpr std::uint32_t kNone = UINT32_MAX;
   static constexpr std::int64_t kEnd = INT64_MAX;
-  static constexpr unsigned kUsualShift = 19;  // about half a microsecond
+  static constexpr Duration kUsualWidth = nanoseconds(512);
 
   struct Chunk {
     static constexpr std::uint32_t kEvents = 31;
@@ -109,7 +133,7 @@ class WindowQueue {
   std::int64_t next_window() const;
   void open(std::int64_t window);
 
-  unsigned shift_ = kUsualShift;
+  Windows windows_{kUsualWidth};
   std::size_t size_ = 0;
   std::int64_t window_ = -1;  // the open one
   std::int64_t window_end_ = 0;

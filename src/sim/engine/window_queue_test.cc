@@ -22,6 +22,23 @@ std::vector<std::uint32_t> popped(WindowQueue& q, Time limit = kNever) {
   return actors;
 }
 
+TEST(Windows, EveryTimeLiesInTheWindowThatDivisionSays) {
+  Prng random(7);
+  for (const std::int64_t width :
+       {std::int64_t{2}, std::int64_t{3}, std::int64_t{999'983}, std::int64_t{1} << 20U,
+        (std::int64_t{1} << 20U) + 1, std::int64_t{1'999'999}, std::int64_t{2'000'000}}) {
+    const Windows windows{Duration{width}};
+    for (int i = 0; i < 20'000; ++i) {
+      const auto any = static_cast<std::int64_t>(random.next() >> (1U + random.below(62)));
+      for (const std::int64_t at : {any, any / width * width, any / width * width + width - 1}) {
+        if (at < 0) continue;  // beyond the last window
+        ASSERT_EQ(windows.of(Time{at}), at / width) << width;
+      }
+    }
+    EXPECT_EQ(windows.start(5), Time{5 * width});
+  }
+}
+
 TEST(WindowQueue, RankDecidesBetweenEventsOfOneTime) {
   WindowQueue q;
   for (int i = 0; i < 4; ++i) q.add_actor(1);
@@ -82,7 +99,7 @@ TEST(WindowQueue, APushBeforeTheLimitOfAFailedPopComesFirst) {
 
 TEST(WindowQueue, InAWindowOneNodeRunsAfterTheOther) {
   WindowQueue q;
-  q.set_shift(10);
+  q.set_width(Duration{1000});
   for (const std::uint32_t node : {1U, 2U}) q.add_actor(node);
   for (const std::int64_t at : {100, 300, 1100}) q.push(usual(at, 0));
   for (const std::int64_t at : {200, 400, 1050}) q.push(usual(at, 1));
@@ -95,7 +112,7 @@ TEST(WindowQueue, InAWindowOneNodeRunsAfterTheOther) {
 
 TEST(WindowQueue, AWorldEventWaitsUntilAllNodesHaveReachedItsTime) {
   WindowQueue q;
-  q.set_shift(10);
+  q.set_width(Duration{1000});
   for (const std::uint32_t node : {1U, 2U, WindowQueue::kWorld}) q.add_actor(node);
   for (const std::int64_t at : {100, 300, 500}) q.push(usual(at, 0));
   for (const std::int64_t at : {200, 299, 301}) q.push(usual(at, 1));
@@ -109,17 +126,17 @@ TEST(WindowQueue, AWorldEventWaitsUntilAllNodesHaveReachedItsTime) {
 // The window that a world event sees is the one that it begins.
 TEST(WindowQueue, AWorldEventAtTheEndOfAWindowBelongsToTheNext) {
   WindowQueue q;
-  q.set_shift(9);
+  q.set_width(Duration{500});
   q.add_actor(1);
   q.add_actor(WindowQueue::kWorld);
   q.push(usual(100, 0));
-  q.push(usual(512, 1));
+  q.push(usual(500, 1));
   WakeUp e;
   ASSERT_TRUE(q.pop(kNever, e));
-  EXPECT_EQ(q.window_end(), Time{512});
+  EXPECT_EQ(q.window_end(), Time{500});
   ASSERT_TRUE(q.pop(kNever, e));
   EXPECT_EQ(e.actor(), 1U);
-  EXPECT_EQ(q.window_end(), Time{1024});
+  EXPECT_EQ(q.window_end(), Time{1000});
 }
 
 // Random events over every scale of delay: one node alone, and the world alone, pop what an ordered set
@@ -166,7 +183,7 @@ TEST(WindowQueue, ANodeSeesTheSameEventsApartAsInOrderOfTime) {
   std::vector<Log> logs[2];
   for (const bool apart : {false, true}) {
     WindowQueue q;
-    q.set_shift(12);
+    q.set_width(Duration{kWindow});
     std::vector<Prng> random;
     for (std::uint32_t i = 0; i < kNodes; ++i) {
       q.add_actor(apart ? 1U + i : 1U);

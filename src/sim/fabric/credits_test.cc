@@ -19,7 +19,7 @@ struct Host {
   }
   void plan(std::uint32_t to, std::uint32_t packets, std::uint8_t traffic_class = 0) {
     for (std::uint32_t i = 0; i < packets; ++i)
-      todo.push_back({{}, {to}, number * 1000 + i % 7, kFrame, traffic_class, 0});
+      todo.push_back(Transit{{}, {to}, number * 1000 + i % 7, kFrame, traffic_class});
   }
   void on_idle(Time) { pump(); }
   void pump() {

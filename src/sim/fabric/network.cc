@@ -142,9 +142,10 @@ Network::Network(Fabric& fabric, const Topology& topology, const NetworkConfig& 
   route();
 }
 
-// The window is the same whether nodes run apart or not, because programs settle at its end.
+// Longer windows than two microseconds gain nothing. The window is the same whether nodes run apart or not,
+// because programs settle at its end.
 void Network::arrange_time(Fabric& fabric) const {
-  constexpr Duration kLongest = microseconds(1);
+  constexpr Duration kLongest = microseconds(2);
   constexpr Duration kShortest = nanoseconds(100);
   Duration shortest = kLongest;
   for (const Link& l : topology_.links) shortest = std::min(shortest, l.delay);
@@ -219,7 +220,7 @@ void Network::set_link(std::size_t link, bool up) {
       if (ports_[p].paused(k) == stop) continue;
       Transit pfc;
       pfc.traffic_class = k;
-      pfc.marks = stop ? Transit::kPause : Transit::kResume;
+      pfc.kind = stop ? Transit::Kind::kPause : Transit::Kind::kResume;
       ports_[p ^ 1U].tell(pfc);
     }
   }

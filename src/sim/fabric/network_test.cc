@@ -22,7 +22,7 @@ struct Host {
     n.uplink(h).on_idle<&Host::on_idle>(*this);
   }
   void plan(std::uint32_t to, std::uint32_t packets, std::uint32_t flow, std::uint8_t traffic_class = 0) {
-    for (std::uint32_t i = 0; i < packets; ++i) todo.push_back({{}, {to}, flow, 1000, traffic_class, 0});
+    for (std::uint32_t i = 0; i < packets; ++i) todo.push_back(Transit{{}, {to}, flow, 1000, traffic_class});
   }
   void on_idle(Time) { pump(); }
   void pump() {
@@ -43,14 +43,14 @@ struct Host {
   }
   void arrive(const Transit& t, std::uint32_t) {
     if (t.is_pfc()) {
-      network.uplink(number).pause(t.traffic_class, (t.marks & Transit::kPause) != 0);
+      network.uplink(number).pause(t.traffic_class, t.kind == Transit::Kind::kPause);
       ++pfc_frames;
       return pump();
     }
     EXPECT_EQ(t.destination.v, number);
     flows.push_back(t.flow);
     times.push_back(fabric.timeline.now().ps);
-    marked += (t.marks & Transit::kCongested) != 0 ? 1U : 0U;
+    marked += t.congested ? 1U : 0U;
     fabric.release(t.packet);
   }
 

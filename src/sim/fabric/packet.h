@@ -51,21 +51,22 @@ static_assert(sizeof(Segment) <= sizeof(wire::RxPacket));
 inline constexpr std::uint32_t kClasses = 8;
 
 struct Transit {
-  enum : std::uint8_t {
-    kEcnCapable = 0x01,
-    kCongested = 0x02,  // marked by a switch (ECN CE)
-    kPause = 0x04,      // no packet: a PFC frame, X-OFF for the class ...
-    kResume = 0x08,     // ... and X-ON
-    kCredit = 0x10,     // no packet: `flow` bytes of credit go back to the sender (port.h)
+  enum class Kind : std::uint8_t {
+    kPacket,
+    kPause,   // a PFC frame, X-OFF for the class ...
+    kResume,  // ... and X-ON
+    kCredit,  // `flow` bytes of credit go back to the sender (port.h)
   };
   PacketRef packet{};
   HostId destination{};
   std::uint32_t flow = 0;   // hash of the flow's ends: per-flow routing looks at nothing else
   std::uint16_t bytes = 0;  // on the wire
   std::uint8_t traffic_class = 0;
-  std::uint8_t marks = 0;
-  bool is_pfc() const { return (marks & (kPause | kResume)) != 0; }
-  bool is_packet() const { return (marks & (kPause | kResume | kCredit)) == 0; }
+  Kind kind : 2 = Kind::kPacket;
+  bool ecn_capable : 1 = false;
+  bool congested : 1 = false;  // a switch marked it (ECN CE)
+  bool is_pfc() const { return kind == Kind::kPause || kind == Kind::kResume; }
+  bool is_packet() const { return kind == Kind::kPacket; }
 };
 static_assert(sizeof(Transit) == 16);
 

@@ -22,7 +22,7 @@ bool Port::send(PacketRef ref) {
   t.flow = p.flow;
   t.bytes = static_cast<std::uint16_t>(p.frame);
   t.traffic_class = p.traffic_class;
-  if (p.ecn_capable) t.marks = Transit::kEcnCapable;
+  t.ecn_capable = p.ecn_capable;
   if (free_for(t.traffic_class)) {
     begin(t);
     return true;
@@ -82,7 +82,7 @@ void Port::send_pfc(std::uint8_t traffic_class, bool on) {
   Transit t;
   t.bytes = kPfcFrameBytes;
   t.traffic_class = traffic_class;
-  t.marks = on ? Transit::kPause : Transit::kResume;
+  t.kind = on ? Transit::Kind::kPause : Transit::Kind::kResume;
   free_at_ = std::max(fabric_.timeline.now(), free_at_) + serialisation(t.bytes);
   wire_.carry(t, free_at_);
   counters_.pauses_sent += on ? 1U : 0U;
@@ -130,7 +130,7 @@ void Port::send_credit(std::uint8_t traffic_class, std::uint32_t bytes) {
   t.bytes = kCreditFrameBytes;
   t.flow = bytes;
   t.traffic_class = traffic_class;
-  t.marks = Transit::kCredit;
+  t.kind = Transit::Kind::kCredit;
   free_at_ = std::max(fabric_.timeline.now(), free_at_) + serialisation(t.bytes);
   wire_.carry(t, free_at_);
 }

@@ -21,7 +21,7 @@ std::uint32_t Switch::add_port(Port& egress) {
 
 void Switch::arrive(const Transit& t, std::uint32_t ingress) {
   if (t.is_pfc()) [[unlikely]] {
-    ports_[ingress]->pause(t.traffic_class, (t.marks & Transit::kPause) != 0);
+    ports_[ingress]->pause(t.traffic_class, t.kind == Transit::Kind::kPause);
     return;
   }
   const std::uint32_t port = routes_.port_for(t);
@@ -44,8 +44,8 @@ void Switch::arrive(const Transit& t, std::uint32_t ingress) {
     return out.drop(t.packet);
   }
   Transit waiting = t;
-  if (config_.ecn.kind != EcnConfig::Kind::kNone && (t.marks & Transit::kEcnCapable) != 0 && marks(out, t)) {
-    waiting.marks |= Transit::kCongested;
+  if (config_.ecn.kind != EcnConfig::Kind::kNone && t.ecn_capable && marks(out, t)) {
+    waiting.congested = true;
     out.count_mark();
   }
   const std::uint8_t k = t.traffic_class;

@@ -65,7 +65,7 @@ void Wire::on_arrival(Time now) {
 
 void Wire::special_arrival(const Transit& t, std::uint32_t index, Time now) {
   if (losing_ && lost_to_failure(t, index)) return;
-  if ((t.marks & Transit::kCredit) != 0) return credit_.credit(credit_.port, t);
+  if (t.kind == Transit::Kind::kCredit) return credit_.credit(credit_.port, t);
   if (detour_ != nullptr && !t.is_pfc()) {
     impaired_arrival(t, now);
   } else {
@@ -109,7 +109,7 @@ void Wire::impaired_arrival(const Transit& t, Time now) {
     detour_->hold(twin, now + v.duplicate_delay);
   }
   Transit goes_on = t;
-  if (v.mark) goes_on.marks |= Transit::kCongested;
+  if (v.mark) goes_on.congested = true;
   if (v.corrupt) {
     ++counters_.corrupted;
     fabric_.packets.at(t.packet).corrupt = true;

@@ -95,6 +95,10 @@ struct ContextDesign {
   // Latency hiding (csRNA §4.5): addresses of send queues on chip, contexts prefetched beside the WQEs.
   std::uint32_t sq_table = 0;  // entries; 0: none
   std::uint32_t sq_table_bytes = 10;
+  // What is in flight stands in a send window on chip, from which ACKs and responses are taken without the
+  // context (csRNA §4.4: the requester unit maintains it); 0: they need the context, as requests do.
+  std::uint32_t send_window = 0;  // entries: packets in flight, of all queue pairs
+  std::uint32_t send_window_bytes = 32;
 };
 
 // Protection and translation of memory (MPT, MTT).

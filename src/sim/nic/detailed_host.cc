@@ -26,6 +26,7 @@ Outcome<void> DetailedNic::destroy_qp(Qpn qpn) {
   if (gone) {
     QueuePairState& q = state_of(qpn);
     q.unsent = q.cached = 0;
+    window_.in_flight(row_of(qpn), 0);
   }
   return gone;
 }
@@ -54,17 +55,6 @@ VerbsPort::Posted DetailedNic::post_send(Qpn qpn, std::span<const SendWr> list) 
     } else {
       rung_.emplace_back(qpn, 1U);
     }
-  }
-  return posted;
-}
-
-// A receive lies in host memory, and the NIC reads it when it needs it. No doorbell is waited for.
-VerbsPort::Posted DetailedNic::post_recv(Qpn qpn, std::span<const RecvWr> list) {
-  Posted posted;
-  for (const RecvWr& wr : list) {
-    posted.refused = device().post_recv(qpn, wr);
-    if (!posted.refused) break;
-    ++posted.taken;
   }
   return posted;
 }

@@ -26,6 +26,7 @@ DetailedNic::DetailedNic(Exchange& exchange, Fabric& fabric, HostId host, const 
       completer_(stage_of(design, design.pipelines.completion)),
       software_(design.recovery.cpu_time, design.recovery.cpu_time),
       contexts_(make_store(design, this)),
+      window_(design.context.send_window, std::size_t{1} << config.qpn_bits),
       translation_(design.translation),
       step_actor_(fabric.timeline.add<&DetailedNic::on_step>(*this, fabric.node_of(host))),
       queue_pairs_(std::size_t{1} << config.qpn_bits) {
@@ -115,8 +116,7 @@ void DetailedNic::run(std::uint32_t j) {
       return drive_contexts();
     }
     case Step::kTimer:
-    case Step::kControl:
-      break;  // these go on when their context is granted
+      break;  // it goes on when its context is granted
   }
   CHECK(false);
 }
@@ -177,14 +177,6 @@ void DetailedNic::granted(std::uint32_t j) {
       return process(j);
     case Step::kTimer:
       return timer(j);
-    case Step::kControl: {
-      const Qpn qpn = job.qpn;
-      end(j);
-      control_asked_ = false;
-      send_control(qpn);
-      give_back(qpn);
-      return send_owed();
-    }
     default:
       CHECK(false);
   }
@@ -223,6 +215,8 @@ NicCounters DetailedNic::counters() const {
   NicCounters c = counts_;
   c.context_hits = contexts_->counters().hits;
   c.context_misses = contexts_->counters().misses;
+  c.context_ordered = contexts_->counters().ordered;
+  c.context_refetched = contexts_->counters().refetched;
   for (const CacheCounters* t : {translation_.pages(), translation_.keys()}) {
     if (t == nullptr) continue;
     c.translation_hits += t->hits;

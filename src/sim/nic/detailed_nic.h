@@ -3,13 +3,21 @@
 // it takes place at its time, and says what the next one is.
 //
 //   doorbell    the posted requests of one ring() cross PCIe, and the Device learns of them
-//   turn        scheduler, context, WQEs over PCIe, then Device::transmit for as many requests as were
-//   fetched packet      its payload over PCIe, the transmit pipeline, the MAC arrival     receive buffer and
-//   pipeline, context, the receive WQE over PCIe, then Device::on_packets; ACKs
-//               that it owes leave under the same grant; its payload is written to memory
-//   slow path   a packet out of order: its event to software and back, before the Device sees it (SRNIC
-//   §4.4.2) completion  the completion pipeline, its entry over PCIe; only then a poll returns it timer
-//   context, then Device::fire_timer
+//
+//   turn        scheduler, context, WQEs over PCIe, then Device::transmit for what was fetched
+//
+//   packet      its payload over PCIe, the transmit pipeline, the MAC
+//
+//   arrival     receive buffer and pipeline, context (unless the send window has what it answers), the
+//               receive WQE over PCIe, then Device::on_packets; ACKs that it owes leave under the same grant,
+//               and its payload is written to memory
+//
+//   slow path   a packet out of order: its event to software and back, before the Device sees it
+//               (SRNIC §4.4.2)
+//
+//   completion  the completion pipeline, its entry over PCIe; only then a poll returns it
+//
+//   timer       context, then fire_timer; each queue pair asks for its own
 //
 // What the transport decides, it decides at the time of the Device's call; the network sees packets when the
 // MAC sends them. Observers hear of a packet when it is decided.
@@ -28,6 +36,7 @@
 #include "sim/nic/nic.h"
 #include "sim/nic/nic_counters.h"
 #include "sim/nic/pcie.h"
+#include "sim/nic/send_window.h"
 #include "sim/nic/stage.h"
 
 namespace weft::sim {
@@ -47,7 +56,6 @@ class DetailedNic final : public Nic, private ContextMemory {
   Outcome<void> destroy_cq(CqId cq) override;
   Outcome<void> destroy_qp(Qpn qpn) override;
   Posted post_send(Qpn qpn, std::span<const SendWr> list) override;
-  Posted post_recv(Qpn qpn, std::span<const RecvWr> list) override;
   void ring() override;
   std::uint32_t poll(CqId cq, std::span<Completion> out) override;
   Outcome<void> arm(CqId cq, bool solicited_only) override;
@@ -76,7 +84,6 @@ class DetailedNic final : public Nic, private ContextMemory {
     kDeliver,   // its receive WQE is here
     kSoftware,  // back from software
     kTimer,
-    kControl,  // ACKs of a queue pair that nothing else happens to
     kVisible,  // completions are in memory
     kFetched,  // a context is here
   };
@@ -87,6 +94,7 @@ class DetailedNic final : public Nic, private ContextMemory {
     bool early = false;     // kTurn: they did not wait for the context
     bool slow = false;      // kReceived: was given to software
     bool absorbed = false;  // its packet did not wait for software
+    bool windowed = false;  // kReceived: the send window has what it answers, so no context is asked for
     Qpn qpn = kNoQpn;
     Transit transit;          // of a packet, either way
     std::uint32_t count = 0;  // requests, WQEs, completions
@@ -116,9 +124,11 @@ class DetailedNic final : public Nic, private ContextMemory {
     std::uint32_t unsent = 0;    // WQEs whose last packet has not been decided
     std::uint32_t cached = 0;    // of them, on the chip
     std::uint32_t receives = 0;  // on the chip
+    std::uint32_t leaving = 0;   // packets of requests that have not left yet
     Time data_order{};           // no data of it leaves before
     Time in_order{};             // nothing of it is delivered before
-    SlowPackets slow[2];         // requests; answers
+    bool timer_asked = false;
+    SlowPackets slow[2];  // requests; answers
   };
   struct CompletionState {
     bool used = false;
@@ -129,13 +139,14 @@ class DetailedNic final : public Nic, private ContextMemory {
   };
 
   // --- jobs ---
-  std::uint32_t begin(Step step, Qpn qpn, const Transit& t = {});
+  std::uint32_t begin(Step step, Qpn qpn, const Transit& t = Transit{});
   void end(std::uint32_t job);
   void later(Time at, std::uint32_t job);
   void ask(Time at);
   void on_step(Time now);
   void run(std::uint32_t job);
-  QueuePairState& state_of(Qpn qpn) { return queue_pairs_[qpn.v & qpn_mask_]; }
+  std::size_t row_of(Qpn qpn) const { return qpn.v & qpn_mask_; }
+  QueuePairState& state_of(Qpn qpn) { return queue_pairs_[row_of(qpn)]; }
 
   // --- contexts ---
   void request(std::uint32_t job, StoreChannel channel);
@@ -156,10 +167,10 @@ class DetailedNic final : public Nic, private ContextMemory {
   void take_turn(std::uint32_t job);
   void send_burst(const wire::Burst& burst);
   void send_control(Qpn qpn);
-  void send_owed();
   void payload_here(std::uint32_t job);
   void at_mac(std::uint32_t job);
   void pump_mac();
+  void left(std::uint32_t job);
   void on_line_free(Time now);
   Time translated(RegionId region, std::uint64_t offset, std::uint32_t length);
   bool has_room() const { return transmit_bytes_ < design_.buffers.transmit.n; }
@@ -176,7 +187,9 @@ class DetailedNic final : public Nic, private ContextMemory {
   bool is_slow(std::uint32_t job);
   void to_software(std::uint32_t job);
   void from_software(std::uint32_t job);
-  void after_device(Qpn qpn, Time earliest);
+  bool in_window(std::uint32_t job);
+  void note_in_flight(Qpn qpn);
+  void after_device(Qpn qpn, Time earliest, bool granted);
   void watch_timers();
   void timer(std::uint32_t job);
 
@@ -194,6 +207,7 @@ class DetailedNic final : public Nic, private ContextMemory {
   Stage completer_;
   Stage software_;
   std::unique_ptr<ContextStore> contexts_;
+  SendWindow window_;
   Translation translation_;
   std::unique_ptr<Cache> receive_cache_;
   Duration per_byte_width_{};
@@ -221,8 +235,6 @@ class DetailedNic final : public Nic, private ContextMemory {
   Time written_{};  // when the last payload had crossed PCIe upwards
   std::uint8_t pause_class_ = kNoClass;
   bool pausing_ = false;
-  bool control_asked_ = false;
-  bool timer_asked_ = false;
   NicCounters counts_;
 };
 

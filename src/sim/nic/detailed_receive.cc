@@ -1,6 +1,7 @@
 // What arrives at the detailed NIC, and its timers.
 #include <algorithm>
 
+#include "core/transport/by_queue_pair.h"
 #include "sim/nic/detailed_nic.h"
 
 namespace weft::sim {
@@ -23,7 +24,7 @@ bool takes_receive(std::uint8_t opcode) {
 
 void DetailedNic::arrive(const Transit& t, std::uint32_t /*link*/) {
   if (t.is_pfc()) [[unlikely]] {
-    endpoint_.egress().pause(t.traffic_class, (t.marks & Transit::kPause) != 0);
+    endpoint_.egress().pause(t.traffic_class, t.kind == Transit::Kind::kPause);
     pump_mac();
     return;
   }
@@ -49,10 +50,27 @@ void DetailedNic::received(std::uint32_t j) {
   counts_.stalls.receive += now() - job.since;
   const Packet& p = endpoint_.fabric().packets.at(job.transit.packet);
   if (p.corrupt) return deliver(j);  // its checksum is wrong: it is nobody's
-  request(j, channel_of(p.rx.header.opcode));
+  if (!in_window(j)) return request(j, channel_of(p.rx.header.opcode));
+  job.windowed = true;
+  process(j);
 }
 
-// The context is granted.
+// What has been sent and not been acknowledged, without what is still on its way out.
+void DetailedNic::note_in_flight(Qpn qpn) {
+  const QueuePair* q = device().engine().find(qpn);
+  const auto sent = q == nullptr ? 0U : static_cast<std::uint32_t>(q->requests_out.max - q->requests_out.una);
+  window_.in_flight(row_of(qpn), sent - std::min(sent, state_of(qpn).leaving));
+}
+
+// ACKs and responses of what is in the send window; what is the slow path's needs the context.
+bool DetailedNic::in_window(std::uint32_t j) {
+  const Job& job = jobs_[j];
+  const RcKind kind = rc_opcode(endpoint_.fabric().packets.at(job.transit.packet).rx.header.opcode).kind;
+  const bool answer = kind == RcKind::kAck || kind == RcKind::kResponse;
+  return answer && window_.has(row_of(job.qpn)) && !is_slow(j);
+}
+
+// The context is granted, or need not be.
 void DetailedNic::process(std::uint32_t j) {
   Job& job = jobs_[j];
   if (job.slow) return deliver(j);  // it has its receive, and its place in line
@@ -104,7 +122,7 @@ void DetailedNic::deliver(std::uint32_t j) {
   if (job.slow) leave_slow(q, j);
   end(j);
   to_device(job);
-  if (!job.granted) return;
+  if (!job.granted && !job.windowed) return;
   // Software has seen everything up to here. With the range that the NIC noted meanwhile, what follows
   // without a gap does not wait for software to see it, too (SRNIC §4.4.2, Figure 8).
   while (job.slow && design_.recovery.range_exit && q.first != kNone) {
@@ -114,7 +132,7 @@ void DetailedNic::deliver(std::uint32_t j) {
     jobs_[next].absorbed = true;
     to_device(jobs_[next]);
   }
-  after_device(job.qpn, written_);
+  after_device(job.qpn, written_, job.granted);
 }
 
 void DetailedNic::to_device(const Job& job) {
@@ -154,12 +172,12 @@ bool DetailedNic::is_slow(std::uint32_t j) {
          !device().continues(endpoint_.fabric().packets.at(jobs_[j].transit.packet).rx);
 }
 
-// The Device was called for this queue pair, whose context is granted.
-void DetailedNic::after_device(Qpn qpn, Time earliest) {
+// The Device was called for this queue pair. Its context is granted, unless the send window made do.
+void DetailedNic::after_device(Qpn qpn, Time earliest, bool granted) {
+  note_in_flight(qpn);
   send_control(qpn);
   complete_later(earliest);
-  give_back(qpn);
-  send_owed();
+  if (granted) give_back(qpn);
   pump_turns();
   watch_timers();
 }
@@ -194,12 +212,13 @@ void DetailedNic::from_software(std::uint32_t j) {
 
 // --- timers ---
 
+// Every queue pair whose time-out is due asks for its context, and none waits for another's.
 void DetailedNic::watch_timers() {
-  if (timer_asked_) return;
-  const Qpn qpn = device().due_timer(now());
-  if (qpn != kNoQpn) {
-    timer_asked_ = true;
-    return request(begin(Step::kTimer, qpn), StoreChannel::kRequester);
+  for (Qpn qpn = pick_timer(device(), now()); qpn != kNoQpn; qpn = pick_timer(device(), now())) {
+    QueuePairState& q = state_of(qpn);
+    if (q.timer_asked) continue;  // what is due then fires then
+    q.timer_asked = true;
+    request(begin(Step::kTimer, qpn), StoreChannel::kRequester);
   }
   const Time due = device().next_deadline();
   if (due != kNever) ask(due);
@@ -208,9 +227,9 @@ void DetailedNic::watch_timers() {
 void DetailedNic::timer(std::uint32_t j) {
   const Qpn qpn = jobs_[j].qpn;
   end(j);
-  timer_asked_ = false;
-  if (device().due_timer(now()) == qpn) device().fire_timer(now());
-  after_device(qpn, now());
+  state_of(qpn).timer_asked = false;
+  fire_timer(device(), qpn, now());
+  after_device(qpn, now(), true);
 }
 
 }  // namespace weft::sim

@@ -1,6 +1,7 @@
 // What leaves the detailed NIC: turns of send queues, their packets, acknowledgements.
 #include <algorithm>
 
+#include "core/transport/by_queue_pair.h"
 #include "sim/nic/detailed_nic.h"
 
 namespace weft::sim {
@@ -77,6 +78,7 @@ void DetailedNic::take_turn(std::uint32_t j) {
   counts_.turns_inside.leave(jobs_[j].entered, now());
   end(j);
   --turns_;
+  send_control(qpn);      // roce: an ACK waited for the last of older READ responses
   complete_later(now());  // a request may have failed
   give_back(qpn);
 }
@@ -100,6 +102,7 @@ void DetailedNic::send_burst(const wire::Burst& burst) {
     counts_.frame_bytes += made.frame;
     counts_.payload_sent += p.payload;
     if (op.kind != RcKind::kResponse) {
+      ++state_of(burst.qpn).leaving;
       resumes = !ends_request(op);
       if (!resumes) ++used;
       QueuePairState& q = state_of(burst.qpn);
@@ -155,8 +158,7 @@ void DetailedNic::pump_mac() {
     counts_.stalls.mac += now() - jobs_[j].since;
     counts_.packets_inside.leave(jobs_[j].entered, now());
     transmit_bytes_ -= jobs_[j].transit.bytes;
-    endpoint_.launch(jobs_[j].transit.packet);
-    end(j);
+    left(j);
     sent = true;
   }
   if (!mac_.empty() && !endpoint_.stopped()) endpoint_.egress().await_idle();
@@ -169,12 +171,24 @@ void DetailedNic::pump_mac() {
   pump_turns();
 }
 
+void DetailedNic::left(std::uint32_t j) {
+  const Qpn qpn = jobs_[j].qpn;
+  const PacketRef packet = jobs_[j].transit.packet;
+  const bool request =
+      rc_opcode(endpoint_.fabric().packets.at(packet).rx.header.opcode).kind != RcKind::kResponse;
+  endpoint_.launch(packet);
+  end(j);
+  if (!request) return;
+  --state_of(qpn).leaving;
+  note_in_flight(qpn);
+}
+
 void DetailedNic::on_line_free(Time) { pump_mac(); }
 
-// Everything at the head of the control ring that is this queue pair's. Its context is granted.
+// Everything that this queue pair owes, whatever others owe before it.
 void DetailedNic::send_control(Qpn qpn) {
-  while (device().peek_control() == qpn) {
-    const wire::Burst burst = device().poll_control(now());
+  for (;;) {
+    const wire::Burst burst = poll_control(device(), qpn, now());
     if (burst.empty()) return;
     for (const wire::TxPacket& p : burst.packets) {
       const std::uint32_t j = begin(Step::kMac, burst.qpn);
@@ -186,15 +200,6 @@ void DetailedNic::send_control(Qpn qpn) {
       later(transmit_.pass(now(), width(jobs_[j].transit.bytes)), j);
     }
   }
-}
-
-// What stands at the head of the control ring is another queue pair's: its context is asked for.
-void DetailedNic::send_owed() {
-  if (control_asked_) return;
-  const Qpn qpn = device().peek_control();
-  if (qpn == kNoQpn) return;
-  control_asked_ = true;
-  request(begin(Step::kControl, qpn), StoreChannel::kRequester);
 }
 
 }  // namespace weft::sim

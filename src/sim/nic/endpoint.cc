@@ -118,7 +118,7 @@ PayloadRef Endpoint::gather(const wire::Burst& burst, const wire::TxPacket& pack
 
 void Endpoint::deliver(const Transit& t) {
   Packet& p = fabric_.packets.at(t.packet);
-  if ((t.marks & Transit::kCongested) != 0) p.rx.tos |= wire::kEcnCe;
+  if (t.congested) p.rx.tos |= wire::kEcnCe;
   if (p.corrupt) {
     ++counters_.corrupt_dropped;
   } else {

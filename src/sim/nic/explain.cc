@@ -45,6 +45,13 @@ class Costs {
     return pcie.read_latency(d.context.bytes);
   }
   Duration context() const { return d.cycles(d.context.access.depth); }
+  Duration translation() const {
+    const std::uint32_t bytes = d.translation.fetch_bytes;
+    return d.translation.home == Home::kBoard ? d.board.latency + d.board.rate.time_for({bytes})
+                                              : pcie.read_latency(bytes);
+  }
+  // Of PCIe's direction to the NIC, for contexts and translations.
+  Duration tables() const;
 
   std::uint32_t frame_of(std::uint32_t payload) const {
     wire::Header h;
@@ -75,6 +82,14 @@ Duration per(Duration d, std::uint64_t n) {
 
 Duration part(double share, Duration d) {
   return {static_cast<std::int64_t>(share * static_cast<double>(d.ps))};
+}
+
+Duration Costs::tables() const {
+  Duration sum{};
+  if (d.context.home == Home::kHost) sum += part(load.miss, pcie.read_busy(d.context.bytes));
+  if (d.translation.home == Home::kHost)
+    sum += part(load.untranslated, pcie.read_busy(d.translation.fetch_bytes));
+  return sum;
 }
 
 // How long the context store is occupied with one message's misses.
@@ -119,7 +134,7 @@ void sender_stages(const Costs& c, Explanation& e) {
   if (sends && !c.inlined() && l.bytes != 0) {
     const std::uint64_t at_once =
         std::max<std::uint64_t>(1, d.pcie.reads / ((c.first + d.pcie.request - 1) / d.pcie.request));
-    e.sender.push_back({"payload", c.pcie.read_latency(c.first),
+    e.sender.push_back({"payload", c.pcie.read_latency(c.first) + part(l.untranslated, c.translation()),
                         per(c.pcie.read_latency(c.first) * c.packets, at_once),
                         std::to_string(at_once) + " packets' reads at once"});
   }
@@ -132,9 +147,8 @@ void sender_stages(const Costs& c, Explanation& e) {
   const std::uint64_t payload = sends && !c.inlined() ? l.bytes : 0;
   e.sender.push_back({"PCIe to the NIC",
                       {},
-                      pcie_busy(c, d.wqe.send_bytes, payload) +
-                          part(d.context.home == Home::kHost ? l.miss : 0, c.pcie.read_busy(d.context.bytes)),
-                      "WQE, payload, contexts"});
+                      pcie_busy(c, d.wqe.send_bytes, payload) + c.tables(),
+                      "WQE, payload, contexts, translations"});
   e.sender.push_back(
       {"PCIe to the host", {}, pcie_busy(c, d.wqe.completion_bytes, c.reads() ? l.bytes : 0), "completion"});
 }
@@ -177,6 +191,10 @@ void receiver_stages(const Costs& c, Explanation& e) {
          std::max(done.latency(), payload) - payload + c.pcie.write_latency(d.wqe.completion_bytes),
          done.interval(), "written behind the payload"});
   }
+  e.receiver.push_back({"PCIe to the NIC",
+                        {},
+                        (c.takes_receive() ? c.pcie.read_busy(d.wqe.receive_bytes) : Duration{}) + c.tables(),
+                        "receives, contexts, translations"});
   e.receiver.push_back({"PCIe to the host",
                         {},
                         pcie_busy(c, c.takes_receive() ? d.wqe.completion_bytes : 0, l.bytes),

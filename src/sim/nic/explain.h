@@ -21,6 +21,7 @@ struct MessageLoad {
   std::uint32_t batch = 1;   // requests of one doorbell
   std::uint32_t depth = 16;  // requests outstanding on a queue pair
   double miss = 0;           // of contexts, the part that is not on the chip, once a message and side
+  double untranslated = 0;   // reads of the table of translations, of a message and side
 };
 
 struct StageBound {

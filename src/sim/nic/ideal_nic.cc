@@ -32,19 +32,9 @@ VerbsPort::Posted IdealNic::post_send(Qpn qpn, std::span<const SendWr> list) {
   return posted;
 }
 
-VerbsPort::Posted IdealNic::post_recv(Qpn qpn, std::span<const RecvWr> list) {
-  Posted posted;
-  for (const RecvWr& wr : list) {
-    posted.refused = device().post_recv(qpn, wr);
-    if (!posted.refused) break;
-    ++posted.taken;
-  }
-  return posted;
-}
-
 void IdealNic::arrive(const Transit& t, std::uint32_t /*link*/) {
   if (t.is_pfc()) [[unlikely]] {
-    endpoint_.egress().pause(t.traffic_class, (t.marks & Transit::kPause) != 0);
+    endpoint_.egress().pause(t.traffic_class, t.kind == Transit::Kind::kPause);
     return pump();
   }
   endpoint_.deliver(t);

@@ -32,7 +32,6 @@ class IdealNic final : public Nic {
   void arrive(const Transit& t, std::uint32_t /*link*/);
 
   Posted post_send(Qpn qpn, std::span<const SendWr> list) override;
-  Posted post_recv(Qpn qpn, std::span<const RecvWr> list) override;
   void ring() override { pump(); }
   std::uint32_t poll(CqId cq, std::span<Completion> out) override { return device().poll_cq(cq, out); }
 

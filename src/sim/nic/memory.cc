@@ -68,6 +68,8 @@ class Account {
 
   void store() {
     const ContextDesign& c = d_.context;
+    add("send window", Place::kChip, std::uint64_t{c.send_window} * c.send_window_bytes, false,
+        text(c.send_window) + " packets in flight x " + text(c.send_window_bytes) + " B");
     if (c.policy == ContextPolicy::kOnChip) return;
     const std::uint64_t requests = std::uint64_t{c.channels} * c.ooo_capacity;
     if (c.policy == ContextPolicy::kNonBlocking) {

@@ -51,6 +51,21 @@ Outcome<Qpn> Nic::create_qp(const PortQueuePair& wanted) {
   return device().create_qp(init);
 }
 
+Outcome<void> Nic::prepare(Qpn qpn) {
+  QpAttr attr;
+  attr.state = QpState::kInit;
+  attr.access = kRemoteWrite | kRemoteRead | kRemoteAtomic;  // the connection's terms replace them
+  return device().modify_qp(qpn, attr, ladder(QpType::kRc)[0].mask, endpoint_.now());
+}
+
+Outcome<Qpn> Nic::recycle(Qpn qpn) {
+  QpAttr attr;
+  attr.state = QpState::kReset;
+  if (const auto done = device().modify_qp(qpn, attr, kAttrState, endpoint_.now()); !done)
+    return fail(done.error());
+  return qpn;
+}
+
 Outcome<QpState> Nic::state(Qpn qpn) const {
   const auto attr = device().query_qp(qpn);
   if (!attr) return fail(attr.error());
@@ -67,6 +82,16 @@ Outcome<void> Nic::raise(const ConnectEnd& own, const ConnectEnd& peer) {
   });
 }
 
+VerbsPort::Posted Nic::post_recv(Qpn qpn, std::span<const RecvWr> list) {
+  Posted posted;
+  for (const RecvWr& wr : list) {
+    posted.refused = device().post_recv(qpn, wr);
+    if (!posted.refused) break;
+    ++posted.taken;
+  }
+  return posted;
+}
+
 void Nic::fall(Qpn qpn) {
   QpAttr attr;
   attr.state = QpState::kErr;
@@ -74,15 +99,8 @@ void Nic::fall(Qpn qpn) {
 }
 
 bool Nic::device_event(PortEvent& out) {
-  for (weft::Event e; device().poll_event(e);) {
-    out = {};
-    out.qpn = e.qpn;
-    out.cq = e.cq;
-    if (e.kind == EventKind::kCompletion) return true;
-    out.kind = PortEventKind::kQpError;
-    if (e.kind == EventKind::kQpFatal || e.kind == EventKind::kQpRequestError ||
-        e.kind == EventKind::kQpAccessError)
-      return true;
+  for (weft::DeviceEvent e; device().poll_event(e);) {
+    if (as_port_event(e, out)) return true;
   }
   return false;
 }

@@ -4,7 +4,7 @@
 // between, and packets of one queue pair may wait inside it while others go on.
 //
 // Here is what models share: the Device and the link (endpoint.h), one protection domain, memory, and queue
-// pairs whose making costs no time in any of them. A model implements the data path: post_send, post_recv,
+// pairs whose making costs no time in any of them. A model implements the data path: post_send,
 // ring, poll.
 //
 // Memory of kCounted holds nothing; bytes travel between memories that hold them, and are counted elsewhere.
@@ -43,8 +43,15 @@ class Nic : public MeetingPort {
   Outcome<CqId> create_cq(std::uint32_t entries) override { return device().create_cq(entries); }
   Outcome<void> destroy_cq(CqId cq) override { return device().destroy_cq(cq); }
   Outcome<Qpn> create_qp(const PortQueuePair& wanted) override;
+  Outcome<PortMemory> adopt(std::span<std::uint8_t>, std::uint8_t) override {
+    return fail(Errc::kUnsupported);
+  }
+  Outcome<void> prepare(Qpn qpn) override;
+  Outcome<Qpn> recycle(Qpn qpn) override;
   Outcome<void> destroy_qp(Qpn qpn) override { return device().destroy_qp(qpn); }
   Outcome<QpState> state(Qpn qpn) const override;
+  // A receive lies in host memory, and the NIC reads it when it needs it. No doorbell is waited for.
+  Posted post_recv(Qpn qpn, std::span<const RecvWr> list) override;
   Outcome<void> arm(CqId cq, bool solicited_only) override {
     return device().request_notify(cq, solicited_only);
   }

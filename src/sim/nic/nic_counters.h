@@ -52,6 +52,8 @@ struct NicCounters {
   std::uint64_t payload_placed = 0;
   std::uint64_t context_hits = 0;
   std::uint64_t context_misses = 0;
+  std::uint64_t context_ordered = 0;    // requests that waited behind another of their queue pair
+  std::uint64_t context_refetched = 0;  // of them, those whose context had left again
   std::uint64_t translation_hits = 0;
   std::uint64_t translation_misses = 0;
   StallTimes stalls;

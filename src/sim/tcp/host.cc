@@ -27,7 +27,7 @@ void Host::doorbell(Connection& c) {
 
 void Host::arrive(const Transit& t, std::uint32_t /*link*/) {
   if (t.is_pfc()) [[unlikely]] {
-    egress_.pause(t.traffic_class, (t.marks & Transit::kPause) != 0);
+    egress_.pause(t.traffic_class, t.kind == Transit::Kind::kPause);
     return pump();
   }
   deliver(t);

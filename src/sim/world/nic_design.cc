@@ -108,6 +108,8 @@ void read_context(Fields f, Design& d) {
   f.integer("index_bits", c.index_bits, 0, kMost);
   f.integer("sq_table", c.sq_table, 0, kMost);
   f.integer("sq_table_bytes", c.sq_table_bytes, 0, kMost);
+  f.integer("send_window", c.send_window, 0, kMost);
+  f.integer("send_window_bytes", c.send_window_bytes, 0, kMost);
   f.finish();
 }
 

@@ -38,6 +38,7 @@ record::Record to_record(const NicCounters& c, Duration run) {
   r.set("slow_share", ratio(c.events, c.packets_in));
   r.set("completions", c.completions);
   r.set("context_hits", c.context_hits).set("context_misses", c.context_misses);
+  r.set("context_ordered", c.context_ordered).set("context_refetched", c.context_refetched);
   r.set("context_hit_rate", ratio(c.context_hits, c.context_hits + c.context_misses));
   r.set("translation_hit_rate", ratio(c.translation_hits, c.translation_hits + c.translation_misses));
   record::Record stalls;  // of each job, on average

@@ -88,6 +88,34 @@ TEST(DetailedWorld, EveryDesignCarriesEveryModeUnderTheObservers) {
   }
 }
 
+// A cache of WQEs for each queue pair, filled as far as it goes: every byte is accounted for.
+TEST(DetailedWorld, ACacheOfWqesIsFilledOverPcie) {
+  const auto run = finished(
+      scenario(world("csrna-nb", "roce"), {"nic.set=wqe.send_cache=8, scheduler.wqes=2", "flow.depth=16"}));
+  EXPECT_TRUE(run->complete());
+  EXPECT_EQ(run->findings()->total(), 0U) << run->findings()->text();
+}
+
+// csRNA §4.4: what is in the send window is acknowledged without its context. A window that is too small lets
+// queue pairs out, and nothing is lost by that.
+TEST(DetailedWorld, AnswersOfWhatIsInTheSendWindowAskForNoContext) {
+  const auto asked = [](const std::string& window) {
+    const auto run = finished(scenario(world("csrna-nb", "roce"), {"nic.set=context.send_window=" + window}));
+    EXPECT_TRUE(run->complete());
+    EXPECT_EQ(run->findings()->total(), 0U) << run->findings()->text();
+    std::uint64_t n = 0;
+    for (std::uint32_t h = 0; h < 3; ++h)
+      n += static_cast<DetailedNic&>(run->nic(h)).contexts().counters().requests;
+    return n;
+  };
+  const std::uint64_t all = asked("0");
+  const std::uint64_t none = asked("1000");
+  EXPECT_LT(none, all * 3 / 4);
+  const std::uint64_t some = asked("3");
+  EXPECT_GT(some, none);
+  EXPECT_LE(some, all);
+}
+
 TEST(DetailedWorld, RefusesMoreQueuePairsThanTheDesignHasContexts) {
   const auto s = parse_scenario(world("ernic", "roce"), "test", std::vector<std::string>{"flow.qps=100"});
   ASSERT_FALSE(s);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "sim/nic/memory.h"
 #include "sim/world/nic_record.h"
 #include "sim/world/simulation.h"
 
@@ -127,6 +128,16 @@ Totals Simulation::measured() const {
   return t;
 }
 
+// What a host's NIC counted, and the memory that its design takes on the chip for the connections it has.
+record::Record Simulation::nic_record(std::size_t host) const {
+  record::Record r = sim::to_record(detailed_[host]->counters(), now() - Time{});
+  const std::uint64_t connections = queue_pairs_of(scenario_, static_cast<std::uint32_t>(host));
+  r.set("connections", connections);
+  const auto memory = memory_of(detailed_[host]->design(), std::max<std::uint64_t>(connections, 1));
+  if (memory) r.set("chip_bytes", memory->total(Place::kChip));
+  return r;
+}
+
 record::Record Simulation::to_record() const {
   record::Record r;
   r.set("scenario", sim::to_record(scenario_));
@@ -204,8 +215,7 @@ record::Record Simulation::to_record() const {
                                   }));
   // Of large networks the first hosts: their NICs have much to say.
   constexpr std::size_t kMostNics = 12;
-  for (std::size_t i = 0; i < std::min(detailed_.size(), kMostNics); ++i)
-    r.append("nics", sim::to_record(detailed_[i]->counters(), now() - Time{}));
+  for (std::size_t i = 0; i < std::min(detailed_.size(), kMostNics); ++i) r.append("nics", nic_record(i));
   if (referee_ != nullptr) r.set("findings", std::uint64_t{referee_->report().total()});
   return r;
 }

@@ -123,7 +123,7 @@ void read_flow(Fields f, FlowSpec& s) {
   f.size("size", s.size);
   f.integer("count", s.count, 1, 100'000'000);
   f.integer("depth", s.depth, 1, 8192);
-  f.integer("qps", s.qps, 1, 65535);
+  f.integer("qps", s.qps, 1, 4'000'000);
   f.integer("batch", s.batch, 1, 8192);
   f.flag("rotate", s.rotate);
   f.duration("start", s.start);

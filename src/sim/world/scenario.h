@@ -232,6 +232,9 @@ Result<void> resolve(Scenario& scenario, const ScenarioLimits& limits = {});
 Result<Scenario> parse_scenario(const std::string& text, const std::string& name,
                                 std::span<const std::string> changes, const ScenarioLimits& limits = {});
 
+// Of the host's flows, traffic not counted.
+std::uint64_t queue_pairs_of(const Scenario& scenario, std::uint32_t host);
+
 // The network as the pattern of traffic table `index` needs to know it.
 TrafficGround ground_of(const Scenario& scenario, std::size_t index);
 

@@ -84,6 +84,7 @@ class Simulation final : public NicObserver, public Settler {
   Nic& nic(std::uint32_t host) { return *nics_[host]; }  // not with TCP
 
  private:
+  record::Record nic_record(std::size_t host) const;
   void sent(HostId from, HostId to, const wire::TxPacket& p, Time now) override;
   void arrived(HostId at, const wire::RxPacket& p, Time now) override;
   void placed(HostId at, const Placement& p, const wire::Header& h, std::span<const std::uint8_t> bytes,

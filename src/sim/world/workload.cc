@@ -114,17 +114,26 @@ void Workload::connect(const FlowSpec& f, std::uint32_t flow) {
   ++unfinished_;
 }
 
+// Flows that start together post in turns, a queue pair of each: they are programs beside each other.
 void Workload::on_start(Time now) {
+  std::vector<std::uint32_t> starting;
   for (std::uint32_t f = 0; f < scenario_.flows.size(); ++f) {
-    const FlowSpec& spec = scenario_.flows[f];
-    if (started_[f] || now < Time{} + spec.start) continue;
+    if (started_[f] || now < Time{} + scenario_.flows[f].start) continue;
     started_[f] = true;
     results_[f].first_post = now;
-    for (Sender& s : hosts_[spec.from].senders) {
-      if (s.flow == f) post(s, now);
-    }
-    nics_[spec.from]->ring();
+    starting.push_back(f);
   }
+  bool more = true;
+  for (std::size_t i = 0; more; ++i) {
+    more = false;
+    for (const std::uint32_t f : starting) {
+      const Round& r = rounds_[f];
+      if (i >= r.senders.size()) continue;
+      more = true;
+      post(hosts_[scenario_.flows[f].from].senders[r.senders[i]], now);
+    }
+  }
+  for (const std::uint32_t f : starting) nics_[scenario_.flows[f].from]->ring();
 }
 
 std::uint64_t Workload::next_batch(const Sender& s) const {

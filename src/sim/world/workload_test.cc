@@ -42,6 +42,18 @@ TEST(Workload, QueuePairsThatTakeTurnsAddUpToTheDepthOfTheFlow) {
   EXPECT_LT(together->results()[0].elapsed(), turns->results()[0].elapsed() / 4);
 }
 
+// Flows that start together are programs beside each other: their queue pairs post in turns.
+TEST(Workload, FlowsThatStartTogetherPostInTurns) {
+  const auto run =
+      finished(scenario("hosts = 3\n[network]\ndelay = \"10ns\"\n[[flow]]\nfrom = 0\nto = 1\nsize = "
+                        "\"4KiB\"\nqps = 20\ndepth = 1\ncount = 1\n"
+                        "[[flow]]\nfrom = 0\nto = 2\nsize = \"4KiB\"\nqps = 20\ndepth = 1\ncount = 1\n"));
+  // One behind the other, the first flow would be done in half of the time.
+  EXPECT_NEAR(static_cast<double>(run->results()[0].elapsed().ps) /
+                  static_cast<double>(run->results()[1].elapsed().ps),
+              1, 0.1);
+}
+
 TEST(Workload, ABatchThatDoesNotFitIsRefused) {
   const auto s = parse_scenario(two_hosts("count = 4\ndepth = 4\nbatch = 5\n"), "test", {});
   ASSERT_FALSE(s);

@@ -93,7 +93,7 @@ class Bottleneck {
     const Time half = Time{} + length / 2;
     Share share;
     while (!events_.empty() && events_.top().at <= Time{} + length) {
-      const Event e = events_.top();
+      const Due e = events_.top();
       events_.pop();
       now_ = e.at;
       Flow& f = flows_[e.flow];
@@ -144,14 +144,14 @@ class Bottleneck {
  private:
   static constexpr std::uint32_t kWindow = 256;
   enum class Kind { kSend, kArrive, kAck, kCnp, kLoss };
-  struct Event {
+  struct Due {
     Time at;
     Kind kind;
     std::size_t flow;
     bool marked = false;
     Time sent{};
     std::uint64_t order = 0;
-    bool operator>(const Event& o) const { return at != o.at ? at > o.at : order > o.order; }
+    bool operator>(const Due& o) const { return at != o.at ? at > o.at : order > o.order; }
   };
   struct Flow {
     ControllerState state;
@@ -163,7 +163,7 @@ class Bottleneck {
     Time recovered{};
   };
 
-  void push(Event e) {
+  void push(Due e) {
     e.order = order_++;
     events_.push(e);
   }
@@ -211,7 +211,7 @@ class Bottleneck {
   Marking marking_;
   Prng random_;
   Flow flows_[2];
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> events_;
   std::uint64_t order_ = 0;
   Time now_{};
   Time free_at_{};

@@ -7,28 +7,29 @@ namespace weft {
 namespace {
 
 void on_ack(LossContext&, SendStream& s, std::uint64_t) {
-  if (s.una > s.widen(s.recovery)) s.flags &= static_cast<std::uint8_t>(~kTimeoutRecovery);
+  if (s.una > s.widen(s.recovery)) s.cause = Cause::kNack;
   // The rewound part is over once something new of it was acknowledged.
-  s.flags &= static_cast<std::uint8_t>(~(kRewound | kProbeDue | kProbed | kAlone));
+  s.repair = Repair::kNone;
+  s.probe = Probe::kNone;
 }
 
 void rewind(LossContext& c, SendStream& s) {
   s.nxt = s.una;
-  s.flags &= static_cast<std::uint8_t>(~(kProbeDue | kProbed | kAlone));
-  s.flags |= kRewound;
+  s.repair = Repair::kRewound;
+  s.probe = Probe::kNone;
   c.counters.add(Counter::recoveries);
 }
 
 void on_nack(LossContext& c, SendStream& s, const Nack&) {
-  if ((s.flags & kRewound) != 0 && s.nxt == s.una) return;  // already about to resend exactly this
-  s.flags &= static_cast<std::uint8_t>(~kTimeoutRecovery);
+  if (s.rewound() && s.nxt == s.una) return;  // already about to resend exactly this
+  s.cause = Cause::kNack;
   rewind(c, s);
 }
 
 void on_timeout(LossContext& c, SendStream& s) {
   rewind(c, s);
   s.recovery = SendStream::low(s.max - 1);
-  s.flags |= kTimeoutRecovery;
+  s.cause = Cause::kTimeout;
 }
 
 bool next_lost(LossContext&, SendStream&, Seq&) { return false; }

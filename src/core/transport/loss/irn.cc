@@ -6,8 +6,9 @@
 //
 // Departures from the paper, each because a NIC must survive what a simulation need not:
 //   * After a time-out the paper resends one packet and then waits for a NACK or the next time-out. A
-//     lost tail of k packets would cost k time-outs. Here everything sent before the time-out is
-//     presumed lost, but released at two packets per acknowledged one, the pace of a slow start.
+//     lost tail of k packets would cost k time-outs. Here the newest packet follows when the oldest is
+//     acknowledged: its NACK names what is missing. Nothing else goes again before an answer says so,
+//     because the time-out may have been too short.
 //   * A receiver that could not keep the trigger says so (kSackNotKept); then the trigger itself is
 //     lost too, which turns an empty bitmap pool at the receiver into go-back-N.
 //   * A sender without a bitmap block rewinds: go-back-N, counted.
@@ -29,33 +30,35 @@ const LossScheme kIrn{"irn",
 namespace {
 
 // --- without SACK: the sender keeps no bitmap, and resends the first packet missing, hole by hole ---
+//
+// A NACK names one hole only, so after a time-out all is presumed lost, at two packets per acknowledged one.
 
 void begin(LossContext& c, SendStream& s) {
   c.counters.add(Counter::recoveries);
   s.recovery = SendStream::low(s.max - 1);
-  s.flags |= kInRecovery;
+  s.repair = Repair::kSelective;
   s.rtx = SendStream::low(s.una);
   s.lost = SendStream::low(s.una + 1);
 }
 
 void no_sack_on_ack(LossContext&, SendStream& s, std::uint64_t acked) {
-  if ((s.flags & kInRecovery) == 0) return;
+  if (!s.recovering()) return;
   if (s.una > s.widen(s.recovery)) {
-    s.flags &= static_cast<std::uint8_t>(~(kInRecovery | kTimeoutRecovery));
+    s.end_repair();
     return;
   }
   selective::advance(s, acked);
-  if ((s.flags & kTimeoutRecovery) == 0) s.lost = SendStream::low(s.una + 1);  // the next hole begins here
+  if (!s.after_timeout()) s.lost = SendStream::low(s.una + 1);  // the next hole begins here
 }
 
 void no_sack_on_nack(LossContext& c, SendStream& s, const Nack& n) {
-  if (n.trigger < s.una || n.trigger >= s.max || (s.flags & kInRecovery) != 0) return;
+  if (n.trigger < s.una || n.trigger >= s.max || s.recovering()) return;
   begin(c, s);
 }
 
 void no_sack_on_timeout(LossContext& c, SendStream& s) {
   begin(c, s);
-  s.flags |= kTimeoutRecovery;
+  s.cause = Cause::kTimeout;
 }
 
 // --- go-back-N over irn's wire: the receiver keeps nothing, and names each packet that it throws away ---
@@ -63,20 +66,20 @@ void no_sack_on_timeout(LossContext& c, SendStream& s) {
 // Of those NACKs the first counts. As with irn, a packet that is lost again is found by time-out.
 
 void go_back_on_nack(LossContext& c, SendStream& s, const Nack& n) {
-  if (n.trigger < s.una || n.trigger >= s.max || (s.flags & kRewound) != 0) return;
-  s.flags &= static_cast<std::uint8_t>(~kTimeoutRecovery);
+  if (n.trigger < s.una || n.trigger >= s.max || s.rewound()) return;
+  s.cause = Cause::kNack;
   selective::rewind(c, s);
 }
 
 void go_back_on_ack(LossContext&, SendStream& s, std::uint64_t) {
   // What was resent first has arrived: whatever is missing now is another gap.
-  s.flags &= static_cast<std::uint8_t>(~kRewound);
-  if (s.una > s.widen(s.recovery)) s.flags &= static_cast<std::uint8_t>(~kTimeoutRecovery);
+  s.repair = Repair::kNone;
+  if (s.una > s.widen(s.recovery)) s.cause = Cause::kNack;
 }
 
 void go_back_on_timeout(LossContext& c, SendStream& s) {
   selective::rewind(c, s);
-  s.flags |= kTimeoutRecovery;
+  s.cause = Cause::kTimeout;
 }
 
 bool nothing_lost(LossContext&, SendStream&, Seq&) { return false; }

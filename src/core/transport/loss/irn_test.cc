@@ -50,7 +50,7 @@ class LossTest : public ::testing::Test {
 
 TEST_F(LossTest, TheFirstPacketResentIsTheFirstOneMissing) {
   nack(kIrn, 1003);
-  EXPECT_TRUE((s.flags & kInRecovery) != 0);
+  EXPECT_TRUE(s.recovering());
   EXPECT_EQ(resent(kIrn), (Packets{1000, 1001, 1002}));
 }
 
@@ -68,9 +68,9 @@ TEST_F(LossTest, RecoveryEndsBehindTheLastPacketSentBeforeIt) {
   resent(kIrn);
   s.nxt = s.max = Seq{1020};
   ack(kIrn, 1009);
-  EXPECT_TRUE((s.flags & kInRecovery) != 0);
+  EXPECT_TRUE(s.recovering());
   ack(kIrn, 1010);
-  EXPECT_TRUE((s.flags & kInRecovery) == 0);
+  EXPECT_FALSE(s.recovering());
   EXPECT_EQ(pool.in_use(), 0U);
 }
 
@@ -78,9 +78,9 @@ TEST_F(LossTest, SrnicsRecoveryEndsWhenAllThatWasResentIsAcknowledged) {
   nack(kSrnic, 1002);
   EXPECT_EQ(resent(kSrnic), (Packets{1000, 1001}));
   ack(kSrnic, 1001);
-  EXPECT_TRUE((s.flags & kInRecovery) != 0);
+  EXPECT_TRUE(s.recovering());
   ack(kSrnic, 1003);  // and what was kept behind them
-  EXPECT_TRUE((s.flags & kInRecovery) == 0);
+  EXPECT_FALSE(s.recovering());
   EXPECT_EQ(pool.in_use(), 0U);
 }
 
@@ -90,7 +90,7 @@ TEST_F(LossTest, AHoleBehindTheRecoveryBeginsTheNextOne) {
   s.nxt = s.max = Seq{1020};
   nack(kIrn, 1015);  // of packets sent meanwhile, 1012 to 1014 are lost, and so are 1002 to 1009
   ack(kIrn, 1012);
-  EXPECT_TRUE((s.flags & kInRecovery) != 0);
+  EXPECT_TRUE(s.recovering());
   EXPECT_EQ(counters.get(Counter::recoveries), 2U);
   EXPECT_EQ(resent(kIrn), (Packets{1012, 1013, 1014}));
 }
@@ -100,13 +100,66 @@ TEST_F(LossTest, ATriggerThatWasNotKeptIsLostToo) {
   EXPECT_EQ(resent(kIrn), (Packets{1000, 1001, 1002}));
 }
 
-TEST_F(LossTest, AfterATimeOutTwoPacketsFollowEachAcknowledgedOne) {
+// The answer to the oldest does not tell whether its first copy was lost. That to the newest does.
+TEST_F(LossTest, AfterATimeOutTheNewestPacketAsksWhatIsMissing) {
+  for (const LossScheme* scheme : {&kIrn, &kSrnic}) {
+    SetUp();
+    timeout(*scheme);
+    EXPECT_EQ(resent(*scheme), Packets{1000});
+    ack(*scheme, 1001);
+    EXPECT_EQ(resent(*scheme), Packets{1009});
+    nack(*scheme, 1009);
+    EXPECT_EQ(resent(*scheme), (Packets{1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008}));
+    ack(*scheme, 1010);
+    EXPECT_FALSE(s.recovering());
+    EXPECT_EQ(pool.in_use(), 0U);
+  }
+}
+
+TEST_F(LossTest, AfterATimeOutWhatASackLeavesOutGoesAgainWithTheOldest) {
+  nack(kIrn, 1004);
+  resent(kIrn);
+  timeout(kIrn);
+  EXPECT_EQ(resent(kIrn), (Packets{1000, 1001, 1002, 1003}));
+  ack(kIrn, 1005);
+  EXPECT_EQ(resent(kIrn), Packets{1009});
+}
+
+// The first copies are only late: their ACKs come one by one, and none of them releases anything.
+TEST_F(LossTest, AfterANeedlessTimeOutTheWindowIsNotResent) {
   timeout(kIrn);
   EXPECT_EQ(resent(kIrn), Packets{1000});
   ack(kIrn, 1001);
-  EXPECT_EQ(resent(kIrn), (Packets{1001, 1002}));
-  ack(kIrn, 1003);
-  EXPECT_EQ(resent(kIrn), (Packets{1003, 1004, 1005, 1006}));
+  EXPECT_EQ(resent(kIrn), Packets{1009});
+  for (std::uint64_t to = 1002; to < 1010; ++to) {
+    ack(kIrn, to);
+    EXPECT_EQ(resent(kIrn), Packets{}) << to;
+  }
+}
+
+// A NACK that a first copy provoked says what is missing below it, and nothing of what is above.
+TEST_F(LossTest, ANackOfALateFirstCopyReleasesWhatIsBelowIt) {
+  for (const LossScheme* scheme : {&kIrn, &kSrnic}) {
+    SetUp();
+    timeout(*scheme);
+    EXPECT_EQ(resent(*scheme), Packets{1000});
+    ack(*scheme, 1001);
+    EXPECT_EQ(resent(*scheme), Packets{1009});
+    nack(*scheme, 1002);
+    EXPECT_EQ(resent(*scheme), Packets{1001});
+    nack(*scheme, 1009);
+    EXPECT_EQ(resent(*scheme), (Packets{1003, 1004, 1005, 1006, 1007, 1008}));
+    release_block(pool, s.block);
+  }
+}
+
+TEST_F(LossTest, WithoutSackTwoPacketsFollowEachAcknowledgedOneAfterATimeOut) {
+  timeout(kIrnWithoutSack);
+  EXPECT_EQ(resent(kIrnWithoutSack), Packets{1000});
+  ack(kIrnWithoutSack, 1001);
+  EXPECT_EQ(resent(kIrnWithoutSack), (Packets{1001, 1002}));
+  ack(kIrnWithoutSack, 1003);
+  EXPECT_EQ(resent(kIrnWithoutSack), (Packets{1003, 1004, 1005, 1006}));
 }
 
 TEST_F(LossTest, WithoutABitmapItGoesBack) {
@@ -121,11 +174,11 @@ TEST_F(LossTest, AThresholdOfNacksForgivesReordering) {
   threshold = 3;
   nack(kIrn, 1001);
   nack(kIrn, 1002);
-  EXPECT_TRUE((s.flags & kInRecovery) == 0);
+  EXPECT_FALSE(s.recovering());
   ack(kIrn, 1003);  // 1000 was late, not lost
   EXPECT_EQ(pool.in_use(), 0U);
   for (std::uint64_t trigger : {1004U, 1005U, 1006U}) nack(kIrn, trigger);
-  EXPECT_TRUE((s.flags & kInRecovery) != 0);
+  EXPECT_TRUE(s.recovering());
   EXPECT_EQ(resent(kIrn), Packets{1003});
 }
 
@@ -137,7 +190,7 @@ TEST_F(LossTest, WithoutSackItResendsHoleByHole) {
   ack(kIrnWithoutSack, 1003);
   EXPECT_EQ(resent(kIrnWithoutSack), Packets{1003});
   ack(kIrnWithoutSack, 1010);
-  EXPECT_TRUE((s.flags & kInRecovery) == 0);
+  EXPECT_FALSE(s.recovering());
   EXPECT_EQ(pool.in_use(), 0U);
 }
 

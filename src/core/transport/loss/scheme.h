@@ -25,7 +25,6 @@ struct LossContext {
   Counters& counters;
   std::uint32_t nack_threshold = 1;  // DeviceConfig's
   bool adaptive = false;             // time-outs follow the path: one that was too short is found out
-  bool round_trip_known = true;      // on_timeout: or it may well be too short
 };
 
 // What the receiver makes of a packet that is not the expected one.

@@ -1,13 +1,13 @@
-// The conformance suite: what every loss-recovery scheme must do, whatever its algorithm. A sender's and a
-// receiver's stream are connected by a wire that loses, and driven as requester and responder drive them
-// (rc/requester.cc, rc/acknowledge.cc, rc/responder.h), without headers, queue pairs or a clock: silence is
-// when nothing is on the wire.
+// The conformance suite: what every loss-recovery scheme must do, whatever its algorithm. The transport's own
+// Sender (sender.h) and a receiver's stream are connected by a wire that loses, without headers, queue pairs
+// or a clock: silence is when nothing is on the wire.
 //
 //   delivery      whatever is lost, in both directions, every packet is accepted exactly once, in a bounded
 //                 number of transmissions
 //   cause         next_lost names nothing that is acknowledged, nor what was selectively acknowledged while
 //                 the sender holds a bitmap to know it by
 //   pools         every block is given back; with a pool of zero the same packets arrive
+//   credit        what the path was charged is given back
 //   classify      what the receiver has is a duplicate, what it keeps can be asked for no further
 #include "core/transport/loss/scheme.h"
 
@@ -20,6 +20,7 @@
 #include "core/base/prng.h"
 #include "core/transport/dialect.h"
 #include "core/transport/loss/advance.h"
+#include "core/transport/sender.h"
 
 namespace weft {
 namespace {
@@ -54,9 +55,11 @@ class Line {
         take(a);
       } else if (!sent) {
         if (++silences > 40 * total) return false;
-        LossContext c = context();
-        scheme_.on_timeout(c, s);
+        Sending half = sending();
+        half.strike(now_);
+        half.resend();
       }
+      now_ = now_.after(microseconds(1));
       if (transmissions > 400U * total) return false;
       EXPECT_LE(s.una, s.nxt);
       EXPECT_LE(s.nxt, s.max);
@@ -65,24 +68,29 @@ class Line {
     return r.expected == end;
   }
 
-  LossContext context() { return {pool_, counters_}; }
   std::uint32_t blocks_in_use() const { return pool_.in_use(); }
+  std::uint64_t bytes_in_flight() const { return path_.in_flight; }
 
-  SendStream s;
+  Sender s;
   RecvStream r;
   std::set<std::uint64_t> accepted;
   std::uint64_t transmissions = 0;
 
  private:
+  static constexpr std::uint64_t kBytes = 100;  // of each packet
+  LossContext context() { return {pool_, counters_}; }
+  Sending sending() {
+    return {s, account_, silence_, scheme_, context(), path_, {config_, round_trip_, 0, true}};
+  }
+
   bool send(Seq end, std::uint32_t cap) {
-    LossContext c = context();
+    Sending half = sending();
     Seq seq;
-    const bool repair = (s.flags & kInRecovery) != 0 && scheme_.next_lost(c, s, seq);
+    const bool repair = half.next_repair(seq);
     if (repair) {
       Seq again;
-      EXPECT_TRUE(scheme_.next_lost(c, s, again));
+      EXPECT_TRUE(half.next_repair(again));
       EXPECT_EQ(again, seq) << "looking again names another packet";
-      s.resent(seq);
       EXPECT_GE(seq, s.una) << "it was acknowledged";
       EXPECT_LT(seq, s.max) << "it was never sent";
       if (s.block == kNoBlock) sacked_.clear();
@@ -90,13 +98,12 @@ class Line {
         EXPECT_EQ(sacked_.count(seq.v), 0U) << "it was selectively acknowledged";
       }
     } else {
-      if (s.nxt < s.max) s.nxt = scheme_.skip_received(c, s, s.nxt);
+      if (s.nxt < s.max) s.nxt = scheme_.skip_received(half.loss, s, s.nxt);
       EXPECT_LE(s.nxt, s.max);
       if (s.nxt >= end || s.nxt - s.una >= cap) return false;
       seq = s.nxt;
-      ++s.nxt;
-      s.max = std::max(s.max, s.nxt);
     }
+    half.left({seq, 1, kBytes, repair ? Origin::kRepair : Origin::kNext}, now_);
     ++transmissions;
     if (!random_.chance(loss_)) arrive(seq);
     return true;
@@ -138,20 +145,23 @@ class Line {
   }
 
   void take(const Answer& a) {
-    LossContext c = context();
+    Sending half = sending();
     if (a.expected > s.una) {
-      const std::uint64_t acked = a.expected - s.una;
-      s.una = a.expected;
-      if (s.nxt < s.una) s.nxt = s.una;
-      scheme_.on_ack(c, s, acked);
-      if (s.nxt < s.una) s.nxt = s.una;
+      half.acknowledge(a.expected, now_);
+      half.settle((s.una - Seq{kFirst}) * kBytes);
     }
     if (!a.nack || s.una >= s.max || a.expected != s.una) return;
-    scheme_.on_nack(c, s, {a.trigger, a.kept && a.trigger != s.una, a.hole});
+    half.nack({a.trigger, a.kept && a.trigger != s.una, a.hole}, a.kept, now_);
     if (a.kept && s.block != kNoBlock) sacked_.insert(a.trigger.v);
   }
 
   const LossScheme& scheme_;
+  const DeviceConfig config_;
+  SenderAccount account_;
+  SenderSilence silence_;
+  Path path_;
+  RoundTrip round_trip_;
+  Time now_{};
   LossPool pool_;
   Counters counters_;
   Prng random_;
@@ -178,6 +188,7 @@ TEST_P(EveryScheme, DeliversEveryPacketOnceWhateverIsLost) {
           ASSERT_TRUE(line.run(200, cap));
           ASSERT_EQ(line.accepted.size(), 200U);
           ASSERT_EQ(line.blocks_in_use(), 0U);
+          ASSERT_EQ(line.bytes_in_flight(), 0U);
           ASSERT_EQ(line.s.block, kNoBlock);
           ASSERT_EQ(line.r.held, 0U);
         }
@@ -204,7 +215,7 @@ TEST_P(EveryScheme, NamesALostPacketOncePerRecovery) {
                  {Seq{kFirst} + 1, dialect(scheme.mode).places_itself, {1, 0}});  // the first is missing
   std::uint32_t named = 0;
   Seq seq;
-  while ((s.flags & kInRecovery) != 0 && scheme.next_lost(c, s, seq)) {
+  while (s.recovering() && scheme.next_lost(c, s, seq)) {
     s.resent(seq);
     EXPECT_EQ(seq, Seq{kFirst});
     ASSERT_LE(++named, 1U);

@@ -8,7 +8,7 @@ void rewind(LossContext& c, SendStream& s) {
   c.counters.add(Counter::recoveries);
   s.recovery = SendStream::low(s.max - 1);
   s.nxt = s.una;
-  s.flags |= kRewound;
+  s.repair = Repair::kRewound;
 }
 
 bool enter(LossContext& c, SendStream& s) {
@@ -20,14 +20,14 @@ bool enter(LossContext& c, SendStream& s) {
   }
   c.counters.add(Counter::recoveries);
   s.recovery = SendStream::low(s.max - 1);
-  s.flags |= kInRecovery;
+  s.repair = Repair::kSelective;
   s.rtx = SendStream::low(s.una);
   s.lost = SendStream::low(s.una + 1);
   return true;
 }
 
 void leave(LossContext& c, SendStream& s) {
-  s.flags &= static_cast<std::uint8_t>(~(kInRecovery | kTimeoutRecovery | kRewound | kCautious));
+  s.end_repair();
   if (s.block == kNoBlock) return;
   const Seq top = c.pool.top(s.block);
   if (top >= s.una) {
@@ -41,7 +41,7 @@ void leave(LossContext& c, SendStream& s) {
 
 void advance(SendStream& s, std::uint64_t acked) {
   if (s.widen(s.rtx) < s.una) s.rtx = SendStream::low(s.una);
-  if ((s.flags & (kTimeoutRecovery | kCautious)) == kTimeoutRecovery) {
+  if (s.after_timeout()) {
     const Seq grown = std::min(std::max(s.widen(s.lost), s.una) + 2 * acked, s.widen(s.recovery) + 1);
     if (grown > s.widen(s.lost)) s.lost = SendStream::low(grown);
   } else if (s.widen(s.lost) <= s.una) {
@@ -53,16 +53,26 @@ namespace {
 // After a time-out: the ACK covers packets that were neither resent nor SACKed, so the first copies arrive,
 // and the time-out was too short (RFC 5682, F-RTO).
 bool originals_arrive(const LossContext& c, const SendStream& s, std::uint64_t acked) {
-  if (!c.adaptive || (s.flags & kTimeoutRecovery) == 0 || s.block == kNoBlock) return false;
-  const Seq from = std::max(s.widen(s.rtx), s.una - acked);
+  if (!c.adaptive || !s.after_timeout() || s.block == kNoBlock) return false;
+  // Only the newest went again since the step before, and the recovery ends with it anyway.
+  const Seq resent = s.cause == Cause::kAsked ? s.una - acked : s.widen(s.rtx);
+  const Seq from = std::max(resent, s.una - acked);
   return from < s.una && c.pool.first_clear(s.block, from, s.una) < s.una;
+}
+
+// After a time-out: all that was presumed lost has arrived, first copies or second. The newest packet goes
+// again. Its answer names what is missing; if nothing is, the answers to the others come before it.
+void ask_with_the_newest(SendStream& s) {
+  s.cause = Cause::kAsked;
+  s.rtx = s.recovery;
+  s.lost = s.recovery + 1;
 }
 }  // namespace
 
 void on_ack(LossContext& c, SendStream& s, std::uint64_t acked) {
   const bool needless = originals_arrive(c, s, acked);
   if (s.block != kNoBlock) c.pool.clear_range(s.block, s.una - acked, s.una);
-  if ((s.flags & (kInRecovery | kRewound)) == 0) {
+  if (s.repair == Repair::kNone) {
     // NACKs had been counted, but fewer than it takes; progress says that it was mere reordering.
     s.rtx = 0;
     if (s.block != kNoBlock && c.pool.top(s.block) < s.una) release_block(c.pool, s.block);
@@ -73,14 +83,17 @@ void on_ack(LossContext& c, SendStream& s, std::uint64_t acked) {
     leave(c, s);
     return;
   }
-  advance(s, acked);
+  if (s.widen(s.rtx) < s.una) s.rtx = SendStream::low(s.una);
+  if (s.widen(s.lost) > s.una) return;
+  s.lost = SendStream::low(s.una);
+  if (s.cause == Cause::kTimeout) ask_with_the_newest(s);
 }
 
 void on_nack(LossContext& c, SendStream& s, const Nack& n) {
   const auto [trigger, kept, hole] = n;
   if (trigger < s.una || trigger >= s.max || trigger - s.una >= c.pool.window()) return;
-  if ((s.flags & kInRecovery) == 0) {
-    if ((s.flags & kRewound) != 0) return;  // resending everything already
+  if (!s.recovering()) {
+    if (s.rewound()) return;  // resending everything already
     if (c.nack_threshold > 1) {
       // `rtx` means nothing outside recovery: it counts.
       if (s.block == kNoBlock) s.rtx = 0;
@@ -92,26 +105,29 @@ void on_nack(LossContext& c, SendStream& s, const Nack& n) {
     }
     if (!enter(c, s)) return;
   }
+  if (s.cause == Cause::kAsked) {
+    s.cause = Cause::kTimeout;
+    s.rtx = s.lost = SendStream::low(s.una);
+  }
   if (kept) c.pool.set(s.block, trigger, false);
   const Seq bound = std::max(kept ? trigger : trigger + 1, std::min(c.pool.top(s.block), s.max));
   if (bound > s.widen(s.lost)) s.lost = SendStream::low(bound);
 }
 
 void on_timeout(LossContext& c, SendStream& s) {
-  if ((s.flags & kInRecovery) == 0) {
+  if (!s.recovering()) {
     if (!enter(c, s)) return;
   } else {
     s.recovery = SendStream::low(s.max - 1);
   }
-  s.flags &= static_cast<std::uint8_t>(~kCautious);
-  s.flags |= c.round_trip_known ? kTimeoutRecovery : kTimeoutRecovery | kCautious;
+  s.cause = Cause::kTimeout;
   s.rtx = SendStream::low(s.una);
   const Seq top = c.pool.top(s.block);
   s.lost = SendStream::low(std::max(top, s.una + 1));
 }
 
 bool next_lost(LossContext& c, SendStream& s, Seq& out) {
-  if ((s.flags & kInRecovery) == 0) return false;
+  if (!s.recovering()) return false;
   const Seq bound = std::min(s.widen(s.lost), s.nxt);
   const Seq from = std::max(s.widen(s.rtx), s.una);
   const Seq found = s.block == kNoBlock ? from : c.pool.first_clear(s.block, from, bound);

@@ -11,7 +11,7 @@ namespace weft {
 namespace {
 
 void note_retries(SendStream& s) {
-  if ((s.flags & (kInRecovery | kTimeoutRecovery)) == kInRecovery) s.recovery = s.lost - 1;
+  if (s.recovering() && s.cause == Cause::kNack) s.recovery = s.lost - 1;
 }
 
 void on_ack(LossContext& c, SendStream& s, std::uint64_t acked) {

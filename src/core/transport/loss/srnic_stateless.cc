@@ -9,7 +9,7 @@
 // all that was resent is acknowledged, as srnic's.
 //
 // The paper leaves time-outs open, of which a requester without a bitmap learns nothing: what was sent before
-// is presumed lost, at two packets per acknowledged one, as irn's, and what the receiver has is sent again.
+// is presumed lost, at two packets per acknowledged one, and what the receiver has is sent again.
 #include <algorithm>
 
 #include "core/transport/loss/selective.h"
@@ -18,9 +18,9 @@ namespace weft {
 namespace {
 
 void on_ack(LossContext&, SendStream& s, std::uint64_t acked) {
-  if ((s.flags & kInRecovery) == 0) return;
+  if (!s.recovering()) return;
   if (s.una > s.widen(s.recovery)) {
-    s.flags &= static_cast<std::uint8_t>(~(kInRecovery | kTimeoutRecovery));
+    s.end_repair();
   } else {
     selective::advance(s, acked);
   }
@@ -28,7 +28,7 @@ void on_ack(LossContext&, SendStream& s, std::uint64_t acked) {
 
 void on_nack(LossContext& c, SendStream& s, const Nack& n) {
   if (n.trigger < s.una || n.trigger >= s.max) return;
-  const bool recovering = (s.flags & kInRecovery) != 0;
+  const bool recovering = s.recovering();
   // Who could not keep the trigger has no bitmap, and nothing above the first packet missing.
   const Seq to = n.kept ? n.trigger - n.hole.since : n.trigger + 1;
   const Seq named = n.kept ? to - n.hole.missing : s.una;
@@ -36,7 +36,7 @@ void on_nack(LossContext& c, SendStream& s, const Nack& n) {
   if (from >= to) return;
   if (!recovering) {
     c.counters.add(Counter::recoveries);
-    s.flags |= kInRecovery;
+    s.repair = Repair::kSelective;
     s.recovery = SendStream::low(s.una);
   }
   if (!recovering || s.widen(s.rtx) >= s.widen(s.lost)) s.rtx = SendStream::low(from);
@@ -47,7 +47,8 @@ void on_nack(LossContext& c, SendStream& s, const Nack& n) {
 void on_timeout(LossContext& c, SendStream& s) {
   c.counters.add(Counter::recoveries);
   s.recovery = SendStream::low(s.max - 1);
-  s.flags |= kInRecovery | kTimeoutRecovery;
+  s.repair = Repair::kSelective;
+  s.cause = Cause::kTimeout;
   s.rtx = SendStream::low(s.una);
   s.lost = SendStream::low(s.una + 1);
 }

@@ -43,7 +43,7 @@ class StatelessTest : public ::testing::Test {
     for (Seq seq; kSrnicStateless.next_lost(c, s, seq); s.resent(seq)) out.push_back(seq.v);
     return out;
   }
-  bool recovering() const { return (s.flags & kInRecovery) != 0; }
+  bool recovering() const { return s.recovering(); }
 
   LossPool pool{2, 1024};
   Counters counters;

@@ -3,12 +3,20 @@
 // In roce one cumulative number covers requests and READ responses, so an ACK that lies beyond an
 // unanswered READ means that its responses were lost (implied NAK). In irn requests and responses
 // are acknowledged apart, and a READ is complete when its last response is here.
+#include "core/transport/rc/acknowledge.h"
+
 #include <algorithm>
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/attributes.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
 #include "core/transport/rc/opcodes.h"
+#include "core/transport/rc/read_responder.h"
 #include "core/transport/rc/report.h"
+#include "core/transport/rc/requester.h"
+#include "core/transport/rc/timers.h"
 
 namespace weft {
 namespace {
@@ -52,6 +60,7 @@ void on_rnr(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
     return;
   }
   if (q.rnr_retries < UINT8_MAX) ++q.rnr_retries;
+  q.retries = 0;  // the peer is there: what goes unanswered from here on counts anew
   q.set(kRnrWaiting);
   c.rnr_until = now.after(Duration{rnr_delay_ps(h.syndrome)});
   q.requests_out.nxt = q.requests_out.una;
@@ -61,7 +70,7 @@ void on_rnr(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
 
 // A NACK for packets of either sender.
 void on_nack(Engine& e, QueuePair& q, Sending half, const Report& report, bool names, Time now) {
-  const bool recovering = (half.s.flags & (kInRecovery | kRewound)) != 0;
+  const bool recovering = half.s.repair != Repair::kNone;
   const Duration rtt = half.nack(report.nack(half.s.una), names, now);
   if (!controlled(q)) return;
   if (rtt.ps != 0) congestion_acked(e, q, 0, rtt, now);
@@ -73,7 +82,7 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
   SendStream& s = q.requests_out;
   if (!s.outstanding()) return;
   if (!q.tx_dialect().own_timeouts) {
-    if ((s.flags & kRewound) != 0 && s.nxt == s.una) return;
+    if (s.rewound() && s.nxt == s.una) return;
     if (!moved) {
       if (e.exhausted(q)) {
         rc_fail(e, q, WcStatus::kRetryExceeded, rc_slot_of(e, q, s.una), now);
@@ -141,7 +150,7 @@ void rc_advance(Engine& e, QueuePair& q, Seq to, Time now, bool ours) {
     if (q.sq_send != q.sq_tail)
       q.send_offset = static_cast<std::uint32_t>(to - e.send_wqe(c, q.sq_send).first);
   }
-  Sending half = e.requests(q);
+  Sending half = e.requests(q, c);
   const Duration rtt = half.acknowledge(to, now);
   half.settle(charged);
   if (controlled(q)) congestion_acked(e, q, ours ? acked : 0, rtt, now);
@@ -175,7 +184,7 @@ bool rc_acknowledge(Engine& e, QueuePair& q, Seq to, Time now) {
 
 void rc_implied_nak(Engine& e, QueuePair& q, Time now) {
   Sender& s = q.requests_out;
-  if ((s.flags & kRewound) != 0) return;  // an echo of the loss that we are already repairing
+  if (s.rewound()) return;  // an echo of the loss that we are already repairing
   e.counters.add(Counter::implied_nak);
   if (e.exhausted(q)) {
     rc_fail(e, q, WcStatus::kRetryExceeded, rc_slot_of(e, q, s.una), now);
@@ -273,7 +282,7 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
     return;
   }
   if (!q.sends()) return;
-  if (alone) s.flags |= kAlone;
+  if (alone) s.probe = Probe::kAlone;
   if (!positive) {
     if ((h.syndrome & 0xE0U) == wire::kSyndromeRnr) {
       if (q.requests_out.outstanding()) on_rnr(e, q, h, now);

@@ -76,6 +76,62 @@ TEST_P(AdaptingTest, ADelayThatJumpsUpCostsAFewPackets) {
   EXPECT_EQ(needless(w, 20), 0U);
 }
 
+// The same with an ACK for each packet: the first of them may answer either copy of the oldest.
+TEST_P(AdaptingTest, ANeedlessTimeOutDoesNotResendTheWindow) {
+  DeviceConfig c = config();
+  c.ack_coalesce = false;
+  LongPath w(GetParam(), c);
+  w.delay = microseconds(20);
+  w.spacing = microseconds(1);
+  EXPECT_EQ(needless(w, 5), 0U);
+  w.delay = milliseconds(3);
+  const std::uint64_t timeouts = w.count(Counter::timeout_low) + w.count(Counter::timeout_high);
+  const std::uint64_t resent = needless(w, 1);
+  const std::uint64_t struck = w.count(Counter::timeout_low) + w.count(Counter::timeout_high) - timeouts;
+  EXPECT_GE(struck, 1U);
+  EXPECT_LE(resent, 2 * struck);
+}
+
+// And if the whole end of a window is lost, one time-out finds all of it.
+TEST_P(AdaptingTest, ALostTailCostsOneTimeOut) {
+  LongPath w(GetParam(), config());
+  w.delay = microseconds(100);
+  w.spacing = microseconds(1);
+  needless(w, 5);
+  const Time since = w.now;
+  int data = 0;
+  w.loses = [&](const wire::Header& h) {
+    return h.opcode != wire::kAcknowledge && ++data > 20 && w.now < since.after(microseconds(900));
+  };
+  w.writes(kMessages, kPackets);
+  EXPECT_EQ(w.complete(kMessages), std::size_t{kMessages});
+  EXPECT_EQ(w.count(Counter::timeout_low) + w.count(Counter::timeout_high), 1U);
+  // The time-out, and then round trips: of the oldest, of the newest, of what is missing, of two windows
+  // more.
+  EXPECT_LE(w.now - since, milliseconds(1) + microseconds(7 * (200 + 128)));
+}
+
+// And if what names the missing packets is lost as well, the second time-out finds all of it: the receiver
+// has the newest packet already, and says again what it misses.
+TEST_P(AdaptingTest, ALostTailWhoseNackIsLostCostsTwoTimeOuts) {
+  LongPath w(GetParam(), config());
+  w.delay = microseconds(100);
+  w.spacing = microseconds(1);
+  needless(w, 5);
+  const Time since = w.now;
+  int data = 0;
+  int nacks = 0;
+  w.loses = [&](const wire::Header& h) {
+    if (h.opcode == wire::kAcknowledge) return h.syndrome == wire::kSyndromeNakSequence && nacks++ == 0;
+    return ++data > 20 && w.now < since.after(microseconds(900));
+  };
+  constexpr int kFew = 6;  // nothing new is left to send that would provoke a NACK
+  w.writes(kFew, kPackets);
+  EXPECT_EQ(w.complete(kFew), std::size_t{kFew});
+  EXPECT_GT(nacks, 1);
+  EXPECT_LE(w.count(Counter::timeout_low) + w.count(Counter::timeout_high), 2U);
+}
+
 TEST_P(AdaptingTest, ADelayThatJumpsDownIsFollowed) {
   LongPath w(GetParam(), config());
   w.delay = milliseconds(40);

@@ -1,9 +1,14 @@
 // Queue pair states and which attributes each transition requires and allows
 // (docs/protocol/verbs.md#attributes). A mask outside required + optional is refused and nothing changes.
+#include "core/transport/rc/attributes.h"
+
 #include <span>
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/acknowledge.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
 
 namespace weft {
 namespace {
@@ -115,6 +120,7 @@ void reset(Engine& e, QueuePair& q) {
   if (q.state != QpState::kReset) rc_release(e, q);
   rc_forget_control(e, q);
   const Qpn qpn = q.qpn;
+  for (const CqId cq : {c.init.send_cq, c.init.recv_cq}) e.cqs[cq.v]->forget(qpn);
   const auto kept = static_cast<std::uint8_t>(q.flags & (kInUse | kQueued));
   const PdId pd = q.pd;
   const QpType type = q.type;
@@ -223,7 +229,7 @@ bool rc_drained(const QueuePair& q) {
 void rc_check_drained(Engine& e, QueuePair& q) {
   if ((q.rx_flags & kDrainNotify) == 0 || !rc_drained(q)) return;
   q.rx_flags &= static_cast<std::uint8_t>(~kDrainNotify);
-  e.raise({EventKind::kSqDrained, {}, q.qpn});
+  e.raise({DeviceEventKind::kSqDrained, {}, q.qpn});
 }
 
 Outcome<void> rc_modify(Engine& e, QueuePair& q, const QpAttr& attr, std::uint32_t mask, Time now) {

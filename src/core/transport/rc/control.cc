@@ -7,24 +7,23 @@
 // In roce an ACK must not overtake older READ responses: while any are owed, ACK and NAK are held and
 // made up for when the last response has left. In irn the responses have their own numbers and only
 // an error, which ends the connection, waits for them.
+#include "core/transport/rc/control.h"
+
 #include <utility>
 
+#include "core/transport/by_queue_pair.h"
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/failure.h"
 #include "core/wire/codec.h"
 
 namespace weft {
 namespace {
 
-std::uint32_t control_size(const Engine& e) { return e.control_tail - e.control_head; }
-
 bool push(Engine& e, const ControlEntry& entry) {
-  if (control_size(e) == e.control.size()) {
-    e.counters.add(Counter::drop_control_full);
-    return false;
-  }
-  e.control[e.control_tail++ & (e.control.size() - 1)] = entry;
-  return true;
+  const bool fits = e.control.push(entry);
+  if (!fits) e.counters.add(Counter::drop_control_full);
+  return fits;
 }
 
 bool reads_unfinished(Engine& e, const QueuePair& q) {
@@ -145,19 +144,17 @@ void rc_repeat_ack(Engine& e, QueuePair& q) {
 
 void rc_withdraw_acks(Engine& e, QueuePair& q, Seq from) {
   if (q.rx_dialect().response_stream) return;
-  for (std::uint32_t i = e.control_head; i != e.control_tail; ++i) {
-    ControlEntry& c = e.control[i & (e.control.size() - 1)];
-    if (c.qp != e.index_of(q) || c.opcode != wire::kAcknowledge) continue;
+  e.control.each([&](ControlEntry& c) {
+    if (c.qp != e.index_of(q) || c.opcode != wire::kAcknowledge) return;
     if (expand({c.psn}, q.requests.expected) >= from) c.coalesced = true;  // void without its mark
-  }
+  });
   q.clear(kAckQueued);
 }
 
 void rc_forget_control(Engine& e, const QueuePair& q) {
-  for (std::uint32_t i = e.control_head; i != e.control_tail; ++i) {
-    ControlEntry& c = e.control[i & (e.control.size() - 1)];
+  e.control.each([&](ControlEntry& c) {
     if (c.qp == e.index_of(q)) c.coalesced = true;  // void without its mark
-  }
+  });
 }
 
 void rc_keep(Engine& e, QueuePair& q, Receiving half, const wire::Header& trigger, Seq seq, bool message_end,
@@ -175,6 +172,9 @@ void rc_decline(Engine& e, QueuePair& q, Receiving half, Arrival why, const wire
 }
 
 void rc_ack_duplicate(Engine& e, QueuePair& q, Receiving half, const wire::Header& trigger, bool congestion) {
+  // A copy of what is held asks what is missing, as its first copy did.
+  if (expand(trigger.psn, half.r.expected) > half.r.expected)
+    return push_nack(e, q, half, trigger, true, congestion);
   if (dialect(half.mode).ack_form != AckForm::kEcho) return rc_schedule_ack(e, q, half, congestion);
   ControlEntry c = acknowledgement(e, q, half);
   echo(c, echo_of(trigger), half.r.expected);
@@ -200,9 +200,9 @@ void rc_nak_read(Engine& e, QueuePair& q, std::uint8_t syndrome, Seq request) {
 }
 
 void rc_raise_fault(Engine& e, const QueuePair& q, std::uint8_t nak) {
-  EventKind kind = EventKind::kQpFatal;
-  if (nak == wire::kSyndromeNakInvalid) kind = EventKind::kQpRequestError;
-  if (nak == wire::kSyndromeNakAccess) kind = EventKind::kQpAccessError;
+  DeviceEventKind kind = DeviceEventKind::kQpFatal;
+  if (nak == wire::kSyndromeNakInvalid) kind = DeviceEventKind::kQpRequestError;
+  if (nak == wire::kSyndromeNakAccess) kind = DeviceEventKind::kQpAccessError;
   e.raise({kind, {}, q.qpn});
 }
 
@@ -226,43 +226,81 @@ void rc_answers_given_up(Engine& e, QueuePair& q) {
   push_nak(e, q, std::exchange(c.held_syndrome, std::uint8_t{0}), q.requests.expected);
 }
 
-wire::Burst rc_poll_control(Engine& e, Time) {
-  wire::Burst burst;
-  std::size_t n = 0;
+namespace {
+
+enum class Taken : std::uint8_t { kVoid, kAsPacket, kNotNow };
+
+// A burst of entries of one queue pair, all of one length but for a shorter last one.
+struct ControlBurst {
+  std::size_t packets = 0;
   std::size_t frame = 0;
-  while (e.control_head != e.control_tail && n < e.burst_packets.size()) {
-    ControlEntry c = e.control[e.control_head & (e.control.size() - 1)];
-    QueuePair& q = e.qp(c.qp);
-    if (!q.has(kInUse) || q.state == QpState::kReset) {
-      ++e.control_head;
-      continue;
-    }
+  bool over = false;
+  wire::Burst burst;
+
+  Taken take(Engine& e, QueuePair& q, ControlEntry c) {
+    if (!q.has(kInUse) || q.state == QpState::kReset) return Taken::kVoid;
     std::uint8_t mark = 0;
     if (c.coalesced) {
       const Receiving half =
           c.opcode == wire::kReadAcknowledge ? e.received_responses(q) : e.received_requests(q);
       mark = half.waiting;
-      if (!q.has(mark)) {  // taken back
-        ++e.control_head;
-        continue;
-      }
-      if (n > 0 && q.qpn != burst.qpn) break;
+      if (!q.has(mark)) return Taken::kVoid;  // taken back
+      if (packets > 0 && q.qpn != burst.qpn) return Taken::kNotNow;
       c = acknowledgement(e, q, half);
     }
-    if (n > 0 && q.qpn != burst.qpn) break;
-    const std::size_t size = write_header(q, c, e.burst_packets[n]);
-    if (n > 0 && size > frame) break;
+    if (packets > 0 && q.qpn != burst.qpn) return Taken::kNotNow;
+    const std::size_t size = write_header(q, c, e.burst_packets[packets]);
+    if (packets > 0 && size > frame) return Taken::kNotNow;
     q.clear(mark);  // only now does it leave
     burst.qpn = q.qpn;
     burst.path = q.path;
-    if (n == 0) frame = size;
-    ++n;
-    ++e.control_head;
+    if (packets == 0) frame = size;
+    ++packets;
     e.counters.add(Counter::tx_control);
-    if (size < frame) break;
+    over = size < frame || packets == e.burst_packets.size();
+    return Taken::kAsPacket;
   }
-  burst.packets = {e.burst_packets.data(), n};
-  return burst;
+
+  wire::Burst done(Engine& e) {
+    burst.packets = {e.burst_packets.data(), packets};
+    return burst;
+  }
+};
+
+// Nothing would be sent for it.
+bool is_void(Engine& e, const ControlEntry& c) {
+  const QueuePair& q = e.qp(c.qp);
+  const std::uint8_t mark = c.opcode == wire::kReadAcknowledge ? kReadAckQueued : kAckQueued;
+  return !q.has(kInUse) || q.state == QpState::kReset || (c.coalesced && !q.has(mark));
+}
+
+}  // namespace
+
+wire::Burst rc_poll_control(Engine& e, Time) {
+  ControlBurst b;
+  while (!b.over && !e.control.empty()) {
+    const ControlEntry& c = e.control.front();
+    if (b.take(e, e.qp(c.qp), c) == Taken::kNotNow) break;
+    e.control.pop();
+  }
+  return b.done(e);
+}
+
+wire::Burst poll_control(Device& device, Qpn qpn, Time) {
+  Engine& e = device.engine();
+  if (e.overrun) fail_overrun(e);
+  QueuePair* q = e.find(qpn);
+  if (q == nullptr) return {};
+  ControlBurst b;
+  e.control.each([&](ControlEntry& c) {
+    if (b.over || c.qp != e.index_of(*q)) return;
+    const Taken taken = b.take(e, *q, c);
+    b.over = b.over || taken == Taken::kNotNow;
+    if (taken == Taken::kAsPacket) c.coalesced = true;  // void without its mark
+  });
+  // What is void at the head would stay until somebody takes everything.
+  while (!e.control.empty() && is_void(e, e.control.front())) e.control.pop();
+  return b.done(e);
 }
 
 }  // namespace weft

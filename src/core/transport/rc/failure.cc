@@ -1,9 +1,14 @@
 // Error states (docs/protocol/verbs.md#errors-and-flushing): the failing request completes with its status,
 // everything else is flushed in posting order, and nothing the queue pair held of shared pools stays behind.
+#include "core/transport/rc/failure.h"
+
 #include <utility>
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/acknowledge.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/uc/requester.h"
 
 namespace weft {
 namespace {
@@ -42,7 +47,8 @@ void enter(Engine& e, QueuePair& q, WcStatus status, std::uint16_t slot) {
   rc_release(e, q);
   flush_sends(e, q, status, slot);
   flush_receives(e, q);
-  if (e.cold(q).init.srq != kNoSrq) e.raise({EventKind::kLastWqeReached, {}, q.qpn, e.cold(q).init.srq});
+  if (e.cold(q).init.srq != kNoSrq)
+    e.raise({DeviceEventKind::kLastWqeReached, {}, q.qpn, e.cold(q).init.srq});
 }
 
 }  // namespace
@@ -120,7 +126,7 @@ void fail_overrun(Engine& e) {
       if (!q.has(kInUse) || q.state == QpState::kReset || q.state == QpState::kErr) continue;
       if (!overran(e.colds[i]->init.send_cq) && !overran(e.colds[i]->init.recv_cq)) continue;
       rc_forget_control(e, q);
-      e.raise({EventKind::kQpFatal, {}, q.qpn});
+      e.raise({DeviceEventKind::kQpFatal, {}, q.qpn});
       rc_enter_error(e, q);
     }
   }

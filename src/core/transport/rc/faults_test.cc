@@ -64,7 +64,7 @@ struct Row {
   // The responder: its NAK, the first of its receives, its event, its state.
   std::uint8_t nak;
   std::optional<WcStatus> receive;
-  std::optional<EventKind> event;
+  std::optional<DeviceEventKind> event;
   QpState responder;
   // The requester: both of its requests, its state.
   Statuses requests;
@@ -74,8 +74,8 @@ struct Row {
 constexpr auto kNakInvalid = wire::kSyndromeNakInvalid;
 constexpr auto kNakAccess = wire::kSyndromeNakAccess;
 constexpr auto kNakOperation = wire::kSyndromeNakOperation;
-constexpr auto kRequestError = EventKind::kQpRequestError;
-constexpr auto kAccessError = EventKind::kQpAccessError;
+constexpr auto kRequestError = DeviceEventKind::kQpRequestError;
+constexpr auto kAccessError = DeviceEventKind::kQpAccessError;
 const Statuses kInvalidRequest{WcStatus::kRemoteInvalidRequest, kFlushed};
 const Statuses kRemoteAccess{WcStatus::kRemoteAccess, kFlushed};
 const Statuses kRemoteOperation{WcStatus::kRemoteOperation, kFlushed};
@@ -141,7 +141,7 @@ const Row kRows[] = {
        w.b.atomics_fail = true;
        atomic(w, 0);
      },
-     kNakOperation, kFlushed, EventKind::kQpFatal, kDown, kRemoteOperation, kDown},
+     kNakOperation, kFlushed, DeviceEventKind::kQpFatal, kDown, kRemoteOperation, kDown},
     {"SEND longer than its receive",
      [](Stage& w) { w.post(w.request(WrOpcode::kSend, 0, 64, 0)); },
      kNakInvalid,
@@ -302,9 +302,9 @@ TEST_P(FaultsTest, EveryFaultTellsWhomItConcerns) {
       EXPECT_EQ(receives[0], *row.receive);
     }
     for (std::size_t i = 1; i < receives.size(); ++i) EXPECT_EQ(receives[i], kFlushed);
-    std::vector<EventKind> events;
-    for (const Event& e : w.b.events()) events.push_back(e.kind);
-    EXPECT_EQ(events, row.event ? std::vector<EventKind>{*row.event} : std::vector<EventKind>{});
+    std::vector<DeviceEventKind> events;
+    for (const DeviceEvent& e : w.b.events()) events.push_back(e.kind);
+    EXPECT_EQ(events, row.event ? std::vector<DeviceEventKind>{*row.event} : std::vector<DeviceEventKind>{});
     EXPECT_EQ(w.b.device.query_qp(w.qb)->state, row.responder);
     EXPECT_EQ(w.a.statuses(), row.requests);
     EXPECT_EQ(w.a.device.query_qp(w.qa)->state, row.requester);

@@ -4,7 +4,9 @@
 // queue's order and behind a fence if they ask for one; once, however often the cursor is rewound. They
 // complete in order with the rest: when everything before them is acknowledged.
 #include "core/transport/engine.h"
+#include "core/transport/rc/failure.h"
 #include "core/transport/rc/opcodes.h"
+#include "core/transport/rc/requester.h"
 
 namespace weft {
 namespace {

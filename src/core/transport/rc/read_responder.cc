@@ -8,12 +8,16 @@
 //          any other. A row is freed when its last response is acknowledged.
 //
 // The key is checked again for every packet: rights may have gone since the request came.
+#include "core/transport/rc/read_responder.h"
+
 #include <algorithm>
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/fill.h"
+#include "core/transport/rc/control.h"
 #include "core/transport/rc/opcodes.h"
-#include "core/wire/codec.h"
+#include "core/transport/rc/timers.h"
 
 namespace weft {
 namespace {
@@ -82,7 +86,7 @@ void rc_release_served(Engine& e, QueuePair& q) {
 bool rc_responses_sendable(Engine& e, QueuePair& q) {
   if (!q.rx_dialect().response_stream) return q.responses_owed > 0;
   SendStream& s = q.served;
-  if (Seq seq; (s.flags & kInRecovery) != 0 && e.responses(q).repair(seq)) return true;
+  if (Seq seq; s.recovering() && e.responses(q).next_repair(seq)) return true;
   if (s.nxt >= e.cold(q).response_next || s.nxt - s.una >= window(e, q)) return false;
   if (in_doubt(s) && s.nxt == s.max) return false;
   // It may have been called, and its requests have gone back into the line for want of more than this takes.
@@ -108,96 +112,115 @@ PathNeed rc_responses_need(Engine& e, QueuePair& q) {
   return path.admits(cost) && e.worth_a_turn(path) ? PathNeed::kEnough : PathNeed::kTooLittle;
 }
 
-Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
-  ColdQueuePair& c = e.cold(q);
-  Sender& s = q.served;
-  const bool stream = q.rx_dialect().response_stream;
-  Sending half = e.responses(q);
-  const bool was_idle = !s.outstanding();
-  const std::size_t most =
-      std::min<std::size_t>({budget.packets, e.burst_packets.size(), e.burst_segments.size()});
-  std::uint32_t n = 0;
-  std::uint32_t frame = 0;
-  std::uint32_t total = 0;
-  while (n < most) {
-    Seq seq;
-    ReadServed* r = nullptr;
-    bool repair = false;
-    if (stream) {
-      repair = half.repair(seq);
-      if (!repair) {
-        if (s.nxt < s.max) s.nxt = half.scheme.skip_received(half.loss, s, s.nxt);
-        if (s.nxt >= c.response_next || s.nxt - s.una >= window(e, q)) break;
-        if (in_doubt(s) && s.nxt == s.max) break;
-        seq = s.nxt;
-      }
-      r = rc_find_served(e, q, seq);
-      CHECK(r != nullptr);
-    } else {
-      r = oldest_owed(c);
-      if (r == nullptr) break;
-      seq = r->first + r->next;
+namespace {
+// Answers with numbers of their own: repairs, then what stands at nxt (fill.h). Without such numbers: the
+// rows that owe something, from the oldest on.
+class AnswerSource {
+ public:
+  AnswerSource(Engine& e, QueuePair& q, Sending& half, Time now)
+      : e_(e), q_(q), c_(e.cold(q)), half_(half), stream_(q.rx_dialect().response_stream), now_(now) {}
+
+  bool next(wire::TxPacket& packet, bool first) {
+    if (!(stream_ ? find_numbered() : find_owed())) return false;
+    const auto k = static_cast<std::uint32_t>(seq_ - r_->first);
+    if (r_->fault != 0) {
+      rc_nak_read(e_, q_, r_->fault, stream_ ? r_->request : seq_);
+      return false;
     }
-    const auto k = static_cast<std::uint32_t>(seq - r->first);
-    const bool first = k == (stream ? 0 : r->begin);
-    const bool last = k + 1 == (stream ? r->packets : r->end);
-    if (r->fault != 0) {
-      rc_nak_read(e, q, r->fault, stream ? r->request : seq);
-      break;
-    }
-    const std::uint32_t payload = std::min<std::uint32_t>(q.mtu, r->asked - std::min(r->asked, k * q.mtu));
-    wire::TxPacket& p = e.burst_packets[n];
-    p = {response_header(q, *r, seq, k, first, last), payload, n, 1, false};
-    const std::uint32_t bytes = wire::data_packet_bytes(p.header, payload);
-    const bool fresh = stream ? seq == s.max : r->next >= r->sent;
-    const std::uint64_t cost = payload + e.config.path_overhead.n;
-    if (stream && fresh && !(e.in_turn(q, e.path_of(q)) && e.path_of(q).admits(cost))) {
-      if (n == 0) e.wait_for_path(q);
-      break;
-    }
-    if (n > 0 && (bytes > frame || total + bytes > budget.bytes)) break;
-    p.retransmission = !fresh;
-    if (payload > 0) {
-      RegionId region;
-      std::uint64_t offset = 0;
-      const auto denied = e.keys.check_remote(r->rkey, q.pd, q.qpn, kRemoteRead,
-                                              r->va + std::uint64_t{k} * q.mtu, payload, region, offset);
-      if (denied != KeyTable::Denied::kNo) {
-        // What is already in this burst still goes; the NAK follows it and the connection ends.
-        rc_nak_read(e, q, wire::kSyndromeNakAccess, stream ? r->request : seq);
-        break;
-      }
-      e.burst_segments[n] = {region, payload, offset};
-    } else {
-      e.burst_segments[n] = {};
-      p.segment_count = 0;
-    }
-    ++n;
-    if (frame == 0) frame = bytes;
-    total += bytes;
-    if (stream) {
-      half.left({seq, 1, cost, repair ? Origin::kRepair : Origin::kNext}, now);
-    } else {
-      ++r->next;
-      r->sent = std::max(r->sent, r->next);
-      if (r->next == r->end) {
-        --q.responses_owed;
-        r->answered = r->answered || r->end == r->packets;
-      }
-      e.counters.add(Counter::tx_packets);
-      if (!fresh) half.count_again();
-    }
-    if (bytes < frame) break;
+    const bool begins = k == (stream_ ? 0 : r_->begin);
+    const bool ends = k + 1 == (stream_ ? r_->packets : r_->end);
+    const std::uint32_t from = k * q_.mtu;
+    const std::uint32_t payload = std::min<std::uint32_t>(q_.mtu, r_->asked - std::min(r_->asked, from));
+    const bool fresh = stream_ ? seq_ == half_.s.max : r_->next >= r_->sent;
+    packet = {response_header(q_, *r_, seq_, k, begins, ends), payload, 0, 0, !fresh};
+    if (!stream_ || !fresh) return true;
+    const Path& path = e_.path_of(q_);
+    if (e_.in_turn(q_, path) && path.admits(cost(packet))) return true;
+    if (first) e_.wait_for_path(q_);
+    return false;
   }
-  if (stream && n > 0) {
+  static std::uint32_t pieces() { return 1; }
+  bool gather(const wire::TxPacket& packet, std::uint32_t& segments) {
+    if (packet.payload == 0) return true;
+    const std::uint64_t at = r_->va + (seq_ - r_->first) * q_.mtu;
+    RegionId region;
+    std::uint64_t offset = 0;
+    if (e_.keys.check_remote(r_->rkey, q_.pd, q_.qpn, kRemoteRead, at, packet.payload, region, offset) !=
+        KeyTable::Denied::kNo) {
+      // What is already in this burst still goes; the NAK follows it and the connection ends.
+      rc_nak_read(e_, q_, wire::kSyndromeNakAccess, stream_ ? r_->request : seq_);
+      return false;
+    }
+    e_.burst_segments[segments++] = {region, packet.payload, offset};
+    return true;
+  }
+  void left(const wire::TxPacket& packet) {
+    if (stream_) return half_.left({seq_, 1, cost(packet), origin_}, now_);
+    ++r_->next;
+    r_->sent = std::max(r_->sent, r_->next);
+    if (r_->next == r_->end) {
+      --q_.responses_owed;
+      r_->answered = r_->answered || r_->end == r_->packets;
+    }
+    e_.counters.add(Counter::tx_packets);
+    if (packet.retransmission) half_.count_again();
+  }
+
+ private:
+  bool find_numbered() {
+    Sender& s = half_.s;
+    if (Seq lost; half_.next_repair(lost)) {
+      origin_ = Origin::kRepair;
+      seq_ = lost;
+    } else {
+      if (s.nxt < s.max) s.nxt = half_.scheme.skip_received(half_.loss, s, s.nxt);
+      if (s.nxt >= c_.response_next || s.nxt - s.una >= window(e_, q_)) return false;
+      if (in_doubt(s) && s.nxt == s.max) return false;
+      origin_ = Origin::kNext;
+      seq_ = s.nxt;
+    }
+    r_ = rc_find_served(e_, q_, seq_);
+    CHECK(r_ != nullptr);
+    return true;
+  }
+  bool find_owed() {
+    r_ = oldest_owed(c_);
+    if (r_ != nullptr) seq_ = r_->first + r_->next;
+    return r_ != nullptr;
+  }
+  std::uint64_t cost(const wire::TxPacket& packet) const {
+    return packet.payload + e_.config.path_overhead.n;
+  }
+
+  Engine& e_;
+  QueuePair& q_;
+  ColdQueuePair& c_;
+  Sending& half_;
+  const bool stream_;
+  const Time now_;
+  // Of the packet that was named last.
+  ReadServed* r_ = nullptr;
+  Seq seq_{};
+  Origin origin_ = Origin::kNext;
+};
+}  // namespace
+
+Filled rc_send_responses(Engine& e, QueuePair& q, Time now, Budget budget) {
+  Sending half = e.responses(q);
+  Sender& s = half.s;
+  const bool was_idle = !s.outstanding();
+  AnswerSource source(e, q, half, now);
+  const Filled filled = fill(e, source, budget);
+  if (!q.rx_dialect().response_stream) {
+    if (q.responses_owed == 0) rc_reads_drained(e, q);
+  } else if (filled.packets > 0) {
     if (was_idle) {
       half.begin(now);
       s.progress = now;
     }
     e.arm(q, rc_deadline(e, q));
   }
-  if (!stream && q.responses_owed == 0) rc_reads_drained(e, q);
-  return {n, n};
+  return filled;
 }
 
 }  // namespace weft

@@ -5,13 +5,18 @@
 //   sq_head        sq_acked            sq_send                sq_tail
 //   | incomplete   | unacknowledged    | being sent           | free
 //                                      ^ send_offset packets of it are out; nxt is its next number
+#include "core/transport/rc/requester.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/fill.h"
+#include "core/transport/rc/failure.h"
 #include "core/transport/rc/opcodes.h"
-#include "core/wire/codec.h"
+#include "core/transport/rc/timers.h"
+#include "core/transport/uc/requester.h"
 
 namespace weft {
 namespace {
@@ -44,15 +49,11 @@ std::uint32_t read_piece(const Engine& e, const QueuePair& q, const SendWqe& w, 
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(w.length, end) - std::uint64_t{k} * q.mtu);
 }
 
-struct Draft {
-  std::uint32_t bytes = 0;    // frame: headers, payload, pad
-  std::uint32_t numbers = 1;  // sequence numbers it takes
-};
-
-// Written where it leaves from: packet k of the message in `slot`.
-Draft draft(Engine& e, const QueuePair& q, const Dialect& form, const SendWqe& w, std::uint16_t slot,
-            std::uint32_t k, Seq seq, wire::TxPacket& packet) {
-  Draft d;
+// Written where it leaves from: packet k of the message in `slot`. Returns how many sequence numbers it
+// takes.
+std::uint32_t draft(Engine& e, const QueuePair& q, const Dialect& form, const SendWqe& w, std::uint16_t slot,
+                    std::uint32_t k, Seq seq, wire::TxPacket& packet) {
+  std::uint32_t numbers = 1;
   packet = {};
   wire::Header& h = packet.header;
   const std::uint32_t done = k * q.mtu;
@@ -79,7 +80,7 @@ Draft draft(Engine& e, const QueuePair& q, const Dialect& form, const SendWqe& w
     } else {
       h.opcode = wire::kReadRequest;
       h.dma_len = read_piece(e, q, w, k);
-      d.numbers = form.response_stream ? 1 : Engine::packets_for(h.dma_len, q.mtu);
+      if (!form.response_stream) numbers = Engine::packets_for(h.dma_len, q.mtu);
     }
   } else {
     const bool write = w.opcode == WrOpcode::kWrite || w.opcode == WrOpcode::kWriteImm;
@@ -104,8 +105,7 @@ Draft draft(Engine& e, const QueuePair& q, const Dialect& form, const SendWqe& w
     if (form.acks_every_packet || last || (k + 1) % e.config.ack_every == 0 || clocked)
       h.bits |= wire::kAckReq;
   }
-  d.bytes = wire::data_packet_bytes(h, packet.payload);
-  return d;
+  return numbers;
 }
 
 // May the message at sq_send go on at packet k? Fences, READ limits, path credit.
@@ -256,8 +256,8 @@ bool rc_requests_sendable(Engine& e, QueuePair& q) {
   SendStream& s = q.requests_out;
   if ((q.rx_flags & kResendRequest) != 0) return true;
   if (halted(e, q)) return false;
-  if ((s.flags & kProbeDue) != 0) return true;
-  if (Seq seq; (s.flags & kInRecovery) != 0 && e.requests(q).repair(seq)) return true;
+  if (s.probe == Probe::kDue) return true;
+  if (Seq seq; s.recovering() && e.requests(q).next_repair(seq)) return true;
   if (q.sq_send == q.sq_tail || s.nxt - s.una >= window(e, q)) return false;
   ColdQueuePair& c = e.cold(q);
   const Gate g = gate(e, q, e.send_wqe(c, q.sq_send), q.send_offset, s.nxt == s.max);
@@ -266,7 +266,7 @@ bool rc_requests_sendable(Engine& e, QueuePair& q) {
 }
 
 bool rc_request_again(Engine& e, QueuePair& q) {
-  if ((q.rx_flags & kResendRequest) != 0 || (q.requests_out.flags & kProbeDue) != 0) return true;
+  if ((q.rx_flags & kResendRequest) != 0 || q.requests_out.probe == Probe::kDue) return true;
   return q.type == QpType::kRc && e.requests(q).again();
 }
 
@@ -284,31 +284,6 @@ PathNeed rc_requests_need(Engine& e, QueuePair& q) {
   return g == Gate::kOpen && (is_read(w) || e.worth_a_turn(path)) ? PathNeed::kEnough : PathNeed::kTooLittle;
 }
 
-namespace {
-// roce: the oldest packet once more, alone and asking for an ACK; of a READ, what is missing of it. Where the
-// walk over the ring stands does not change.
-Filled probe(Engine& e, QueuePair& q, Time now) {
-  const Sender& s = q.requests_out;
-  ColdQueuePair& c = e.cold(q);
-  const std::uint16_t slot = rc_slot_of(e, q, s.una);
-  const SendWqe& w = e.send_wqe(c, slot);
-  const auto k = static_cast<std::uint32_t>(s.una - w.first);
-  wire::TxPacket& packet = e.burst_packets[0];
-  draft(e, q, q.tx_dialect(), w, slot, k, s.una, packet);
-  std::uint32_t segments = 0;
-  if (!is_read(w) && !rc_gather(e, c, w, slot, k * q.mtu, packet.payload, segments)) {
-    rc_fail(e, q, WcStatus::kLocalProtection, slot, now);
-    return {};
-  }
-  packet.segment_count = segments;
-  packet.retransmission = true;
-  packet.header.bits |= wire::kAckReq;
-  e.requests(q).left({s.una, 1, 0, Origin::kProbe}, now);
-  e.arm(q, rc_deadline(e, q));
-  return {1, segments};
-}
-}  // namespace
-
 // roce: who sends slowly would see its time-out run out before the next packet that asks for an ACK has left.
 void rc_ask_in_time(Engine& e, const QueuePair& q, std::size_t packets, Time next) {
   if (q.tx_dialect().acks_every_packet || packets == 0) return;
@@ -318,111 +293,155 @@ void rc_ask_in_time(Engine& e, const QueuePair& q, std::size_t packets, Time nex
   if (timeout != kForever && next - q.requests_out.timer >= timeout / 2) last.bits |= wire::kAckReq;
 }
 
+namespace {
+// The walk over the ring, from wherever it stands, with repairs before it (fill.h).
+class RequestSource {
+ public:
+  RequestSource(Engine& e, QueuePair& q, ColdQueuePair& c, Sending& half, Time now, std::uint32_t requests)
+      : e_(e), q_(q), c_(c), half_(half), form_(q.tx_dialect()), now_(now), requests_(requests) {}
+
+  bool next(wire::TxPacket& packet, bool first) {
+    Sender& s = half_.s;
+    if (Seq lost; half_.next_repair(lost)) {
+      origin_ = Origin::kRepair;
+      seq_ = lost;
+      slot_ = rc_slot_of(e_, q_, seq_);
+      k_ = static_cast<std::uint32_t>(seq_ - e_.send_wqe(c_, slot_).first);
+    } else {
+      if (s.nxt < s.max && form_.places_itself) {
+        const Seq skipped = half_.scheme.skip_received(half_.loss, s, s.nxt);
+        if (skipped != s.nxt) seek(e_, q_, c_, skipped);
+      }
+      if (q_.sq_send == q_.sq_tail || s.nxt - s.una >= window(e_, q_)) return false;
+      origin_ = Origin::kNext;
+      seq_ = s.nxt;
+      slot_ = q_.sq_send;
+      k_ = q_.send_offset;
+    }
+    // Requests: the slots of a turn ascend, repairs first.
+    if (first) first_slot_ = slot_;
+    if (!first && static_cast<std::uint16_t>(slot_ - first_slot_) >= requests_) return false;
+    w_ = &e_.send_wqe(c_, slot_);
+    fresh_ = seq_ == s.max;
+    if (origin_ == Origin::kNext) {
+      const Gate g = gate(e_, q_, *w_, k_, fresh_);
+      if (g == Gate::kPath && first && !q_.has(kWaitingPath)) e_.wait_for_path(q_);
+      if (g != Gate::kOpen) return false;
+    }
+    numbers_ = draft(e_, q_, form_, *w_, slot_, k_, seq_, packet);
+    packet.retransmission = !fresh_;
+    return true;
+  }
+  std::uint32_t pieces() const { return w_->sge_count; }
+  bool gather(const wire::TxPacket& packet, std::uint32_t& segments) {
+    if (is_read(*w_) || rc_gather(e_, c_, *w_, slot_, k_ * q_.mtu, packet.payload, segments)) return true;
+    // A packet that was sent before fails at once: earlier requests may depend on it.
+    fresh_ ? rc_stop_sending(e_, q_, WcStatus::kLocalProtection, slot_, now_)
+           : rc_fail(e_, q_, WcStatus::kLocalProtection, slot_, now_);
+    return false;
+  }
+  void left(const wire::TxPacket& packet) {
+    const wire::Header& h = packet.header;
+    const bool next = origin_ == Origin::kNext;
+    if (next && is_read(*w_) && (fresh_ || !form_.response_stream))
+      record_read(e_, q_, c_, *w_, slot_, k_, seq_, is_atomic(w_->opcode) ? 8 : h.dma_len, now_);
+    // Without a NACK that names its trigger, nothing tells the time of what is sent after going back.
+    const bool timed =
+        (h.bits & wire::kAckReq) != 0 && (form_.ack_form != AckForm::kPlain || !half_.s.rewound());
+    const std::uint64_t cost = is_read(*w_) ? 0 : packet.payload + e_.config.path_overhead.n;
+    half_.left({seq_, numbers_, cost, origin_, timed}, now_);
+    if (!next) return;
+    advance_cursor(e_, q_, c_, numbers_);
+    if (q_.sq_send != q_.sq_tail && is_local(e_.send_wqe(c_, q_.sq_send).opcode)) rc_run_local(e_, q_, now_);
+  }
+
+ private:
+  Engine& e_;
+  QueuePair& q_;
+  ColdQueuePair& c_;
+  Sending& half_;
+  const Dialect& form_;
+  const Time now_;
+  const std::uint32_t requests_;  // how many may have a part in this turn
+  // Of the packet that was named last.
+  const SendWqe* w_ = nullptr;
+  Seq seq_{};
+  Origin origin_ = Origin::kNext;
+  bool fresh_ = false;
+  std::uint16_t slot_ = 0;
+  std::uint16_t first_slot_ = 0;  // of this turn
+  std::uint32_t k_ = 0;
+  std::uint32_t numbers_ = 1;
+};
+
+// One packet alone, which was sent before; where the walk over the ring stands does not change.
+Filled send_alone(Engine& e, QueuePair& q, std::uint16_t slot, std::uint32_t k, Seq seq, Time now) {
+  ColdQueuePair& c = e.cold(q);
+  const SendWqe& w = e.send_wqe(c, slot);
+  wire::TxPacket& packet = e.burst_packets[0];
+  draft(e, q, q.tx_dialect(), w, slot, k, seq, packet);
+  Filled filled{1, 0};
+  if (!is_read(w) && !rc_gather(e, c, w, slot, k * q.mtu, packet.payload, filled.segments)) {
+    rc_fail(e, q, WcStatus::kLocalProtection, slot, now);
+    return {};
+  }
+  packet.segment_count = filled.segments;
+  packet.retransmission = true;
+  packet.header.bits |= wire::kAckReq;
+  return filled;
+}
+
+// irn: the request of the oldest READ, whose responses stay away.
+Filled resend_read(Engine& e, QueuePair& q, Time now) {
+  const ColdQueuePair& c = e.cold(q);
+  const ReadIssued& r = c.issued[c.issued_head & c.issued_mask];
+  const Filled filled = send_alone(e, q, r.slot, r.packet, r.request, now);
+  e.counters.add(Counter::tx_packets);
+  e.counters.add(Counter::tx_retransmitted);
+  e.counters.add(Counter::tx_after_timeout);
+  e.arm(q, rc_deadline(e, q));
+  return filled;
+}
+
+// roce: the oldest packet, asking for an ACK; of a READ, what is missing of it.
+Filled probe(Engine& e, QueuePair& q, Time now) {
+  const Seq oldest = q.requests_out.una;
+  const std::uint16_t slot = rc_slot_of(e, q, oldest);
+  const auto k = static_cast<std::uint32_t>(oldest - e.send_wqe(e.cold(q), slot).first);
+  const Filled filled = send_alone(e, q, slot, k, oldest, now);
+  if (filled.packets == 0) return filled;
+  e.requests(q).left({oldest, 1, 0, Origin::kProbe}, now);
+  e.arm(q, rc_deadline(e, q));
+  return filled;
+}
+}  // namespace
+
 Filled rc_send_requests(Engine& e, QueuePair& q, Time now, Budget budget) {
   if (q.type != QpType::kRc) return uc_sendable(e, q) ? uc_send(e, q, now, budget) : Filled{};
   if (!q.sends() || q.has(kRnrWaiting)) return {};
-  SendStream& s = q.requests_out;
   ColdQueuePair& c = e.cold(q);
-  Sending half = e.requests(q);
-  const Dialect form = q.tx_dialect();
   if ((q.rx_flags & kResendRequest) != 0) {
     q.rx_flags &= static_cast<std::uint8_t>(~kResendRequest);
-    if (c.issued_head != c.issued_tail) {
-      const ReadIssued& r = c.issued[c.issued_head & c.issued_mask];
-      draft(e, q, q.tx_dialect(), e.send_wqe(c, r.slot), r.slot, r.packet, r.request, e.burst_packets[0]);
-      e.burst_packets[0].retransmission = true;
-      e.counters.add(Counter::tx_packets);
-      e.counters.add(Counter::tx_retransmitted);
-      e.counters.add(Counter::tx_after_timeout);
-      e.arm(q, rc_deadline(e, q));
-      return {1, 0};
-    }
+    if (c.issued_head != c.issued_tail) return resend_read(e, q, now);
   }
   if (halted(e, q)) return {};
-  if ((s.flags & kProbeDue) != 0) return probe(e, q, now);
-  const bool was_quiet = !s.outstanding();
+  Sending half = e.requests(q, c);
+  if (half.s.probe == Probe::kDue) return probe(e, q, now);
+  const bool was_quiet = !half.s.outstanding();
   const bool was_idle = was_quiet && q.reads_outstanding == 0;
-  const std::size_t most = std::min<std::size_t>(budget.packets, e.burst_packets.size());
-  std::uint32_t n = 0;
-  std::uint32_t segments = 0;
-  std::uint32_t frame = 0;
-  std::uint32_t total = 0;
-  std::uint16_t first_slot = 0;
-  while (n < most) {
-    Seq seq;
-    const bool repair = half.repair(seq);
-    std::uint16_t slot = q.sq_send;
-    std::uint32_t k = q.send_offset;
-    if (repair) {
-      slot = rc_slot_of(e, q, seq);
-      k = static_cast<std::uint32_t>(seq - e.send_wqe(c, slot).first);
-    } else {
-      if (s.nxt < s.max && form.places_itself) {
-        const Seq skipped = half.scheme.skip_received(half.loss, s, s.nxt);
-        if (skipped != s.nxt) {
-          seek(e, q, c, skipped);
-          continue;
-        }
-      }
-      if (q.sq_send == q.sq_tail || s.nxt - s.una >= window(e, q)) break;
-      seq = s.nxt;
-    }
-    const SendWqe& w = e.send_wqe(c, slot);
-    const bool fresh = seq == s.max;
-    if (!repair) {
-      const Gate g = gate(e, q, w, k, fresh);
-      if (g == Gate::kPath && n == 0 && !q.has(kWaitingPath)) e.wait_for_path(q);
-      if (g != Gate::kOpen) break;
-    }
-    wire::TxPacket& packet = e.burst_packets[n];
-    const Draft d = draft(e, q, form, w, slot, k, seq, packet);
-    if (n == 0) {
-      frame = d.bytes;
-      first_slot = slot;
-    } else {
-      if (d.bytes > frame) break;  // one frame size; only the last may be shorter
-      if (total + d.bytes > budget.bytes) break;
-      // Requests: the slots of a turn ascend, repairs first.
-      if (static_cast<std::uint16_t>(slot - first_slot) >= budget.requests) break;
-    }
-    if (segments + w.sge_count > e.burst_segments.size()) break;
-    const std::uint32_t first_segment = segments;
-    if (!is_read(w) && !rc_gather(e, c, w, slot, k * q.mtu, packet.payload, segments)) {
-      // What was sent before cannot wait for those before it: it is what they, too, may be waiting behind.
-      fresh ? rc_stop_sending(e, q, WcStatus::kLocalProtection, slot, now)
-            : rc_fail(e, q, WcStatus::kLocalProtection, slot, now);
-      break;
-    }
-    packet.first_segment = first_segment;
-    packet.segment_count = segments - first_segment;
-    packet.retransmission = !fresh;
-    ++n;
-    total += d.bytes;
-
-    if (!repair && is_read(w) && (fresh || !form.response_stream))
-      record_read(e, q, c, w, slot, k, seq, is_atomic(w.opcode) ? 8 : packet.header.dma_len, now);
-    // Without a NACK that names its trigger, nothing tells the time of what is sent after going back.
-    const bool timed = (packet.header.bits & wire::kAckReq) != 0 &&
-                       (form.ack_form != AckForm::kPlain || (s.flags & kRewound) == 0);
-    const std::uint64_t cost = is_read(w) ? 0 : packet.payload + e.config.path_overhead.n;
-    half.left({seq, d.numbers, cost, repair ? Origin::kRepair : Origin::kNext, timed}, now);
-    if (!repair) {
-      advance_cursor(e, q, c, d.numbers);
-      if (q.sq_send != q.sq_tail && is_local(e.send_wqe(c, q.sq_send).opcode)) rc_run_local(e, q, now);
-    }
-    if (d.bytes < frame) break;
-  }
-  if (n == 0) return {};
+  RequestSource source(e, q, c, half, now, budget.requests);
+  const Filled filled = fill(e, source, budget);
+  if (filled.packets == 0) return {};
   // Whatever makes us wait for an ACK now must have asked for one. Path credit may be used up by others
   // before our next turn, so there every burst asks.
-  if (!form.acks_every_packet && (e.path_of(q).bounded() || stalls(e, q)))
-    e.burst_packets[n - 1].header.bits |= wire::kAckReq;
+  if (!q.tx_dialect().acks_every_packet && (e.path_of(q).bounded() || stalls(e, q)))
+    e.burst_packets[filled.packets - 1].header.bits |= wire::kAckReq;
   // READs may keep the connection busy while no request packet is out: the two timers start apart.
   if (was_idle) q.requests_out.progress = now;
   if (was_quiet) half.begin(now);
   e.arm(q, rc_deadline(e, q));
-  rc_ask_in_time(e, q, n, now);
-  return {n, segments};
+  rc_ask_in_time(e, q, filled.packets, now);
+  return filled;
 }
 
 }  // namespace weft

@@ -1,6 +1,10 @@
 // The parts of the responder that move no bytes: rights, receives, READ records, duplicates, refusals.
 #include "core/transport/rc/responder.h"
 
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
+#include "core/transport/rc/read_responder.h"
+
 namespace weft {
 namespace {
 
@@ -219,7 +223,7 @@ void rc_duplicate(Engine& e, QueuePair& q, const wire::Header& h, RcKind kind, S
     // Either the ACK of the request was lost, or the requester misses responses. Our own timer is for the
     // latter; only if it has run out already, and waits longer now, is this a reason to start over.
     const SendStream& s = q.served;
-    if (in_doubt(s) || (s.backoff > 0 && (s.flags & kInRecovery) == 0)) resume_responses(e, q);
+    if (in_doubt(s) || (s.backoff > 0 && !s.recovering())) resume_responses(e, q);
     return;
   }
   // roce: a part of a recorded READ is executed again (docs/protocol/reliable.md#repeated-requests).

@@ -1,7 +1,8 @@
 // Requests in: the responder (docs/protocol/reliable.md#checks-of-the-responder, in that order; IRN §5.3).
 //
-// Both modes share what a packet does once it is accepted: place bytes, count the message, complete a
-// receive, record a READ. They differ in which packets are accepted and where their bytes go:
+// What a packet does once it is accepted is the same in every mode: place bytes, count the message, complete
+// a receive, record a READ. Modes differ in which packets are accepted (the scheme's `classify`) and in where
+// their bytes go (rc_locate_next, rc_locate_itself):
 //
 //   roce   only the expected packet; a message's address comes from its First packet and is carried
 //          from packet to packet in the queue pair (inbound_*).
@@ -17,6 +18,7 @@
 
 #include "core/transport/engine.h"
 #include "core/transport/loss/advance.h"
+#include "core/transport/rc/control.h"
 #include "core/transport/rc/opcodes.h"
 #include "core/transport/sink.h"
 
@@ -48,6 +50,10 @@ void rc_complete_receives(Engine& e, QueuePair& q, Seq upto);  // of messages th
 void rc_refuse(Engine& e, QueuePair& q, Placed v, const wire::Header& h, const RcOpcode& op);
 RecvWqe* rc_receive_for(Engine& e, QueuePair& q, std::uint32_t sn,
                         std::uint16_t& slot);  // irn: by receive number
+
+// --- shared_receive.cc ---
+// Binds one more receive of the shared queue; false when there is none, or no room for it.
+bool rc_take_shared(Engine& e, QueuePair& q);
 
 void rc_fail_receive(Engine& e, QueuePair& q, WcStatus status);  // the oldest one reports it
 
@@ -135,98 +141,105 @@ inline bool rc_fits(const QueuePair& q, RcOpcode op, std::uint32_t payload) {
   return op.last ? payload <= q.mtu && (op.first || payload > 0) : payload == q.mtu;
 }
 
-// The next two judge in the order of docs/protocol/reliable.md#checks-of-the-responder, checks 2 to 9.
+// Where a SEND or WRITE packet belongs.
+struct Located {
+  RecvWqe* receive = nullptr;  // what a SEND fills, and what the end of a WRITE with immediate consumes
+  std::uint16_t slot = 0;      // its place in the receive queue
+  bool adds_up = true;         // a WRITE's payload is as long as its place in the message allows
+  Key key{};                   // of a WRITE
+  std::uint64_t va = 0;
+  std::uint32_t claimed = 0;  // bytes from `va` on that must lie in the region, before the first is placed
+  std::uint64_t at = 0;       // bytes of the message that come before it
+};
 
-// roce: a SEND or WRITE packet at the expected number.
-template <Sink S>
-Placed rc_place_roce(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcOpcode& op,
-                     std::uint32_t index, S& sink) {
-  const wire::Header& h = p.header;
-  const Inbound kind = op.kind == RcKind::kSend ? Inbound::kSend : Inbound::kWrite;
+// roce: it is the expected packet, and continues what the First packet of its message began (inbound_*).
+inline Placed rc_locate_next(Engine& e, QueuePair& q, const wire::Header& h, std::uint32_t payload,
+                             const RcOpcode& op, Located& l) {
+  const bool write = op.kind == RcKind::kWrite;
+  const Inbound kind = write ? Inbound::kWrite : Inbound::kSend;
   if (op.first != (q.inbound == Inbound::kNone) || (!op.first && q.inbound != kind)) return Placed::kInvalid;
-  if (kind == Inbound::kWrite && op.first && (q.access & kRemoteWrite) == 0) return Placed::kInvalid;
-  const bool needs_receive = kind == Inbound::kSend ? op.first : op.imm;
-  if (needs_receive && q.rq_head == q.rq_tail && !rc_take_shared(e, q)) return Placed::kNoReceive;
-  ColdQueuePair& c = e.cold(q);
-  const bool fits = rc_fits(q, op, p.payload);
-  if (kind == Inbound::kSend) {
-    if (!fits) return Placed::kWrongLength;
-    const std::uint32_t at = op.first ? 0 : q.inbound_left;
-    const RecvWqe& r = e.recv_wqe(c, q.rq_head);
-    const Placed v = rc_scatter_payload(e, q, c.receive_pd, e.recv_sges(c, q.rq_head), r.sge_count, at,
-                                        p.payload, index, sink);
-    if (v != Placed::kDone) return v;
-    q.inbound_left = at + p.payload;
-    if (op.last) e.recv_wqe(c, q.rq_head).byte_len = q.inbound_left;
-  } else {
-    if (op.first) {
+  if (write && op.first && (q.access & kRemoteWrite) == 0) return Placed::kInvalid;
+  if (!write || op.imm) {
+    if ((write || op.first) && q.rq_head == q.rq_tail && !rc_take_shared(e, q)) return Placed::kNoReceive;
+    l.slot = q.rq_head;
+    l.receive = &e.recv_wqe(e.cold(q), l.slot);
+  }
+  if (op.first) {
+    q.inbound_done = 0;
+    if (write) {
       q.inbound_va = h.va;
       q.inbound_key = h.rkey;
-      q.inbound_left = q.inbound_message = h.dma_len;
+      q.inbound_message = h.dma_len;
     }
-    const bool adds_up = fits && (op.last ? p.payload == q.inbound_left : p.payload <= q.inbound_left);
-    // The whole range, before the first byte (docs/protocol/reliable.md#checks-of-the-responder, check 6).
-    const std::uint32_t claimed = op.first ? h.dma_len : std::min(p.payload, q.inbound_left);
-    const Placed v =
-        rc_place_write(e, q, q.inbound_va, q.inbound_key, claimed, adds_up, p.payload, index, sink);
-    if (v != Placed::kDone) return v;
-    q.inbound_va += p.payload;
-    q.inbound_left -= p.payload;
-    if (op.last && op.imm) e.recv_wqe(c, q.rq_head).byte_len = q.inbound_message;
   }
-  q.inbound = op.last ? Inbound::kNone : kind;
-  if (op.last && (kind == Inbound::kSend || op.imm)) {
-    RecvWqe& r = e.recv_wqe(c, q.rq_head);
-    r.end = q.requests.expected;
-    r.flags = static_cast<std::uint8_t>(kRecvEnded | (op.imm ? kRecvWithImm : 0) |
-                                        (op.invalidate ? kRecvInvalidate : 0) |
-                                        (kind == Inbound::kWrite ? kRecvWriteImm : 0) |
-                                        ((h.bits & wire::kSolicited) != 0 ? kRecvSolicited : 0));
-    r.imm = h.imm;
-  }
+  l.at = q.inbound_done;
+  if (!write) return Placed::kDone;
+  const std::uint32_t left = q.inbound_message - q.inbound_done;
+  l.adds_up = op.last ? payload == left : payload <= left;
+  l.key = q.inbound_key;
+  l.va = q.inbound_va + l.at;
+  // The whole range, before the first byte (docs/protocol/reliable.md#checks-of-the-responder, check 6).
+  l.claimed = op.first ? left : std::min(payload, left);
   return Placed::kDone;
 }
 
-// irn, srnic: a SEND or WRITE packet anywhere in the window.
-template <Sink S>
-Placed rc_place_irn(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcOpcode& op, Seq seq,
-                    std::uint32_t index, S& sink) {
-  const wire::Header& h = p.header;
+// irn, srnic: it may be any packet of the window, and says itself where it belongs.
+inline Placed rc_locate_itself(Engine& e, QueuePair& q, const wire::Header& h, std::uint32_t payload,
+                               const RcOpcode& op, Located& l) {
   const bool write = op.kind == RcKind::kWrite;
   const bool consumes = !write || op.imm;
   const bool named = q.rx_dialect().names_messages;
   if (op.first != (h.psn_offset == 0) && (consumes || named)) return Placed::kInvalid;
   if (write && (q.access & kRemoteWrite) == 0) return Placed::kInvalid;
-  RecvWqe* r = nullptr;
-  std::uint16_t slot = 0;
   if (consumes) {
-    r = rc_receive_for(e, q, h.sn, slot);
-    if (r == nullptr) return Placed::kNoReceive;
+    l.receive = rc_receive_for(e, q, h.sn, l.slot);
+    if (l.receive == nullptr) return Placed::kNoReceive;
   }
+  l.at = std::uint64_t{h.psn_offset} * q.mtu;  // packets before this one were full
+  if (!write) return Placed::kDone;
+  l.adds_up = named || (op.last ? payload == h.dma_len : payload <= h.dma_len);
+  l.key = h.rkey;
+  l.va = h.va;
+  // irn: the rest of the message, not only this packet: of one that ends outside, nothing is placed.
+  // srnic's packets do not know it; each is checked alone.
+  l.claimed = named ? payload : h.dma_len;
+  return Placed::kDone;
+}
+
+// Judges and places a SEND or WRITE packet, in the order of
+// docs/protocol/reliable.md#checks-of-the-responder, checks 2 to 9.
+template <bool kPlacesItself, Sink S>
+Placed rc_place(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcOpcode& op, Seq seq,
+                std::uint32_t index, S& sink) {
+  const wire::Header& h = p.header;
+  const bool write = op.kind == RcKind::kWrite;
+  Located l;
+  if (const Placed v = kPlacesItself ? rc_locate_itself(e, q, h, p.payload, op, l)
+                                     : rc_locate_next(e, q, h, p.payload, op, l);
+      v != Placed::kDone)
+    return v;
   const bool fits = rc_fits(q, op, p.payload);
+  Placed v = Placed::kWrongLength;
   if (write) {
-    const bool adds_up = fits && (named || (op.last ? p.payload == h.dma_len : p.payload <= h.dma_len));
-    // irn: the rest of the message, not only this packet: of one that ends outside, nothing is placed.
-    // srnic's packets do not know it; each is checked alone.
-    const std::uint32_t claimed = named ? p.payload : h.dma_len;
-    const Placed v = rc_place_write(e, q, h.va, h.rkey, claimed, adds_up, p.payload, index, sink);
-    if (v != Placed::kDone) return v;
-  } else {
-    if (!fits) return Placed::kWrongLength;
+    v = rc_place_write(e, q, l.va, l.key, l.claimed, fits && l.adds_up, p.payload, index, sink);
+  } else if (fits) {
     const ColdQueuePair& c = e.cold(q);
-    const std::uint64_t at = std::uint64_t{h.psn_offset} * q.mtu;
-    const Placed v = rc_scatter_payload(e, q, c.receive_pd, e.recv_sges(c, slot), r->sge_count, at, p.payload,
-                                        index, sink);
-    if (v != Placed::kDone) return v;
+    v = rc_scatter_payload(e, q, c.receive_pd, e.recv_sges(c, l.slot), l.receive->sge_count, l.at, p.payload,
+                           index, sink);
   }
-  if (op.last && consumes) {
-    // The whole WRITE's length: packets before this one were full.
-    r->byte_len = h.psn_offset * q.mtu + p.payload;
-    r->imm = h.imm;
-    r->end = seq;
-    r->flags = static_cast<std::uint8_t>(kRecvEnded | (op.imm ? kRecvWithImm : 0) |
-                                         (write ? kRecvWriteImm : 0) | (op.invalidate ? kRecvInvalidate : 0) |
-                                         ((h.bits & wire::kSolicited) != 0 ? kRecvSolicited : 0));
+  if (v != Placed::kDone) return v;
+  const auto done = static_cast<std::uint32_t>(l.at) + p.payload;
+  if (!kPlacesItself) {
+    q.inbound_done = done;
+    q.inbound = op.last ? Inbound::kNone : write ? Inbound::kWrite : Inbound::kSend;
+  }
+  if (op.last && l.receive != nullptr) {
+    l.receive->byte_len = done;
+    l.receive->imm = h.imm;
+    l.receive->end = seq;
+    l.receive->flags = static_cast<std::uint8_t>(
+        kRecvEnded | (op.imm ? kRecvWithImm : 0) | (op.invalidate ? kRecvInvalidate : 0) |
+        (write ? kRecvWriteImm : 0) | ((h.bits & wire::kSolicited) != 0 ? kRecvSolicited : 0));
   }
   return Placed::kDone;
 }
@@ -235,8 +248,8 @@ template <Sink S>
 Placed rc_accept(Engine& e, QueuePair& q, const wire::RxPacket& p, const RcOpcode& op, Seq seq,
                  std::uint32_t index, S& sink) {
   if (op.kind == RcKind::kRead || op.kind == RcKind::kAtomic) return rc_record_read(e, q, p.header, seq);
-  return q.rx_dialect().places_itself ? rc_place_irn(e, q, p, op, seq, index, sink)
-                                      : rc_place_roce(e, q, p, op, index, sink);
+  return q.rx_dialect().places_itself ? rc_place<true>(e, q, p, op, seq, index, sink)
+                                      : rc_place<false>(e, q, p, op, seq, index, sink);
 }
 
 template <Sink S>

@@ -8,6 +8,10 @@
 #include <algorithm>
 
 #include "core/transport/loss/advance.h"
+#include "core/transport/rc/acknowledge.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
+#include "core/transport/rc/requester.h"
 #include "core/transport/rc/responder.h"
 
 namespace weft {
@@ -56,7 +60,7 @@ void rc_response_roce(Engine& e, QueuePair& q, std::uint32_t index, const wire::
   const Seq seq = expand(p.header.psn, s.una);
   if (seq < s.una || seq >= s.max) return e.counters.add(Counter::drop_stale);
   if (!rc_acknowledge(e, q, seq, now)) {
-    if ((s.flags & kRewound) != 0) e.counters.add(Counter::drop_stale);
+    if (s.rewound()) e.counters.add(Counter::drop_stale);
     rc_implied_nak(e, q, now);
     return;
   }

@@ -37,6 +37,27 @@ TEST_P(ReuseTest, WhatWasNotSentBeforeAResetIsNotSentAfterIt) {
   EXPECT_EQ(w.from(w.b).size(), 1U);
 }
 
+// Nor do its completions stay, of sends and of receives: a program that connects anew would take them for
+// those of its new life. Another queue pair that reports to the same queue keeps its own.
+TEST_P(ReuseTest, AResetForgetsCompletionsThatNobodyPolled) {
+  Hand w(GetParam());
+  const Qpn other_a = w.a.create();
+  const Qpn other_b = w.b.create();
+  w.connect(other_a, other_b);
+  ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 0, 64, 1)));
+  ASSERT_TRUE(w.b.device.post_recv(other_b, w.receive(w.b, 64, 64, 2)));
+  w.post(w.request(WrOpcode::kSend, 0, 8, 0));
+  ASSERT_TRUE(w.a.device.post_send(other_a, w.request(WrOpcode::kSend, 0, 8, 0)));
+  w.play();
+  ASSERT_TRUE(w.a.step(w.qa, {}, QpState::kReset, 0));
+  ASSERT_TRUE(w.b.step(w.qb, {}, QpState::kReset, 0));
+  for (const auto& [side, kept] : {std::pair{&w.a, other_a}, std::pair{&w.b, other_b}}) {
+    const std::vector<Completion> left = side->completions();
+    ASSERT_EQ(left.size(), 1U);
+    EXPECT_EQ(left[0].qpn, kept);
+  }
+}
+
 TEST_P(ReuseTest, WhatWasNotSentBeforeADestructionIsNotSentAfterIt) {
   DeviceConfig one;
   one.max_qp = 1;  // the number comes back at once

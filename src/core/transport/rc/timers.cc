@@ -2,27 +2,29 @@
 // which timers a queue pair has, when each is due, and what it does then. kTimers is the whole list. A queue
 // pair has one entry among the deadlines: the earliest of them.
 //
-//   timer    runs while                               due after                          then
-//   charge   own time-outs: requests or READs wait    the verbs time-out, per retry      a retry is used up
-//   resend   requests are in flight                   own: RTO_low or RTO_high           the oldest go out
-//   again
-//                                                     else: the verbs time-out           the same, for a
-//                                                     retry
-//   probe    roce with `tail_probe`: the same         a measured time                    the oldest asks for
-//   an ACK read     a READ's answers are missing             twice RTO_high                     its request
-//   goes out again rnr      the peer said it was not ready           the delay that it named sending goes on
-//   answer   our answers are in flight                RTO_low or RTO_high                the oldest go out
-//   again
+//   timer    runs while                            due after                      then
+//   charge   own time-outs: requests, READs wait   the verbs time-out, by retry   a retry is used up
+//   resend   requests are in flight                RTO_low, RTO_high if own       the oldest go out again
+//                                                  else the verbs time-out        the same, for a retry
+//   probe    roce with `tail_probe`: the same      a measured time                the oldest asks for an ACK
+//   read     a READ's answers are missing          twice RTO_high                 its request goes out again
+//   rnr      the peer said it was not ready        the delay that it named        sending goes on
+//   answer   our answers are in flight             RTO_low or RTO_high            the oldest go out again
 //
 // `rnr` excludes the four before it: until the delay is over nothing is sent, so nothing is answered.
 // A probe costs nothing: an ACK was lost, or the end of a message, or the NAK that a receiver gives once
 // only. Giving up is the requester's business: `answer` only falls silent. `sender.h` has the times of the
 // half that sends, and how they follow the path.
+#include "core/transport/rc/timers.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "core/transport/congestion.h"
 #include "core/transport/engine.h"
+#include "core/transport/rc/control.h"
+#include "core/transport/rc/failure.h"
+#include "core/transport/rc/requester.h"
 
 namespace weft {
 namespace {
@@ -163,7 +165,7 @@ void answer_fires(const Look& l, Time now) {
   }
   // Silent from now on; credit and bitmap are for others. A refusal that waited for the answers ends it here.
   release_block(l.e.pool, half.s.block);
-  half.s.flags = 0;
+  half.s.end_repair();
   rc_answers_given_up(l.e, l.q);
 }
 

@@ -433,9 +433,9 @@ TEST_P(VerbsTest, DrainingFinishesWhatHadBegunAndHoldsTheRest) {
     w.run();
     expect_success(w.a, {0});
     EXPECT_FALSE(w.a.device.query_qp(w.qa)->sq_draining);
-    const std::vector<Event> events = w.a.events();
+    const std::vector<DeviceEvent> events = w.a.events();
     ASSERT_EQ(events.size(), 1U);
-    EXPECT_EQ(events[0].kind, EventKind::kSqDrained);
+    EXPECT_EQ(events[0].kind, DeviceEventKind::kSqDrained);
     ASSERT_TRUE(w.a.device.modify_qp(w.qa, to(QpState::kRts), kAttrState, w.now));
     w.run();
     expect_success(w.a, {1, 2});

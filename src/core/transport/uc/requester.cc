@@ -9,19 +9,20 @@
 // modified to RTS (docs/protocol/verbs.md#states).
 //
 // UD differs in its header, and in that every message names its own path (ud/requester.cc).
+#include "core/transport/uc/requester.h"
+
 #include <algorithm>
 
 #include "core/transport/engine.h"
+#include "core/transport/fill.h"
+#include "core/transport/rc/acknowledge.h"
+#include "core/transport/rc/failure.h"
 #include "core/transport/rc/opcodes.h"
-#include "core/wire/codec.h"
+#include "core/transport/rc/requester.h"
+#include "core/transport/ud/requester.h"
 
 namespace weft {
 namespace {
-
-struct Draft {
-  wire::TxPacket packet;
-  std::uint32_t bytes = 0;  // frame: headers, payload, pad
-};
 
 void uc_header(const QueuePair& q, const SendWqe& w, std::uint32_t k, wire::Header& h) {
   const bool first = k == 0;
@@ -44,19 +45,6 @@ void uc_header(const QueuePair& q, const SendWqe& w, std::uint32_t k, wire::Head
 
 std::uint32_t payload_of(const QueuePair& q, const SendWqe& w) {
   return q.send_offset + 1 == w.packets ? w.length - q.send_offset * q.mtu : q.mtu;
-}
-
-Draft draft(const Engine& e, const QueuePair& q, const SendWqe& w) {
-  Draft d;
-  wire::Header& h = d.packet.header;
-  if (q.type == QpType::kUd) {
-    ud_header(e, q, w, h);
-  } else {
-    uc_header(q, w, q.send_offset, h);
-  }
-  d.packet.payload = payload_of(q, w);
-  d.bytes = wire::data_packet_bytes(h, d.packet.payload);
-  return d;
 }
 
 // SQD finishes the message that has begun; local requests run when what is before them is settled.
@@ -102,65 +90,81 @@ bool uc_sendable(Engine& e, QueuePair& q) {
          (need != PathNeed::kNone && !q.has(kWaitingPath));
 }
 
-Filled uc_send(Engine& e, QueuePair& q, Time now, Budget budget) {
-  ColdQueuePair& c = e.cold(q);
-  SendStream& s = q.requests_out;
-  const std::size_t most = std::min<std::size_t>(budget.packets, e.burst_packets.size());
-  std::uint32_t n = 0;
-  std::uint32_t segments = 0;
-  std::uint32_t frame = 0;
-  std::uint32_t total = 0;
-  std::uint64_t charged = 0;
-  WcStatus failed = WcStatus::kSuccess;
-  while (n < most && q.sq_send != q.sq_tail) {
-    const SendWqe& w = e.send_wqe(c, q.sq_send);
-    if (!may_start(q, w)) break;
-    if (q.type == QpType::kUd) {
-      if (n > 0 && ud_path(w) != q.path) break;  // a burst has one path
-      q.path = ud_path(w);
-      if (w.length > q.mtu) {
+namespace {
+// The walk over the ring (fill.h).
+class MessageSource {
+ public:
+  MessageSource(Engine& e, QueuePair& q) : e_(e), q_(q), c_(e.cold(q)) {}
+
+  bool next(wire::TxPacket& packet, bool first) {
+    if (q_.sq_send == q_.sq_tail) return false;
+    w_ = &e_.send_wqe(c_, q_.sq_send);
+    if (!may_start(q_, *w_)) return false;
+    if (q_.type == QpType::kUd) {
+      if (!first && ud_path(*w_) != q_.path) return false;  // a burst has one path
+      q_.path = ud_path(*w_);
+      if (w_->length > q_.mtu) {
         failed = WcStatus::kLocalLength;
-        break;
+        return false;
       }
     }
-    Path& path = e.path_of(q);
-    if (!e.in_turn(q, path) || !path.admits(cost(e, payload_of(q, w)))) {
-      if (n == 0) e.wait_for_path(q);
-      break;
+    packet = {};
+    packet.payload = payload_of(q_, *w_);
+    const Path& path = e_.path_of(q_);
+    if (!e_.in_turn(q_, path) || !path.admits(cost(e_, packet.payload))) {
+      if (first) e_.wait_for_path(q_);
+      return false;
     }
-    Draft d = draft(e, q, w);
-    if (n > 0 && (d.bytes > frame || total + d.bytes > budget.bytes)) break;
-    if (segments + w.sge_count > e.burst_segments.size()) break;
-    d.packet.first_segment = segments;
-    if (!rc_gather(e, c, w, q.sq_send, q.send_offset * q.mtu, d.packet.payload, segments)) {
-      failed = WcStatus::kLocalProtection;
-      break;
+    if (q_.type == QpType::kUd) {
+      ud_header(e_, q_, *w_, packet.header);
+    } else {
+      uc_header(q_, *w_, q_.send_offset, packet.header);
     }
-    d.packet.segment_count = segments - d.packet.first_segment;
-    e.burst_packets[n++] = d.packet;
-    if (frame == 0) frame = d.bytes;
-    total += d.bytes;
-    if (path.bounded()) {
-      path.in_flight += cost(e, d.packet.payload);
-      charged += cost(e, d.packet.payload);
+    return true;
+  }
+  std::uint32_t pieces() const { return w_->sge_count; }
+  bool gather(const wire::TxPacket& packet, std::uint32_t& segments) {
+    if (rc_gather(e_, c_, *w_, q_.sq_send, q_.send_offset * q_.mtu, packet.payload, segments)) return true;
+    failed = WcStatus::kLocalProtection;
+    return false;
+  }
+  void left(const wire::TxPacket& packet) {
+    if (Path& path = e_.path_of(q_); path.bounded()) {
+      path.in_flight += cost(e_, packet.payload);
+      charged += cost(e_, packet.payload);
     }
+    SendStream& s = q_.requests_out;
     ++s.nxt;
     s.max = s.nxt;
-    if (++q.send_offset == w.packets) {
-      q.send_offset = 0;
-      ++q.sq_send;
+    if (++q_.send_offset == w_->packets) {
+      q_.send_offset = 0;
+      ++q_.sq_send;
     }
-    if (d.bytes < frame) break;
   }
-  if (n == 0) {
+
+  std::uint64_t charged = 0;  // path bytes of the burst
+  WcStatus failed = WcStatus::kSuccess;
+
+ private:
+  Engine& e_;
+  QueuePair& q_;
+  ColdQueuePair& c_;
+  const SendWqe* w_ = nullptr;
+};
+}  // namespace
+
+Filled uc_send(Engine& e, QueuePair& q, Time now, Budget budget) {
+  MessageSource source(e, q);
+  const Filled filled = fill(e, source, budget);
+  if (filled.packets == 0) {
     // Whatever was sent before is settled, so the request that cannot go is the oldest.
-    if (failed != WcStatus::kSuccess) rc_fail_send_queue(e, q, failed);
+    if (source.failed != WcStatus::kSuccess) rc_fail_send_queue(e, q, source.failed);
     return {};
   }
-  e.counters.add(Counter::tx_packets, n);
-  if (charged != 0) presume(e, q, charged, now);
+  e.counters.add(Counter::tx_packets, filled.packets);
+  if (source.charged != 0) presume(e, q, source.charged, now);
   e.unsettled = e.index_of(q);
-  return {n, segments};
+  return filled;
 }
 
 void uc_settle(Engine& e) {

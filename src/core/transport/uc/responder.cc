@@ -2,6 +2,8 @@
 // written.
 #include "core/transport/uc/responder.h"
 
+#include "core/transport/rc/failure.h"
+
 namespace weft {
 
 void uc_refuse(Engine& e, QueuePair& q, Placed v) {

@@ -30,7 +30,7 @@ void uc_on_packet(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPa
   if (ahead != 0 || op.first) q.inbound = Inbound::kNone;
   q.requests.expected = next - 1;
   Placed v = Placed::kSilent;
-  if (op.first || q.inbound != Inbound::kNone) v = rc_place_roce(e, q, p, op, index, sink);
+  if (op.first || q.inbound != Inbound::kNone) v = rc_place<false>(e, q, p, op, next - 1, index, sink);
   q.requests.expected = next;
   if (v != Placed::kDone) {
     q.inbound = Inbound::kNone;

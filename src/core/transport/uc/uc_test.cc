@@ -369,7 +369,7 @@ TEST_F(UcTest, DrainsWhatHasBegun) {
   ASSERT_EQ(d.a.completions().size(), 1U);
   const auto events = d.a.events();
   ASSERT_EQ(events.size(), 1U);
-  EXPECT_EQ(events[0].kind, EventKind::kSqDrained);
+  EXPECT_EQ(events[0].kind, DeviceEventKind::kSqDrained);
   t.state = QpState::kRts;
   ASSERT_TRUE(d.a.device.modify_qp(d.qa, t, kAttrState, d.now));
   d.run();

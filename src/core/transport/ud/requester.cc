@@ -4,6 +4,8 @@
 // be destroyed once it is posted:
 //
 //   remote_address   the path         rkey   the Q_Key asked for         sn   the destination queue pair
+#include "core/transport/ud/requester.h"
+
 #include "core/transport/engine.h"
 
 namespace weft {

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "core/transport/engine.h"
+#include "core/transport/rc/failure.h"
 #include "core/transport/rc/responder.h"
 #include "core/wire/ip.h"
 

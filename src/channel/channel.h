@@ -1,0 +1,134 @@
+// A channel: one peer, messages both ways. The program sees its address and asks the Context; what is in it
+// is the Context's (context.h). States:
+//
+//   kFree -> kAsked ------accept------> kAnswered -> kOpen -> kClosing -> kClosed -> kLeft -> kFree
+//     |                                               ^  |
+//     +----> kConnecting -----------------------------+  +-> kBroken: the session is kept, the connection
+//     failed;
+//                                                              back to kOpen, or to kClosed
+//
+// A channel is kLeft when its end was told and the program has given back every message of it, and kFree at
+// the next poll().
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "channel/message.h"
+#include "channel/window.h"
+#include "core/verbs/port.h"
+
+namespace weft::channel {
+
+class Context;
+
+// Why a channel closed.
+enum class Reason : std::uint8_t {
+  kNone,
+  kHere,         // this program closed it
+  kThere,        // the peer did
+  kRefused,      // the peer refused it
+  kVersion,      // the peer speaks another version
+  kRange,        // what the peer said of itself is out of range
+  kNoRoom,       // the peer has none
+  kSessionGone,  // the peer does not know the session any more
+  kLost,         // the connection failed
+  kLate,         // nothing came of it in time
+  kViolation,    // the peer broke the protocol
+  kNoMemory,     // this end has no memory or no queue pair
+};
+const char* sentence(Reason reason);
+
+struct ChannelCounts {
+  std::uint64_t sent = 0;
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received = 0;
+  std::uint64_t received_bytes = 0;
+  std::uint32_t large_sent = 0;
+  std::uint32_t large_received = 0;
+  std::uint32_t fragments = 0;
+  std::uint32_t acks = 0;   // sent by themselves
+  std::uint32_t early = 0;  // of these, with the permission
+  std::uint32_t nops = 0;
+  std::uint32_t probes = 0;
+  std::uint32_t waited = 0;  // messages that found the window full
+  std::uint32_t reconnects = 0;
+};
+
+struct Channel {
+  enum class State : std::uint8_t {
+    kFree,
+    kAsked,
+    kAnswered,
+    kConnecting,
+    kOpen,
+    kClosing,
+    kBroken,
+    kClosed,
+    kLeft  // its end was handed out; free at the next poll()
+  };
+
+  // --- what every message touches ---
+  State state = State::kFree;
+  bool asked = false;      // this end asked for the channel, so it asks again
+  bool may_early = true;   // we may send an ACK early
+  bool peer_used = false;  // the peer used its permission, and was not given it again
+  bool probing = false;    // a probe is under way
+  bool in_line = false;    // among the channels that fetch
+  bool close_sent = false;
+  bool opened_once = false;
+  std::uint16_t life = 0;       // of the connection: completions of earlier ones are ignored
+  std::uint16_t sq_posted = 0;  // send requests posted, modulo 2^16
+  std::uint16_t sq_done = 0;
+  std::uint16_t sq_signaled = 0;
+  std::uint16_t reads_out = 0;
+  std::uint32_t index = 0;
+  Qpn qpn = kNoQpn;
+  SendWindow tx;
+  TakeWindow rx;
+  std::uint64_t fetching = 0;  // messages before it need no READ posted any more
+  std::uint32_t frame = 0;     // the longest that the peer has room for
+  std::uint32_t ring_mask = 0;
+  std::uint32_t waiting = 0;  // messages in the queue
+  std::uint32_t held = 0;     // messages that the program has, or that are in the line to it
+  std::uint32_t calls = 0;    // requests without an answer
+  Message* first = nullptr;   // the queue
+  Message* last = nullptr;
+  Message** sent_ring = nullptr;   // depth, a power of two
+  Message** taken_ring = nullptr;  // likewise; nullptr: given back
+  Message** receives = nullptr;    // by slot
+  Time owed_at = kNever;           // an early ACK is due
+  Time nop_at = kNever;
+  Time hungry_at = kNever;  // memory for a fetch is asked for again
+  Time heard{};             // the peer was last heard of
+  ChannelCounts counts;
+
+  // --- what only its beginning and its end touch ---
+  Context* context = nullptr;
+  std::uint64_t cookie = 0;  // the program's
+  Reason reason = Reason::kNone;
+  ConnectionId connection{};
+  bool connected = false;  // `connection` means something
+  std::uint16_t service = 0;
+  std::uint16_t slots = 0;    // receives
+  std::uint32_t largest = 0;  // that the peer takes
+  std::uint64_t session = 0;
+  std::uint32_t peer_keeps_ms = 0;
+  Time until = kNever;  // an attempt, a farewell or a kept session ends then
+  Time kept_until = kNever;
+  Time redial_at = kNever;
+  wire::Address peer;
+  Channel* next_fetching = nullptr;
+  struct About : Telling {
+    Channel* channel = nullptr;
+  };
+  About begun;                        // kAsked or kOpened
+  About ended;                        // kClosed
+  std::unique_ptr<Message*[]> rings;  // the three of them
+
+  Message*& sent_at(std::uint64_t number) { return sent_ring[number & ring_mask]; }
+  Message*& taken_at(std::uint64_t number) { return taken_ring[number & ring_mask]; }
+  bool over() const { return state == State::kFree || state == State::kClosed || state == State::kLeft; }
+  std::uint16_t sq_used() const { return static_cast<std::uint16_t>(sq_posted - sq_done); }
+};
+
+}  // namespace weft::channel

@@ -1,0 +1,50 @@
+#include "channel/config.h"
+
+#include <string>
+
+#include "channel/wire.h"
+
+namespace weft::channel {
+namespace {
+
+Result<void> within(const char* name, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
+  if (value >= least && value <= most) return {};
+  return fail(std::string(name) + " = " + std::to_string(value) + ": it must lie between " +
+              std::to_string(least) + " and " + std::to_string(most));
+}
+Result<void> not_negative(const char* name, Duration value, bool zero) {
+  if (value.ps > 0 || (zero && value.ps == 0)) return {};
+  return fail(std::string(name) + " = " + std::to_string(value.us()) + " us: it must be " +
+              (zero ? "zero or more" : "more than zero"));
+}
+
+}  // namespace
+
+Result<void> Config::validate() const {
+  constexpr std::uint64_t kMost32 = UINT32_MAX;
+  for (const auto& checked : {within("channels", channels, 1, 1U << 20U),
+                              within("calls", calls, 1, 1U << 16U),
+                              within("depth", depth, 1, kMostDepth),
+                              within("queue", queue, 0, 1U << 20U),
+                              within("small_msg_size", small, kLeastFrame, 1U << 20U),
+                              within("largest", largest, small, kMost32 / 2),
+                              within("fragment", fragment, 1024, 1U << 30U),
+                              within("outstanding", outstanding, 1, 1U << 20U),
+                              within("reads", reads, 1, 16),
+                              within("region", region.n, 1U << 16U, 1U << 30U),
+                              within("memory", memory.n, region.n, UINT64_MAX),
+                              not_negative("ack_delay_us", ack_delay, false),
+                              not_negative("nop_us", patience, false),
+                              not_negative("keepalive_intv_ms", keepalive, true),
+                              not_negative("connect_ms", connecting, false),
+                              not_negative("linger_ms", linger, true),
+                              not_negative("reconnect_ms", reconnect, true),
+                              not_negative("redial_ms", redial, false),
+                              not_negative("look_us", look, true),
+                              not_negative("idle_memory_ms", idle_memory, false)}) {
+    if (!checked) return checked;
+  }
+  return {};
+}
+
+}  // namespace weft::channel

@@ -1,0 +1,48 @@
+// What a context can be told. Defaults that the paper gives are its own; the others say why.
+#pragma once
+#include <cstdint>
+
+#include "core/base/result.h"
+#include "core/base/units.h"
+#include "core/verbs/port.h"
+
+namespace weft::channel {
+
+struct Config {
+  // --- offline: fixed when the context is made ---
+  std::uint32_t channels = 1024;  // open at a time
+  std::uint32_t calls = 4096;     // requests without an answer, all channels together
+  std::uint32_t depth = 32;       // messages in flight on a channel, each way
+  std::uint32_t queue = 64;       // messages of a channel that wait for the window
+  std::uint32_t small = 4096;     // longer payloads are announced and fetched (X-RDMA §4.3)
+  // The longest message that this end takes. A context takes none above half of its memory, so that one fits
+  // beside frames and other messages.
+  std::uint32_t largest = 64U << 20U;
+  std::uint32_t fragment = 64U << 10U;  // of a fetch (X-RDMA §5.3)
+  std::uint32_t outstanding = 64;  // fragments in flight, all channels together; the paper leaves it open
+  std::uint32_t reads = 4;  // fragments in flight on a channel: what the queue pair has in flight at most
+  std::uint32_t cached_qps = 64;  // queue pairs that wait in RESET for the next channel
+  Bytes region{4U << 20U};        // X-RDMA §4.5
+  Bytes memory{1U << 30U};        // registered at most, for what is sent and for what is received each
+  // Names of sessions: 64 bits that nobody can foretell. nullptr: from the context's seed, for worlds that
+  // are to repeat. Whoever has one such name can compute the others.
+  std::uint64_t (*draw)() = nullptr;
+  ConnectTerms terms;
+  void* program = nullptr;  // whatever the program wants to find again in config()
+
+  // --- online: may change at any time ---
+  Duration ack_delay =
+      microseconds(50);                 // taken messages are told after this at the latest, permission given
+  Duration patience = milliseconds(5);  // before a NOP: long against ack_delay, short against people
+  Duration keepalive = seconds(3);      // silence before a probe; the paper names none. Zero: never
+  Duration connecting = seconds(5);     // before an attempt to connect is given up
+  Duration linger = seconds(1);         // a channel that closes waits so long for what is not yet taken
+  Duration reconnect{};                 // a session whose connection failed is kept so long. Zero: not at all
+  Duration redial = milliseconds(10);   // between attempts to reconnect
+  Duration look{};  // between looks at what is not a completion: over libibverbs that asks the kernel
+  Duration idle_memory = seconds(1);  // an unused region is given back after this
+
+  Result<void> validate() const;
+};
+
+}  // namespace weft::channel

@@ -1,0 +1,337 @@
+#include "channel/context.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "core/base/check.h"
+
+namespace weft::channel {
+namespace {
+
+constexpr std::uint32_t kBatch = 32;
+constexpr int kBatches = 16;  // of completions, in one turn
+constexpr std::uint32_t kControls =
+    8;  // frames beside messages that a peer may send: docs/protocol/channel.md#acknowledgements
+constexpr std::uint32_t kMostInline = 256;
+
+// What a work request is told by: work 4 bits, life 12, channel 20, and 28 of its own.
+struct WorkId {
+  std::uint32_t work, life, channel, arg;
+};
+constexpr WorkId read_work(std::uint64_t id) {
+  return {static_cast<std::uint32_t>(id >> 60U), static_cast<std::uint32_t>(id >> 48U) & 0xFFFU,
+          static_cast<std::uint32_t>(id >> 28U) & 0xF'FFFFU, static_cast<std::uint32_t>(id) & 0xFFF'FFFFU};
+}
+
+}  // namespace
+
+const char* sentence(Reason reason) {
+  switch (reason) {
+    case Reason::kNone:
+      return "it is open";
+    case Reason::kHere:
+      return "this program closed it";
+    case Reason::kThere:
+      return "the peer closed it";
+    case Reason::kRefused:
+      return "the peer refused it";
+    case Reason::kVersion:
+      return "the peer speaks another version of the channel protocol, or none";
+    case Reason::kRange:
+      return "the peer found what this end said of itself out of range, or the reverse";
+    case Reason::kNoRoom:
+      return "the peer has no room for another channel";
+    case Reason::kSessionGone:
+      return "the peer does not know the session any more: its program ended";
+    case Reason::kLost:
+      return "the connection failed";
+    case Reason::kLate:
+      return "nothing came of it in time";
+    case Reason::kViolation:
+      return "the peer broke the channel protocol";
+    case Reason::kNoMemory:
+      return "this end has no memory, no channel or no queue pair left";
+  }
+  return "";
+}
+
+Result<std::unique_ptr<Context>> Context::open(VerbsPort& port, const Config& config, std::uint64_t seed) {
+  if (const auto sound = config.validate(); !sound) return fail(sound.error().message);
+  std::unique_ptr<Context> made(new Context(port, config, seed));
+  if (const auto up = made->set_up(); !up) return fail(up.error().message);
+  return made;
+}
+
+Context::Context(VerbsPort& port, const Config& config, std::uint64_t seed)
+    : port_(port),
+      config_(config),
+      random_(seed),
+      lent_(port, kLocalWrite | kRemoteRead, config.small + Head::kBytes, config.region, config.memory),
+      own_(port, kLocalWrite, config.small + Head::kBytes, config.region, config.memory),
+      inline_(std::min(port.facts().max_inline, kMostInline)),
+      sq_(std::bit_ceil(config.depth + 2 * kControls)),
+      slots_(config.depth + kControls),
+      channels_(config.channels),
+      calls_(config.calls),
+      channel_times_(config.channels),
+      call_times_(config.calls) {
+  config_.largest = static_cast<std::uint32_t>(std::min<std::uint64_t>(config.largest, config.memory.n / 2));
+  config_.terms.reads = static_cast<std::uint8_t>(config.reads);
+  config_.terms.access = kRemoteWrite | kRemoteRead;
+  free_.reserve(config.channels);
+  for (std::uint32_t i = config.channels; i-- > 0;) {
+    channels_[i].index = i;
+    channels_[i].context = this;
+    channels_[i].begun.channel = channels_[i].ended.channel = &channels_[i];
+    free_.push_back(i);
+  }
+  left_.reserve(config.channels);
+  free_calls_.reserve(config.calls);
+  for (std::uint32_t i = config.calls; i-- > 0;) free_calls_.push_back(static_cast<std::uint16_t>(i));
+  idle_qps_.reserve(config.cached_qps);
+  graves_.reserve(config.channels);
+}
+
+Result<void> Context::set_up() {
+  // A queue pair that fails completes everything that is posted.
+  const std::uint64_t entries = std::uint64_t{config_.channels} * (sq_ + slots_);
+  if (entries > UINT32_MAX) return fail("channels: their completion queue would not fit");
+  const auto cq = port_.create_cq(static_cast<std::uint32_t>(entries));
+  if (!cq) {
+    return fail("the device has no completion queue of " + std::to_string(entries) + " entries, which " +
+                std::to_string(config_.channels) + " channels of depth " + std::to_string(config_.depth) +
+                " need");
+  }
+  cq_ = *cq;
+  have_cq_ = true;
+  return {};
+}
+
+Context::~Context() {
+  for (Channel& c : channels_) {
+    if (c.connected) (void)port_.disconnect(c.connection);
+    if (c.qpn != kNoQpn) (void)port_.destroy_qp(c.qpn);
+  }
+  for (const Qpn q : idle_qps_) (void)port_.destroy_qp(q);
+  for (const Qpn q : graves_) (void)port_.destroy_qp(q);
+  if (have_cq_) (void)port_.destroy_cq(cq_);
+}
+
+std::uint64_t Context::bytes_per_channel(const Config& config) {
+  const std::uint64_t ring = std::bit_ceil(config.depth);
+  return sizeof(Channel) + (2 * ring + config.depth + kControls) * sizeof(Message*);
+}
+
+Result<void> Context::set(std::string_view name, std::uint64_t value) {
+  const auto done = set_online(config_, name, value);
+  for (Channel& c : channels_) {
+    if (done && !c.over()) arm(c, due(c));
+  }
+  return done;
+}
+
+Message* Context::allocate(std::uint32_t length) { return lent_.take(length); }
+
+void Context::tell(Telling& t, Telling::What what) {
+  t.what = what;
+  t.next = nullptr;
+  (line_end_ != nullptr ? line_end_->next : line_) = &t;
+  line_end_ = &t;
+}
+
+std::uint64_t Context::work_id(Work work, const Channel& c, std::uint32_t arg) const {
+  return static_cast<std::uint64_t>(work) << 60U | std::uint64_t{c.life & 0xFFFU} << 48U |
+         std::uint64_t{c.index} << 28U | arg;
+}
+
+// --- the turn ---
+
+void Context::poll(Time at) {
+  ++counts_.polls;
+  if (counts_.polls > 1)
+    counts_.longest_gap_ns =
+        std::max(counts_.longest_gap_ns, static_cast<std::uint64_t>((at - polled_).ns()));
+  now_ = polled_ = at;
+  lent_.at(at);
+  own_.at(at);
+  free_those_that_left();
+  turn(true);
+}
+
+Outcome<void> Context::arm() {
+  const auto armed = port_.arm(cq_, false);
+  turn(false);
+  return armed;
+}
+
+void Context::turn(bool looks) {
+  std::uint32_t n = kBatch;
+  for (int batch = 0; batch < kBatches && n == kBatch; ++batch) {
+    Completion done[kBatch];
+    n = port_.poll(cq_, done);
+    for (std::uint32_t i = 0; i < n; ++i) completed(done[i]);
+    counts_.completions += n;
+  }
+  // What arrived before a connection ended is looked at before its end is.
+  behind_ = n == kBatch;
+  if (looks && now_ >= look_at_ && !behind_) look();
+  if (std::min(channel_times_.next(), call_times_.next()) <= now_ || shrink_at_ <= now_) timers();
+  if (fetching_ != nullptr) fetch();
+  if (!behind_ && !graves_.empty()) bury();
+  port_.ring();
+}
+
+void Context::completed(const Completion& done) {
+  const WorkId id = read_work(done.wr_id);
+  CHECK_OP(id.channel, <, channels_.size());
+  Channel& c = channels_[id.channel];
+  if ((c.life & 0xFFFU) != id.life) {
+    ++counts_.stale;
+    return;
+  }
+  const Work work = static_cast<Work>(id.work);
+  if (done.status != WcStatus::kSuccess) return fail_channel(c, Reason::kLost);
+  if (work == Work::kReceive) return frame_came(c, id.arg, done);
+  c.sq_done = static_cast<std::uint16_t>(id.arg);
+  switch (work) {
+    case Work::kMessage:
+      c.tx.complete = widen(id.arg >> 16U, c.tx.complete) + 1;
+      acknowledged(c);
+      break;
+    case Work::kRead:
+      fetched(c, id.arg >> 16U);
+      break;
+    case Work::kProbe:
+      c.probing = false;
+      c.heard = now_;
+      arm(c, due(c));
+      break;
+    case Work::kClose:
+      return finish(c, Reason::kHere);
+    default:
+      break;
+  }
+  join_fetching(c);
+  pump(c);
+}
+
+bool Context::next(Notice& out) {
+  Telling* const t = line_;
+  if (t == nullptr) return false;
+  line_ = t->next;
+  if (line_ == nullptr) line_end_ = nullptr;
+  out = {};
+  const Telling::What what = t->what;
+  t->what = Telling::What::kNothing;
+  switch (what) {
+    case Telling::What::kMessage: {
+      Message& m = *static_cast<Message*>(t);
+      m.clear(Message::kTelling);
+      out.kind = m.role == Role::kRequest    ? Notice::Kind::kRequest
+                 : m.role == Role::kResponse ? Notice::Kind::kResponse
+                                             : Notice::Kind::kMessage;
+      out.channel = m.channel;
+      out.message = &m;
+      out.cookie = m.cookie;
+      return true;
+    }
+    case Telling::What::kSent: {
+      Message& m = *static_cast<Message*>(t);
+      out.kind = Notice::Kind::kOutcome;
+      out.channel = m.channel;
+      out.cookie = m.cookie;
+      out.fate = m.fate;
+      m.clear(Message::kTelling);
+      lent_.give(&m);
+      return true;
+    }
+    case Telling::What::kCall: {
+      Call& call = *static_cast<Call*>(t);
+      out.kind = Notice::Kind::kOutcome;
+      out.channel = call.channel;
+      out.cookie = call.cookie;
+      out.fate = call.fate;
+      free_call(call);
+      return true;
+    }
+    default: {
+      Channel& c = *static_cast<Channel::About*>(t)->channel;
+      out.channel = &c;
+      out.cookie = c.cookie;
+      out.reason = c.reason;
+      out.kind = what == Telling::What::kAsked    ? Notice::Kind::kAsked
+                 : what == Telling::What::kOpened ? Notice::Kind::kOpened
+                                                  : Notice::Kind::kClosed;
+      if (what == Telling::What::kClosed) maybe_leave(c);
+      return true;
+    }
+  }
+}
+
+Time Context::next_wake() const {
+  Time at = std::min(channel_times_.next(), call_times_.next());
+  if (!graves_.empty() || behind_) at = std::min(at, now_);
+  return at;
+}
+
+void Context::check_invariants() const {
+  std::size_t unused = 0;
+  std::uint32_t reads = 0;
+  for (const Channel& c : channels_) {
+    unused += c.state == Channel::State::kFree || c.state == Channel::State::kLeft ? 1U : 0U;
+    reads += c.reads_out;
+    if (c.over()) continue;
+    const SendWindow& tx = c.tx;
+    CHECK_OP(tx.acked, ==, tx.done());
+    CHECK_OP(tx.acked, <=, tx.posted);
+    CHECK_OP(tx.posted, <=, tx.seq);
+    CHECK_OP(tx.seq, <=, tx.acked + tx.depth);
+    const TakeWindow& rx = c.rx;
+    CHECK_OP(rx.told, <=, rx.rta);
+    CHECK_OP(rx.rta, <=, rx.handed);
+    CHECK_OP(rx.handed, <=, rx.wta);
+    CHECK_OP(rx.wta, <=, rx.rta + rx.depth);
+    CHECK_OP(c.held, <=, rx.handed - rx.rta);
+  }
+  CHECK_OP(unused, ==, free_.size() + left_.size());
+  CHECK_OP(reads, ==, outstanding_);
+}
+
+// --- queue pairs (X-RDMA §4.5) ---
+
+Outcome<Qpn> Context::take_qp() {
+  if (busy_qps_ == config_.channels) return fail(Errc::kNoMemory);
+  if (!idle_qps_.empty()) {
+    const Qpn q = idle_qps_.back();
+    idle_qps_.pop_back();
+    ++busy_qps_;
+    ++counts_.reused_qps;
+    return q;
+  }
+  PortQueuePair wanted{cq_, cq_, {}, false};
+  wanted.caps.max_send_wr = sq_;
+  wanted.caps.max_recv_wr = slots_;
+  wanted.caps.max_inline = inline_;
+  const auto made = port_.create_qp(wanted);
+  if (!made) return made;
+  ++counts_.fresh_qps;
+  ++busy_qps_;
+  return made;
+}
+
+// Queue pairs whose connection is over, once nothing of theirs is in the completion queue.
+void Context::bury() {
+  for (const Qpn q : graves_) {
+    const bool kept = idle_qps_.size() < config_.cached_qps;
+    if (const auto again = kept ? port_.recycle(q) : Outcome<Qpn>(fail(Errc::kNoMemory))) {
+      idle_qps_.push_back(*again);
+    } else {
+      (void)port_.destroy_qp(q);
+    }
+  }
+  busy_qps_ -= static_cast<std::uint32_t>(graves_.size());
+  graves_.clear();
+}
+
+}  // namespace weft::channel

@@ -1,0 +1,255 @@
+// The middleware (X-RDMA, as the papers of the README cite it): messages over reliable connections, above the
+// port (core/verbs/port.h) and nothing else. So it runs over libibverbs, over a simulated NIC, and in a pair
+// world.
+//
+// The contract:
+//
+//   one thread     A context, its channels and its messages belong to one thread. There is no lock, no
+//   atomic, and
+//                  on the way of a message no system call and no allocation.
+//   no clock       poll() is told the time. Everything else happens at the time of the last poll() or at().
+//   no callbacks   What happens stands in a line, and next() tells it, in order. A call never waits.
+//   told           A message is told delivered when the program at the far side gave it back. One that fails
+//   is
+//                  always told: not sent, or unknown.
+//   bounded        depth in flight, queue in waiting, and depth + calls more for answers: send() and its like
+//   answer
+//                  kBusy beyond. What a peer may send has a
+//                  receive posted for it, so there is no receiver-not-ready NAK.
+//   hostile peers  A peer that breaks the protocol gets its channel closed, and nothing else happens.
+//
+//   context.cc   making one, memory, the turn, completions       life.cc      from the first word to the last
+//   send.cc      from a message to a frame                       receive.cc   from a frame to a message
+//   fetch.cc     what is too long for a frame                    timers.cc    what happens because nothing
+//   does
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "channel/channel.h"
+#include "channel/config.h"
+#include "channel/memory.h"
+#include "channel/message.h"
+#include "channel/params.h"
+#include "core/base/prng.h"
+#include "core/base/result.h"
+#include "core/base/units.h"
+#include "core/transport/sched/deadlines.h"
+#include "core/verbs/port.h"
+
+namespace weft::channel {
+
+using CallId = Id<struct CallTag, std::uint32_t>;
+
+struct Notice {
+  enum class Kind : std::uint8_t {
+    kAsked,     // channel: a peer asks for it; accept() or refuse()
+    kOpened,    // channel
+    kMessage,   // message: yours until release()
+    kRequest,   // message: answer() it, then release()
+    kResponse,  // message, cookie of the request, message->status; release() it
+    kOutcome,   // cookie, fate: of a message that failed, or whose delivery was to be told; of a request that
+                // failed
+    kClosed,    // channel, reason; the channel is gone, messages of it that are held are still to be released
+  };
+  Kind kind = Kind::kClosed;
+  Fate fate = Fate::kDelivered;
+  Reason reason = Reason::kNone;
+  Channel* channel = nullptr;
+  Message* message = nullptr;
+  std::uint64_t cookie = 0;  // the message's or request's; of a notice about a channel: the channel's
+};
+
+struct ContextCounts {
+  std::uint64_t polls = 0;
+  std::uint64_t completions = 0;
+  std::uint64_t stale = 0;           // completions of a connection that is over
+  std::uint64_t violations = 0;      // peers that broke the protocol
+  std::uint64_t refused = 0;         // peers that were refused
+  std::uint64_t late = 0;            // responses to no request
+  std::uint64_t fresh_qps = 0;       // queue pairs made
+  std::uint64_t reused_qps = 0;      // taken from the cache
+  std::uint64_t starved = 0;         // fetches that waited for memory
+  std::uint64_t longest_gap_ns = 0;  // between two polls
+};
+
+class Context {
+ public:
+  // `seed` draws the names of sessions unless the configuration has something better.
+  static Result<std::unique_ptr<Context>> open(VerbsPort& port, const Config& config, std::uint64_t seed);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // --- memory ---
+  Message* allocate(std::uint32_t length);  // a message to be filled; nullptr: there is no memory
+  void release(Message* message);
+  bool reserve(std::uint32_t length, std::uint32_t count) { return lent_.reserve(length, count); }
+
+  // --- channels ---
+  Outcome<void> listen(std::uint16_t service) { return port_.listen(service); }
+  Outcome<Channel*> connect(const wire::Address& to, std::uint16_t service, std::uint64_t cookie);
+  void accept(Channel& channel, std::uint64_t cookie);
+  void refuse(Channel& channel);
+  void close(Channel& channel);  // after what was sent is taken, or linger
+  void abort(Channel& channel);  // now
+
+  // --- messages: one that is accepted is the Context's; one that is refused stays yours ---
+  Outcome<void> send(Channel& channel, Message* message, std::uint64_t cookie, bool tell);
+  Outcome<CallId> call(Channel& channel, Message* request, std::uint64_t cookie, Time deadline);
+  // `response` may be nullptr: a status alone.
+  Outcome<void> answer(Message& request, Message* response, std::uint32_t status, std::uint64_t cookie);
+  bool cancel(CallId call);  // false: it is over already
+
+  // --- the turn ---
+  void poll(Time at);
+  bool next(Notice& out);
+  Time next_wake() const;  // when poll() has something to do by itself
+  // The time has gone on since the last poll(): deadlines that the next calls set count from here.
+  void at(Time time) { now_ = std::max(now_, time); }
+  Time now() const { return now_; }
+  // For a program that sleeps, after poll(): a completion that comes after this is told by the port's
+  // events, once; those before it have been gone through. It takes no event of the port, since that could be
+  // the one that is waited for.
+  Outcome<void> arm();
+  void look_next_time() { look_at_ = {}; }  // the port's events rang
+
+  // --- what is going on ---
+  // A parameter of params.h, if it may change in use.
+  Result<void> set(std::string_view name, std::uint64_t value);
+  const Config& config() const { return config_; }
+  const ContextCounts& counts() const { return counts_; }
+  const MemoryCounts& lent_memory() const { return lent_.counts(); }
+  const MemoryCounts& own_memory() const { return own_.counts(); }
+  std::uint32_t outstanding() const { return outstanding_; }
+  std::uint32_t open_channels() const {
+    return config_.channels - static_cast<std::uint32_t>(free_.size() + left_.size());
+  }
+  std::uint32_t cached_qps() const { return static_cast<std::uint32_t>(idle_qps_.size()); }
+  static std::uint64_t bytes_per_channel(const Config& config);  // of an idle one, buffers aside
+  void check_invariants() const;                                 // what window.h and channel.h draw; aborts
+
+ private:
+  enum class Work : std::uint8_t {
+    kReceive = 1,
+    kMessage = 2,
+    kControl = 3,
+    kRead = 4,
+    kProbe = 5,
+    kClose = 6
+  };
+  struct Call : Telling {
+    Channel* channel = nullptr;
+    std::uint64_t cookie = 0;
+    Fate fate = Fate::kDelivered;
+    bool busy = false;
+    bool over = false;  // its outcome is in the line
+    std::uint16_t turn = 0;
+  };
+
+  Context(VerbsPort& port, const Config& config, std::uint64_t seed);
+  Result<void> set_up();
+
+  // context.cc
+  void tell(Telling& telling, Telling::What what);
+  void turn(bool looks);
+  void completed(const Completion& c);
+  void bury();
+  Outcome<Qpn> take_qp();
+  std::uint64_t work_id(Work work, const Channel& c, std::uint32_t arg) const;
+  // life.cc
+  void look();
+  void happened(const PortEvent& e);
+  void asked(const PortEvent& e);
+  void established(Channel& c, const PortEvent& e);
+  void rejected(Channel& c, const PortEvent& e);
+  void reject(ConnectionId connection, Refusal why);
+  Channel* take_channel();
+  Channel* by_connection(ConnectionId id);
+  Channel* by_session(std::uint64_t session);
+  bool furnish(Channel& c);
+  bool dial(Channel& c);
+  Reason answer_call(Channel& c);
+  Hello hello_of(const Channel& c, bool continues) const;
+  static bool can_go_on(const Channel& c, const Hello& theirs);
+  bool agree(Channel& c, const Hello& theirs, std::uint64_t told);
+  void opened(Channel& c);
+  void hang_up(Channel& c);
+  void fail_channel(Channel& c, Reason reason);
+  void violated(Channel& c);
+  void finish(Channel& c, Reason reason);
+  void farewell(Channel& c);
+  void give_up_messages(Channel& c);
+  void maybe_leave(Channel& c);
+  void free_those_that_left();
+  // send.cc
+  Outcome<void> enqueue(Channel& c, Message* m, std::uint32_t most_waiting);
+  void unqueue(Channel& c, Message* m);
+  void pump(Channel& c);
+  bool post_message(Channel& c, Message& m);
+  bool post_control(Channel& c, Kind kind);
+  std::uint32_t immediate(Channel& c, Kind kind, Role role, bool head, std::uint64_t number);
+  bool post(Channel& c, SendWr& wr, Work work, std::uint32_t number, bool signaled);
+  void acknowledged(Channel& c);
+  void settle(Message& m, Fate fate);
+  Call* find_call(CallId id);
+  void settle_call(Call& call, Fate fate);
+  void free_call(Call& call);
+  // receive.cc
+  void post_receive(Channel& c, Message& m);
+  void frame_came(Channel& c, std::uint32_t slot, const Completion& done);
+  bool message_came(Channel& c, Message& m, const Immediate& i, std::uint32_t bytes);
+  bool control_came(Channel& c, const Immediate& i, std::uint64_t news);
+  void hand_over(Channel& c);
+  void take_back(Channel& c, Message& m);
+  void drop_received(Message& m);
+  // fetch.cc
+  void join_fetching(Channel& c);
+  void leave_fetching(Channel& c);
+  void fetch();
+  bool fetch_one(Channel& c);
+  void fetched(Channel& c, std::uint32_t wire_number);
+  // timers.cc
+  void arm(Channel& c, Time at) { channel_times_.at_latest(c.index, at); }
+  void timers();
+  void channel_time(Channel& c);
+  Time due(const Channel& c) const;
+
+  VerbsPort& port_;
+  Config config_;
+  Prng random_;
+  MemoryCache lent_;  // what is sent: peers may read it with its key
+  MemoryCache own_;   // what is received: nobody else's
+  CqId cq_{};
+  bool have_cq_ = false;
+  std::uint32_t inline_ = 0;
+  std::uint32_t sq_ = 0;     // entries of a send queue
+  std::uint32_t slots_ = 0;  // receives of a channel
+  Time now_{};
+  Time polled_{};
+  bool behind_ = false;  // completions are left from the last turn
+  Time look_at_{};
+  Time shrink_at_{};
+  std::vector<Channel> channels_;
+  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> left_;  // free at the next turn, when the program has seen their end
+  std::vector<Call> calls_;
+  std::vector<std::uint16_t> free_calls_;
+  std::vector<Qpn> idle_qps_;
+  std::vector<Qpn> graves_;     // their connections are over
+  std::uint32_t busy_qps_ = 0;  // in channels and in graves; each may fill its share of the completion queue
+  Deadlines channel_times_;
+  Deadlines call_times_;
+  Telling* line_ = nullptr;
+  Telling* line_end_ = nullptr;
+  Channel* fetching_ = nullptr;
+  Channel* fetching_end_ = nullptr;
+  std::uint32_t outstanding_ = 0;
+  ContextCounts counts_;
+};
+
+}  // namespace weft::channel

@@ -1,0 +1,437 @@
+// A channel from its first word to its last (docs/protocol/channel.md#meeting, #closing, #reconnecting).
+//
+//   connect(): dial() ------------------------> asked(): the program is told; accept(): answer_call()
+//   established(): agree(), opened() <--------- established(): opened()
+//
+//   fail_channel(): the session is kept and the end that asked dials again, or finish()
+//   close(): farewell() when everything is taken, then finish()
+//
+// finish() is the only way out: it tells what became of every message, and that the channel is gone.
+#include <algorithm>
+#include <bit>
+
+#include "channel/context.h"
+#include "core/base/check.h"
+
+namespace weft::channel {
+namespace {
+
+std::uint32_t in_ms(Duration d) {
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(d.us() / 1000, UINT32_MAX));
+}
+
+Reason reason_of(Refusal r) {
+  switch (r) {
+    case Refusal::kVersion:
+      return Reason::kVersion;
+    case Refusal::kNoRoom:
+      return Reason::kNoRoom;
+    case Refusal::kSession:
+      return Reason::kSessionGone;
+    case Refusal::kRange:
+      return Reason::kRange;
+    default:
+      return Reason::kRefused;
+  }
+}
+
+}  // namespace
+
+// --- what happens to connections ---
+
+// Everything that is not a completion. Over libibverbs this asks the kernel, so not in every turn.
+void Context::look() {
+  look_at_ = now_.after(config_.look);
+  for (PortEvent e; port_.poll_event(e);) happened(e);
+}
+
+void Context::happened(const PortEvent& e) {
+  if (e.kind == PortEventKind::kConnectRequest) return asked(e);
+  if (e.kind == PortEventKind::kCompletion || e.kind == PortEventKind::kQpError)
+    return;  // completions tell it
+  Channel* const c = by_connection(e.connection);
+  if (c == nullptr) {
+    if (e.kind == PortEventKind::kEstablished) (void)port_.disconnect(e.connection);
+    return;
+  }
+  if (e.kind == PortEventKind::kEstablished) return established(*c, e);
+  if (e.kind == PortEventKind::kRejected) return rejected(*c, e);
+  c->connected = false;
+  fail_channel(*c, Reason::kLost);
+}
+
+Channel* Context::by_connection(ConnectionId id) {
+  const auto it = std::find_if(channels_.begin(), channels_.end(),
+                               [&](const Channel& c) { return c.connected && c.connection == id; });
+  return it == channels_.end() ? nullptr : &*it;
+}
+
+Channel* Context::by_session(std::uint64_t session) {
+  const auto it = std::find_if(channels_.begin(), channels_.end(),
+                               [&](const Channel& c) { return c.session == session && !c.over(); });
+  return it == channels_.end() ? nullptr : &*it;
+}
+
+Channel* Context::take_channel() {
+  if (free_.empty()) return nullptr;
+  Channel& c = channels_[free_.back()];
+  free_.pop_back();
+  Channel fresh;
+  fresh.index = c.index;
+  fresh.context = this;
+  fresh.life = c.life;
+  c = std::move(fresh);
+  c.begun.channel = c.ended.channel = &c;
+  return &c;
+}
+
+// Rings and receives; the peer's first frame finds one of these. Again, after a reconnection, those that are
+// free.
+bool Context::furnish(Channel& c) {
+  if (c.rings == nullptr) {
+    const std::uint32_t ring = std::bit_ceil(config_.depth);
+    c.rings = std::unique_ptr<Message*[]>(new (std::nothrow) Message*[2 * ring + slots_]());
+    if (c.rings == nullptr || !own_.reserve_frames(slots_)) return false;
+    c.ring_mask = ring - 1;
+    c.sent_ring = &c.rings[0];
+    c.taken_ring = &c.rings[ring];
+    c.receives = &c.rings[2 * ring];
+    c.slots = static_cast<std::uint16_t>(slots_);
+    for (std::uint32_t i = 0; i < slots_; ++i) {
+      Message* const m = own_.take_frame();
+      CHECK(m != nullptr);
+      m->channel = &c;
+      m->slot = static_cast<std::uint16_t>(i);
+      m->set(Message::kReceived);
+      m->set(Message::kPosted);
+      c.receives[i] = m;
+    }
+  }
+  const auto qp = take_qp();
+  if (!qp) return false;
+  c.qpn = *qp;
+  c.sq_posted = c.sq_done = c.sq_signaled = 0;
+  if (!port_.prepare(c.qpn)) return false;
+  for (std::uint32_t i = 0; i < slots_; ++i) {
+    if (c.receives[i]->is(Message::kPosted)) post_receive(c, *c.receives[i]);
+  }
+  return true;
+}
+
+Hello Context::hello_of(const Channel& c, bool continues) const {
+  Hello h;
+  h.continues = continues;
+  h.session = c.session;
+  h.depth = config_.depth;
+  h.frame = config_.small + Head::kBytes;
+  h.largest = config_.largest;
+  h.received = c.rx.wta;
+  h.taken = c.rx.rta;
+  h.reconnect_ms = in_ms(config_.reconnect);
+  h.alive_ms = in_ms(config_.keepalive);
+  return h;
+}
+
+// --- the end that asks ---
+
+Outcome<Channel*> Context::connect(const wire::Address& to, std::uint16_t service, std::uint64_t cookie) {
+  Channel* const c = take_channel();
+  if (c == nullptr) return fail(Errc::kNoMemory);
+  c->asked = true;
+  c->cookie = cookie;
+  c->peer = to;
+  c->service = service;
+  c->session = config_.draw != nullptr ? config_.draw() : random_.next();
+  c->state = Channel::State::kConnecting;
+  if (!dial(*c)) {
+    give_up_messages(*c);
+    c->state = Channel::State::kClosed;
+    maybe_leave(*c);
+    return fail(Errc::kNoMemory);
+  }
+  c->until = now_.after(config_.connecting);
+  arm(*c, c->until);
+  return c;
+}
+
+bool Context::dial(Channel& c) {
+  if (!furnish(c)) {
+    hang_up(c);
+    return false;
+  }
+  c.rx.told = c.rx.rta;
+  const auto id =
+      port_.connect(c.peer, c.service, c.qpn, config_.terms, write_hello(hello_of(c, c.opened_once)));
+  if (!id) {
+    hang_up(c);
+    return false;
+  }
+  c.connection = *id;
+  c.connected = true;
+  return true;
+}
+
+void Context::rejected(Channel& c, const PortEvent& e) {
+  c.connected = false;
+  Hello theirs;
+  const bool said = e.data.size != 0;
+  const Reason reason = said ? reason_of(read_hello(e.data, theirs)) : Reason::kRefused;
+  const bool again = c.opened_once && reason != Reason::kSessionGone && reason != Reason::kVersion;
+  if (again) return fail_channel(c, Reason::kLost);
+  finish(c, reason);
+}
+
+// --- the end that is asked ---
+
+void Context::reject(ConnectionId connection, Refusal why) {
+  Hello no;
+  no.reason = why;
+  ++counts_.refused;
+  (void)port_.reject(connection, write_hello(no));
+}
+
+void Context::asked(const PortEvent& e) {
+  Hello theirs;
+  if (const Refusal bad = read_hello(e.data, theirs); bad != Refusal::kNone) return reject(e.connection, bad);
+  Channel* c = by_session(theirs.session);
+  if (theirs.continues) {
+    if (c == nullptr || c->asked || !c->opened_once || config_.reconnect.ps == 0)
+      return reject(e.connection, Refusal::kSession);
+    // Somebody who has the name and knows nothing else leaves no trace.
+    if (!can_go_on(*c, theirs)) return reject(e.connection, Refusal::kRange);
+    if (c->state != Channel::State::kBroken) fail_channel(*c, Reason::kLost);  // the peer knew first
+    if (c->state != Channel::State::kBroken) return reject(e.connection, Refusal::kSession);
+    if (c->connected) hang_up(*c);
+    bury();  // its queue pair may be the last that there is
+    c->connection = e.connection;
+    (void)agree(*c, theirs, c->rx.rta);  // what is taken from here on is told in frames
+    if (answer_call(*c) == Reason::kNone) return;
+    reject(e.connection, Refusal::kNoRoom);
+    return fail_channel(*c, Reason::kLost);
+  }
+  // A new session has a name of its own, and nothing has happened in it.
+  if (c != nullptr || theirs.received != 0 || theirs.taken != 0) return reject(e.connection, Refusal::kRange);
+  c = take_channel();
+  if (c == nullptr) return reject(e.connection, Refusal::kNoRoom);
+  c->state = Channel::State::kAsked;
+  c->connection = e.connection;
+  c->session = theirs.session;
+  c->service = e.service;
+  (void)agree(*c, theirs, 0);
+  c->until = now_.after(config_.connecting);
+  arm(*c, c->until);
+  tell(c->begun, Telling::What::kAsked);
+}
+
+void Context::accept(Channel& c, std::uint64_t cookie) {
+  c.cookie = cookie;
+  if (c.state != Channel::State::kAsked) return;  // the peer went away meanwhile; that is told
+  if (const Reason bad = answer_call(c); bad != Reason::kNone) {
+    if (!c.connected) reject(c.connection, Refusal::kNoRoom);
+    return finish(c, bad);
+  }
+}
+
+// The queue pair is furnished before the peer may send.
+Reason Context::answer_call(Channel& c) {
+  if (!furnish(c)) {
+    hang_up(c);
+    return Reason::kNoMemory;
+  }
+  if (!port_.accept(c.connection, c.qpn, config_.terms, write_hello(hello_of(c, c.opened_once)))) {
+    hang_up(c);
+    return Reason::kLost;
+  }
+  c.connected = true;
+  c.state = Channel::State::kAnswered;
+  c.until = now_.after(config_.connecting);
+  arm(c, c.until);
+  return Reason::kNone;
+}
+
+void Context::refuse(Channel& c) {
+  if (c.state != Channel::State::kAsked) return;
+  reject(c.connection, Refusal::kProgram);
+  finish(c, Reason::kHere);
+}
+
+// --- open ---
+
+bool Context::can_go_on(const Channel& c, const Hello& theirs) {
+  const SendWindow& tx = c.tx;
+  return theirs.received >= tx.taken && theirs.received <= tx.seq && theirs.taken >= tx.taken &&
+         theirs.frame == c.frame && theirs.depth >= tx.depth;
+}
+
+// What the peer said of itself, for a new session or for one that goes on. False: it cannot be.
+bool Context::agree(Channel& c, const Hello& theirs, std::uint64_t told) {
+  if (!c.opened_once) {
+    if (theirs.received != 0 || theirs.taken != 0) return false;
+    c.tx.depth = c.rx.depth = std::min(config_.depth, theirs.depth);
+    c.frame = theirs.frame;
+    c.largest = theirs.largest;
+    c.peer_keeps_ms = theirs.reconnect_ms;
+    return true;
+  }
+  if (!can_go_on(c, theirs)) return false;
+  SendWindow& tx = c.tx;
+  tx.posted = tx.complete = theirs.received;  // no queue pair sends any of it again
+  tx.taken = theirs.taken;
+  acknowledged(c);
+  c.rx.told = told;
+  return true;
+}
+
+void Context::established(Channel& c, const PortEvent& e) {
+  if (c.state == Channel::State::kOpen || c.state == Channel::State::kClosing) return;
+  if (c.asked) {
+    Hello theirs;
+    const Refusal bad = read_hello(e.data, theirs);
+    if (bad != Refusal::kNone || theirs.session != c.session || !agree(c, theirs, c.rx.told))
+      return finish(c, bad != Refusal::kNone ? reason_of(bad) : Reason::kViolation);
+  }
+  opened(c);
+}
+
+void Context::opened(Channel& c) {
+  const bool again = c.opened_once;
+  c.state = Channel::State::kOpen;
+  c.opened_once = true;
+  c.may_early = true;
+  c.peer_used = c.probing = c.close_sent = false;
+  c.owed_at = c.nop_at = c.until = c.redial_at = kNever;
+  c.heard = now_;
+  // Fetches begin again where the last whole fragment ended.
+  c.fetching = c.rx.handed;
+  for (std::uint64_t n = c.rx.handed; n != c.rx.wta; ++n) {
+    Message& m = *c.taken_at(n);
+    if (!m.is(Message::kWhole)) m.asked = m.fetched;
+  }
+  if (c.rx.owes()) c.owed_at = now_.after(config_.ack_delay);
+  arm(c, due(c));
+  if (again) {
+    ++c.counts.reconnects;
+  } else {
+    tell(c.begun, Telling::What::kOpened);
+  }
+  join_fetching(c);
+  pump(c);
+}
+
+// --- the end ---
+
+// Leaves the queue pair and the connection; the messages stay.
+void Context::hang_up(Channel& c) {
+  if (c.connected) (void)port_.disconnect(c.connection);
+  c.connected = false;
+  c.life = static_cast<std::uint16_t>(c.life + 1);
+  leave_fetching(c);
+  outstanding_ -= c.reads_out;
+  c.reads_out = 0;
+  if (c.qpn != kNoQpn) graves_.push_back(c.qpn);
+  c.qpn = kNoQpn;
+}
+
+void Context::fail_channel(Channel& c, Reason reason) {
+  const bool kept = c.opened_once && config_.reconnect.ps != 0 && c.peer_keeps_ms != 0 && !c.close_sent &&
+                    c.state != Channel::State::kClosing && reason == Reason::kLost;
+  if (!kept) return finish(c, c.state == Channel::State::kClosing ? Reason::kHere : reason);
+  if (c.state == Channel::State::kOpen) c.kept_until = now_.after(config_.reconnect);
+  hang_up(c);
+  c.state = Channel::State::kBroken;
+  c.owed_at = c.nop_at = kNever;
+  c.until = c.kept_until;
+  c.redial_at = c.asked ? now_.after(config_.redial) : kNever;
+  arm(c, std::min(c.until, c.redial_at));
+}
+
+void Context::violated(Channel& c) {
+  ++counts_.violations;
+  finish(c, Reason::kViolation);
+}
+
+void Context::close(Channel& c) {
+  switch (c.state) {
+    case Channel::State::kOpen:
+      c.state = Channel::State::kClosing;
+      c.until = now_.after(config_.linger);
+      arm(c, c.until);
+      return farewell(c);
+    case Channel::State::kAsked:
+      return refuse(c);
+    case Channel::State::kConnecting:
+    case Channel::State::kAnswered:
+    case Channel::State::kBroken:
+      return finish(c, Reason::kHere);
+    default:
+      return;
+  }
+}
+
+void Context::abort(Channel& c) {
+  if (c.state == Channel::State::kAsked) return refuse(c);
+  if (!c.over()) finish(c, Reason::kHere);
+}
+
+// The last frame, once everything that was sent is taken. Its completion ends the channel.
+void Context::farewell(Channel& c) {
+  if (c.close_sent || c.waiting != 0 || c.tx.acked != c.tx.seq) return;
+  c.close_sent = post_control(c, Kind::kClose);
+}
+
+// What was sent and is not taken, what was to be sent, what was asked and not answered.
+void Context::give_up_messages(Channel& c) {
+  for (std::uint64_t n = c.tx.acked; n != c.tx.seq; ++n) {
+    c.sent_at(n)->clear(Message::kNumbered);
+    settle(*c.sent_at(n), n < c.tx.taken ? Fate::kDelivered : Fate::kUnknown);
+  }
+  c.tx.acked = c.tx.taken = c.tx.complete = c.tx.posted = c.tx.seq;
+  while (c.first != nullptr) {
+    Message& m = *c.first;
+    unqueue(c, &m);
+    if (m.role == Role::kRequest) {
+      if (Call* const call = find_call({m.call})) settle_call(*call, Fate::kNotSent);
+    }
+    settle(m, Fate::kNotSent);
+  }
+  for (std::size_t i = 0; c.calls != 0 && i < calls_.size(); ++i) {
+    if (calls_[i].busy && !calls_[i].over && calls_[i].channel == &c) settle_call(calls_[i], Fate::kUnknown);
+  }
+  // What came and was not handed over goes; what the program holds stays its own.
+  for (std::uint64_t n = c.rx.handed; n != c.rx.wta; ++n) drop_received(*c.taken_at(n));
+  for (std::uint32_t i = 0; i < c.slots; ++i) {
+    if (c.receives[i] != nullptr && c.receives[i]->is(Message::kPosted)) own_.give(c.receives[i]);
+    c.receives[i] = nullptr;
+  }
+}
+
+void Context::finish(Channel& c, Reason reason) {
+  if (c.over()) return;
+  hang_up(c);
+  give_up_messages(c);
+  c.reason = reason;
+  c.state = Channel::State::kClosed;
+  channel_times_.forget(c.index);
+  tell(c.ended, Telling::What::kClosed);
+}
+
+void Context::maybe_leave(Channel& c) {
+  if (c.state != Channel::State::kClosed || c.held != 0 || c.ended.what != Telling::What::kNothing) return;
+  c.rings.reset();
+  c.state = Channel::State::kLeft;
+  c.session = 0;
+  channel_times_.remove(c.index);
+  left_.push_back(c.index);
+}
+
+// Its end was handed out in an earlier turn. In the same turn a new channel could be taken for the one that
+// the program is about to hear has ended.
+void Context::free_those_that_left() {
+  for (const std::uint32_t index : left_) {
+    channels_[index].state = Channel::State::kFree;
+    free_.push_back(index);
+  }
+  left_.clear();
+}
+
+}  // namespace weft::channel

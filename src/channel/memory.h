@@ -1,0 +1,93 @@
+// The memory cache of a context (X-RDMA §4.5): a few registered regions of one size, cut into blocks of one
+// length each. Taking and giving a block are a handful of instructions. A region is registered when a length
+// has run out (or ahead of time: reserve), and given back to the device when none of its blocks was in use
+// for a while.
+//
+// Considered instead: a registration for every buffer (LITE's 4 KB regions slow a NIC down from a thousand
+// on), and one heap over all regions (blocks of all lengths in one region, which then is rarely empty and
+// never shrinks).
+//
+// A message longer than the longest class has a region of its own. It stays for the next one until it has
+// been idle as long as any other.
+//
+// Lengths: blocks for received frames, all alike; and payloads of 256 B, 512 B, ... 512 KB.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "channel/message.h"
+#include "core/base/units.h"
+#include "core/verbs/port.h"
+
+namespace weft::channel {
+
+struct MemoryCounts {
+  std::uint64_t registered = 0;  // bytes
+  std::uint64_t in_use = 0;      // bytes of blocks that somebody has
+  std::uint64_t regions = 0;
+  std::uint64_t grown = 0;    // regions ever registered
+  std::uint64_t shrunk = 0;   // and given back
+  std::uint64_t refused = 0;  // nothing was left
+};
+
+class MemoryCache {
+ public:
+  // `access`: of its regions. `frame`: bytes of a received frame. At most `most` bytes are registered.
+  MemoryCache(VerbsPort& port, std::uint8_t access, std::uint32_t frame, Bytes region, Bytes most);
+  ~MemoryCache();
+  MemoryCache(const MemoryCache&) = delete;
+  MemoryCache& operator=(const MemoryCache&) = delete;
+
+  Message* take(std::uint32_t payload);  // nullptr: there is no memory
+  Message* take_frame();                 // a block for a received frame
+  void give(Message* message);
+  // Registers until `count` more blocks of this payload fit without growing. False: there is no memory.
+  bool reserve(std::uint32_t payload, std::uint32_t count);
+  bool reserve_frames(std::uint32_t count) { return reserve_class(kFrames, count); }
+  void at(Time now) { now_ = now; }  // blocks that are given back are idle from here on
+  // Gives back what has been idle so long.
+  void shrink(Duration idle);
+
+  const MemoryCounts& counts() const { return counts_; }
+
+ private:
+  static constexpr std::uint32_t kFrames = 0;
+  static constexpr std::uint32_t kClasses = 13;    // frames, and 256 << 0 ... 256 << 11
+  static constexpr std::uint32_t kOwn = kClasses;  // a region of its own
+  static constexpr std::uint16_t kNone = 0xFFFF;
+
+  struct Region {
+    PortMemory memory;
+    std::uint64_t stride = 0;
+    std::uint32_t blocks = 0;
+    std::uint32_t fresh = 0;  // blocks from here on were never taken
+    std::uint32_t used = 0;
+    std::uint8_t length_class = 0;
+    bool there = false;
+    std::uint16_t before = kNone;  // in the list of its class: regions with a free block
+    std::uint16_t after = kNone;
+    Message* free = nullptr;
+    Time idle_since{};
+  };
+
+  static std::uint32_t class_of(std::uint32_t payload);
+  bool grow(std::uint32_t length_class, std::uint64_t stride, std::uint64_t bytes);
+  bool reserve_class(std::uint32_t length_class, std::uint32_t count);
+  Message* take_from(std::uint16_t region);
+  Message* take_own(std::uint32_t payload);
+  void link(std::uint16_t region);
+  void unlink(std::uint16_t region);
+
+  VerbsPort& port_;
+  std::uint8_t access_;
+  Bytes region_;
+  Bytes most_;
+  std::array<std::uint64_t, kClasses> stride_{};
+  std::array<std::uint16_t, kClasses + 1> open_;
+  std::vector<Region> regions_;
+  MemoryCounts counts_;
+  Time now_{};
+};
+
+}  // namespace weft::channel

@@ -1,0 +1,90 @@
+// A message, and how it lies in memory. The descriptor stands in front of the bytes, in the same block, so
+// that taking a block is all that a message costs and an idle channel owns none but its posted receives.
+//
+//   block:   0            128                   224        256
+//            | Message    | room for a frame    | head     | payload ...
+//
+// A frame that is sent begins at the head or, without one, at the payload. An announcement is made in the
+// room for it, because its payload stays where it is. A frame that is received begins at 128; the payload of
+// a message with a head then begins at 160.
+//
+// Who owns a message: whoever took it from the Context, until send() and its like take it; the Context then
+// gives it back by itself. A message that next() handed out belongs to the program until it gives it back
+// with release(), and only then is it acknowledged.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "channel/wire.h"
+#include "core/base/ids.h"
+
+namespace weft::channel {
+
+struct Channel;
+
+// What stands in the Context's line of things to tell.
+struct Telling {
+  enum class What : std::uint8_t { kNothing, kAsked, kOpened, kClosed, kMessage, kSent, kCall };
+  Telling* next = nullptr;
+  What what = What::kNothing;
+};
+
+// What became of a message that was sent.
+enum class Fate : std::uint8_t {
+  kDelivered,  // the program at the far side has taken it
+  kNotSent,    // it never left
+  kUnknown,    // it left; whether it was taken, nobody knows
+  kTooLate,    // no response until its deadline
+  kCancelled,
+};
+
+struct Message : Telling {
+  // --- for the program ---
+  std::uint8_t* data = nullptr;
+  std::uint32_t length = 0;    // of the payload; a sender may shorten it
+  std::uint32_t capacity = 0;  // of the block
+  Channel* channel = nullptr;
+  std::uint64_t cookie = 0;  // of the sender; in a response: of its request
+  Role role = Role::kPlain;
+  std::uint32_t status = 0;  // of a response
+
+  // --- for the Context ---
+  enum State : std::uint8_t {  // bits
+    kNumbered = 1,             // in the ring of what was sent
+    kQueued = 2,               // waits for the window
+    kTell = 4,                 // its delivery is to be told
+    kTelling = 8,              // in the line of things to tell
+    kSettled = 16,             // its outcome is told, or in that line
+    kReceived = 32,            // it came from the peer
+    kWhole = 64,               // and everything of it is here
+    kPosted = 128,             // its block is a posted receive
+  };
+  std::uint8_t state = 0;
+  Fate fate = Fate::kDelivered;
+  bool answered = false;      // a request that was received
+  std::uint16_t region = 0;   // of the memory cache
+  std::uint16_t slot = 0;     // of the channel's receives
+  std::uint32_t call = 0;     // of a request or a response
+  std::uint32_t fetched = 0;  // bytes of it that are here
+  std::uint32_t asked = 0;    // bytes of it that READs have been posted for
+  std::uint64_t number = 0;
+  std::uint64_t address = 0;  // of the block, as work requests name it
+  Key lkey{};
+  Key rkey{};
+  Message* before = nullptr;  // in the queue of a channel, or of free blocks
+  Message* after = nullptr;
+  Message* body = nullptr;  // a received message whose bytes were fetched: where they are
+
+  std::span<std::uint8_t> bytes() { return {data, length}; }
+  bool is(State s) const { return (state & s) != 0; }
+  void set(State s) { state = static_cast<std::uint8_t>(state | s); }
+  void clear(State s) { state = static_cast<std::uint8_t>(state & ~s); }
+};
+
+inline constexpr std::uint32_t kFrameAt = 128;
+inline constexpr std::uint32_t kHeadAt = 224;
+inline constexpr std::uint32_t kPayloadAt = 256;
+static_assert(sizeof(Message) <= kFrameAt);
+static_assert(kHeadAt + Head::kBytes == kPayloadAt);
+
+}  // namespace weft::channel

@@ -1,0 +1,129 @@
+#include "channel/params.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace weft::channel {
+namespace {
+
+template <auto Field>
+std::uint64_t get_number(const Config& c) {
+  return c.*Field;
+}
+template <auto Field>
+void set_number(Config& c, std::uint64_t v) {
+  c.*Field = static_cast<std::uint32_t>(std::min<std::uint64_t>(v, UINT32_MAX));
+}
+template <auto Field>
+std::uint64_t get_bytes(const Config& c) {
+  return (c.*Field).n;
+}
+template <auto Field>
+void set_bytes(Config& c, std::uint64_t v) {
+  (c.*Field).n = v;
+}
+constexpr std::uint64_t kMostTime = 1'000'000'000;  // in any unit here: durations stay far from overflow
+template <auto Field>
+std::uint64_t get_us(const Config& c) {
+  return static_cast<std::uint64_t>((c.*Field).us());
+}
+template <auto Field>
+void set_us(Config& c, std::uint64_t v) {
+  c.*Field = microseconds(static_cast<std::int64_t>(std::min(v, kMostTime)));
+}
+template <auto Field>
+std::uint64_t get_ms(const Config& c) {
+  return static_cast<std::uint64_t>((c.*Field).us() / 1000);
+}
+template <auto Field>
+void set_ms(Config& c, std::uint64_t v) {
+  c.*Field = milliseconds(static_cast<std::int64_t>(std::min(v, kMostTime)));
+}
+
+template <auto Field>
+constexpr Param number(const char* name, const char* meaning) {
+  return {name, meaning, false, get_number<Field>, set_number<Field>};
+}
+template <auto Field>
+constexpr Param bytes(const char* name, const char* meaning) {
+  return {name, meaning, false, get_bytes<Field>, set_bytes<Field>};
+}
+template <auto Field>
+constexpr Param micros(const char* name, const char* meaning) {
+  return {name, meaning, true, get_us<Field>, set_us<Field>};
+}
+template <auto Field>
+constexpr Param millis(const char* name, const char* meaning) {
+  return {name, meaning, true, get_ms<Field>, set_ms<Field>};
+}
+
+constexpr Param kParams[] = {
+    number<&Config::channels>("channels", "channels that are open at a time"),
+    number<&Config::calls>("calls", "requests without an answer, all channels together"),
+    number<&Config::depth>("depth", "messages in flight on a channel, each way"),
+    number<&Config::queue>("queue", "messages of a channel that wait for the window"),
+    number<&Config::small>("small_msg_size", "bytes; longer messages are announced and fetched"),
+    number<&Config::largest>("largest", "bytes of the longest message that this end takes"),
+    number<&Config::fragment>("fragment", "bytes of a fragment of a fetch"),
+    number<&Config::outstanding>("outstanding", "fragments in flight, all channels together"),
+    number<&Config::reads>("reads", "fragments in flight on one channel"),
+    number<&Config::cached_qps>("cached_qps", "queue pairs that wait for the next channel"),
+    bytes<&Config::region>("region", "bytes of a region of the memory cache"),
+    bytes<&Config::memory>("memory", "bytes registered at most, for sending and for receiving each"),
+    micros<&Config::ack_delay>("ack_delay_us", "taken messages are told after this at the latest"),
+    micros<&Config::patience>("nop_us", "without an acknowledgement, before a NOP"),
+    millis<&Config::keepalive>("keepalive_intv_ms", "silence before a probe; 0: never"),
+    millis<&Config::connecting>("connect_ms", "before an attempt to connect is given up"),
+    millis<&Config::linger>("linger_ms", "a channel that closes waits so long for what is not yet taken"),
+    millis<&Config::reconnect>("reconnect_ms",
+                               "a session whose connection failed is kept so long; 0: not at all"),
+    millis<&Config::redial>("redial_ms", "between attempts to reconnect"),
+    millis<&Config::idle_memory>("idle_memory_ms", "an unused region is given back after this"),
+    micros<&Config::look>("look_us", "between looks at what is not a completion"),
+};
+
+Result<void> set_and_check(Config& config, const Param& p, std::uint64_t value) {
+  Config changed = config;
+  p.set(changed, value);
+  if (const auto sound = changed.validate(); !sound) return sound;
+  if (p.get(changed) != value) {
+    return fail(std::string(p.name) + " = " + std::to_string(value) + ": it must not be above " +
+                std::to_string(p.get(changed)));
+  }
+  config = changed;
+  return {};
+}
+
+}  // namespace
+
+std::span<const Param> params() { return kParams; }
+
+const Param* find_param(std::string_view name) {
+  const auto* const found =
+      std::find_if(std::begin(kParams), std::end(kParams), [&](const Param& p) { return name == p.name; });
+  return found == std::end(kParams) ? nullptr : found;
+}
+
+Result<void> set_param(Config& config, std::string_view assignment) {
+  const std::size_t equals = assignment.find('=');
+  const std::string_view name = assignment.substr(0, equals);
+  const Param* const p = find_param(name);
+  if (p == nullptr) return fail("there is no parameter '" + std::string(name) + "'");
+  const std::string_view text = equals == std::string_view::npos ? "" : assignment.substr(equals + 1);
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size())
+    return fail(std::string(name) + " = '" + std::string(text) + "': it must be a whole number");
+  return set_and_check(config, *p, value);
+}
+
+Result<void> set_online(Config& config, std::string_view name, std::uint64_t value) {
+  const Param* const p = find_param(name);
+  if (p == nullptr) return fail("there is no parameter '" + std::string(name) + "'");
+  if (!p->online)
+    return fail(std::string(name) +
+                " is fixed when a context is made; it cannot change while the context is in use");
+  return set_and_check(config, *p, value);
+}
+
+}  // namespace weft::channel

@@ -1,0 +1,175 @@
+// From a frame to a message. Everything that a peer says is checked here against
+// docs/protocol/channel.md#violations before anything is done with it.
+#include "channel/context.h"
+#include "core/base/check.h"
+
+namespace weft::channel {
+
+// The block of a received message goes back under the queue pair.
+void Context::post_receive(Channel& c, Message& m) {
+  const Sge sge{m.address + kFrameAt, config_.small + Head::kBytes, m.lkey};
+  const RecvWr wr{work_id(Work::kReceive, c, m.slot), {&sge, 1}};
+  m.state = Message::kReceived | Message::kPosted;
+  if (port_.post_recv(c.qpn, {&wr, 1}).taken != 1) fail_channel(c, Reason::kLost);
+}
+
+void Context::frame_came(Channel& c, std::uint32_t slot, const Completion& done) {
+  if (slot >= c.slots || c.receives[slot] == nullptr) return violated(c);
+  Message& m = *c.receives[slot];
+  if (c.state == Channel::State::kAnswered) opened(c);  // the first frame may overtake the connection manager
+  c.heard = now_;
+  Immediate i;
+  std::uint64_t taken = 0;
+  const bool sound = done.opcode == WcOpcode::kReceive && (done.flags & kWcWithImm) != 0 &&
+                     unpack(done.imm, i) && c.tx.allows(i.ack, taken) && !(i.may && c.may_early);
+  if (!sound) return violated(c);
+  const std::uint64_t news = taken - c.tx.taken;
+  c.tx.taken = taken;
+  acknowledged(c);
+  if (i.may) {
+    c.may_early = true;
+    if (c.rx.owes() && c.owed_at == kNever) {
+      c.owed_at = now_.after(config_.ack_delay);
+      arm(c, c.owed_at);
+    }
+  }
+  const bool numbered = i.kind == Kind::kMessage || i.kind == Kind::kAnnouncement;
+  if (!(numbered ? message_came(c, m, i, done.byte_len) : done.byte_len == 0 && control_came(c, i, news)))
+    return violated(c);
+  if (c.state == Channel::State::kClosed) return;
+  if (!numbered) post_receive(c, m);
+  pump(c);
+}
+
+bool Context::control_came(Channel& c, const Immediate& i, std::uint64_t news) {
+  if (i.role != Role::kPlain || i.head || i.seq != (static_cast<std::uint32_t>(c.rx.wta) & kNumberMask))
+    return false;
+  if (i.kind == Kind::kNop) return i.may;
+  if (i.kind == Kind::kClose) {
+    finish(c, Reason::kThere);
+    return true;
+  }
+  // An ACK of less than a quarter of the window is early: the permission is used.
+  if (news == 0) return false;
+  if (news >= ack_every(c.tx.depth)) return true;
+  if (c.peer_used) return false;
+  c.peer_used = true;
+  if (c.tx.in_flight()) {
+    c.nop_at = now_.after(config_.patience);
+    arm(c, c.nop_at);
+  }
+  return true;
+}
+
+bool Context::message_came(Channel& c, Message& m, const Immediate& i, std::uint32_t bytes) {
+  if (!c.rx.expects(i.seq)) return false;
+  if (i.head != (i.role != Role::kPlain)) return false;
+  const std::uint32_t ahead = i.head ? Head::kBytes : 0;
+  if (bytes < ahead || bytes > config_.small + Head::kBytes) return false;
+  std::uint8_t* const frame = reinterpret_cast<std::uint8_t*>(&m) + kFrameAt;
+  m.role = i.role;
+  m.cookie = 0;
+  m.call = m.status = 0;
+  m.body = nullptr;
+  m.answered = false;
+  if (i.head) {
+    const Head head = read_head(frame);
+    m.call = head.call;
+    m.status = head.status;
+  }
+  m.data = frame + ahead;
+  m.length = bytes - ahead;
+  m.fetched = m.asked = 0;
+  std::uint8_t state = Message::kReceived | Message::kWhole;
+  if (i.kind == Kind::kAnnouncement) {
+    Announcement a;
+    if (!read_announcement({frame + ahead, bytes - ahead}, config_.largest, a)) return false;
+    m.length = static_cast<std::uint32_t>(a.length);
+    state = Message::kReceived;
+    ++c.counts.large_received;
+  }
+  m.state = state;  // until here the block counts as a posted receive, and a violation gives it back
+  m.number = c.rx.wta++;
+  c.taken_at(m.number) = &m;
+  ++c.counts.received;
+  c.counts.received_bytes += m.length;
+  if (m.is(Message::kWhole)) {
+    if (c.rx.handed == m.number) hand_over(c);
+  } else {
+    join_fetching(c);
+  }
+  return true;
+}
+
+// Messages that are whole, in order, to the program.
+void Context::hand_over(Channel& c) {
+  if (c.state == Channel::State::kClosing) return;  // it said that it wants no more
+  while (c.rx.handed != c.rx.wta) {
+    Message& m = *c.taken_at(c.rx.handed);
+    if (!m.is(Message::kWhole)) return;
+    ++c.rx.handed;
+    ++c.held;
+    if (m.role == Role::kResponse) {
+      Call* const call = find_call({m.call});
+      if (call == nullptr || call->channel != &c) {
+        ++counts_.late;
+        take_back(c, m);
+        if (c.state == Channel::State::kClosed) return;
+        continue;
+      }
+      m.cookie = call->cookie;
+      --c.calls;
+      free_call(*call);
+    }
+    m.set(Message::kTelling);
+    tell(m, Telling::What::kMessage);
+  }
+}
+
+void Context::drop_received(Message& m) {
+  if (m.body != nullptr) own_.give(m.body);
+  own_.give(&m);
+}
+
+void Context::release(Message* m) {
+  if (!m->is(Message::kReceived)) {
+    CHECK(m->state == 0);  // otherwise it is on its way
+    return lent_.give(m);
+  }
+  CHECK(!m->is(Message::kPosted));
+  CHECK(!m->is(Message::kTelling));
+  Channel& c = *m->channel;
+  if (c.state != Channel::State::kClosed) {
+    take_back(c, *m);
+    return port_.ring();
+  }
+  drop_received(*m);
+  --c.held;
+  maybe_leave(c);
+}
+
+// The program has taken a message: its block serves again, and then the peer may be told.
+void Context::take_back(Channel& c, Message& m) {
+  --c.held;
+  c.taken_at(m.number) = nullptr;
+  if (m.body != nullptr) own_.give(m.body);
+  m.body = nullptr;
+  if (c.qpn != kNoQpn) {
+    post_receive(c, m);
+    if (c.state == Channel::State::kClosed) return;
+  } else {
+    m.state = Message::kReceived | Message::kPosted;
+  }
+  while (c.rx.rta != c.rx.handed && c.taken_at(c.rx.rta) == nullptr) ++c.rx.rta;
+  const bool speaks =
+      c.state == Channel::State::kOpen || (c.state == Channel::State::kClosing && !c.close_sent);
+  if (!speaks || !c.rx.owes()) return;
+  if (c.rx.owes_at_once() && post_control(c, Kind::kAck)) {
+    ++c.counts.acks;
+  } else if (c.owed_at == kNever) {
+    c.owed_at = now_.after(config_.ack_delay);
+    arm(c, c.owed_at);
+  }
+}
+
+}  // namespace weft::channel

@@ -1,0 +1,240 @@
+// From a message to a frame: the queue, the window, and what becomes of what was sent.
+#include <algorithm>
+
+#include "channel/context.h"
+#include "core/base/check.h"
+
+namespace weft::channel {
+namespace {
+
+// Entries of the send queue that messages leave to fetches and control frames.
+constexpr std::uint32_t kSpareForReads = 12;
+
+}  // namespace
+
+Outcome<void> Context::enqueue(Channel& c, Message* m, std::uint32_t most_waiting) {
+  if (c.state != Channel::State::kOpen && c.state != Channel::State::kBroken) return fail(Errc::kInvalid);
+  // A message that was received, or that is on its way already, has a place of its own.
+  if (m->state != 0) return fail(Errc::kInvalid);
+  if (m->length > c.largest || m->length > m->capacity) return fail(Errc::kInvalid);
+  if (c.waiting >= most_waiting && !(c.waiting == 0 && c.tx.room())) return fail(Errc::kBusy);
+  m->channel = &c;
+  m->state = Message::kQueued;
+  m->fate = Fate::kDelivered;
+  m->before = c.last;
+  m->after = nullptr;
+  (c.last != nullptr ? c.last->after : c.first) = m;
+  c.last = m;
+  ++c.waiting;
+  return {};
+}
+
+void Context::unqueue(Channel& c, Message* m) {
+  (m->before != nullptr ? m->before->after : c.first) = m->after;
+  (m->after != nullptr ? m->after->before : c.last) = m->before;
+  m->clear(Message::kQueued);
+  --c.waiting;
+}
+
+Outcome<void> Context::send(Channel& c, Message* m, std::uint64_t cookie, bool tell_delivery) {
+  if (const auto in = enqueue(c, m, config_.queue); !in) return in;
+  m->role = Role::kPlain;
+  m->cookie = cookie;
+  if (!c.tx.room()) ++c.counts.waited;
+  if (tell_delivery) m->set(Message::kTell);
+  pump(c);
+  port_.ring();
+  return {};
+}
+
+Outcome<CallId> Context::call(Channel& c, Message* m, std::uint64_t cookie, Time deadline) {
+  if (free_calls_.empty()) return fail(Errc::kNoMemory);
+  if (const auto in = enqueue(c, m, config_.queue); !in) return fail(in.error());
+  const std::uint16_t slot = free_calls_.back();
+  free_calls_.pop_back();
+  Call& call = calls_[slot];
+  call.channel = &c;
+  call.cookie = cookie;
+  call.busy = true;
+  call.over = false;
+  ++c.calls;
+  const CallId id{static_cast<std::uint32_t>(call.turn) << 16U | slot};
+  m->role = Role::kRequest;
+  m->cookie = cookie;
+  m->call = id.v;
+  m->status = 0;
+  if (deadline != kNever) call_times_.at_latest(slot, deadline);
+  pump(c);
+  port_.ring();
+  return id;
+}
+
+Outcome<void> Context::answer(Message& request, Message* response, std::uint32_t status,
+                              std::uint64_t cookie) {
+  if (request.role != Role::kRequest || !request.is(Message::kReceived) || request.answered)
+    return fail(Errc::kInvalid);
+  Message* m = response != nullptr ? response : lent_.take(0);
+  if (m == nullptr) return fail(Errc::kNoMemory);
+  if (response == nullptr) m->length = 0;
+  // Both ends may wait for answers with full windows of requests. An answer is not refused for want of room,
+  // so that its request can be given back. Of these there are as many as the peer has calls: a peer that has
+  // more than this end may have takes no answers, and then its requests are held.
+  if (const auto in = enqueue(*request.channel, m, config_.queue + config_.depth + config_.calls); !in) {
+    if (response == nullptr) lent_.give(m);
+    return in;
+  }
+  m->role = Role::kResponse;
+  m->cookie = cookie;
+  request.answered = true;
+  m->call = request.call;
+  m->status = status;
+  pump(*request.channel);
+  port_.ring();
+  return {};
+}
+
+// --- requests ---
+
+Context::Call* Context::find_call(CallId id) {
+  const std::uint32_t slot = id.v & 0xFFFFU;
+  if (slot >= calls_.size()) return nullptr;
+  Call& call = calls_[slot];
+  return call.busy && !call.over && call.turn == id.v >> 16U ? &call : nullptr;
+}
+
+void Context::settle_call(Call& call, Fate fate) {
+  call.over = true;
+  call.fate = fate;
+  --call.channel->calls;
+  call_times_.forget(static_cast<std::uint32_t>(&call - calls_.data()));
+  tell(call, Telling::What::kCall);
+}
+
+void Context::free_call(Call& call) {
+  call.busy = false;
+  call.turn = static_cast<std::uint16_t>(call.turn + 1);
+  const auto slot = static_cast<std::uint16_t>(&call - calls_.data());
+  call_times_.remove(slot);
+  free_calls_.push_back(slot);
+}
+
+bool Context::cancel(CallId id) {
+  Call* const call = find_call(id);
+  if (call == nullptr) return false;
+  settle_call(*call, Fate::kCancelled);
+  return true;
+}
+
+// --- frames ---
+
+// Whatever may leave now: messages that have a number already, then those of the queue while the window has
+// room.
+void Context::pump(Channel& c) {
+  if (c.state != Channel::State::kOpen && c.state != Channel::State::kClosing) return;
+  for (;;) {
+    const bool again = c.tx.posted != c.tx.seq;
+    if (!again && (c.first == nullptr || !c.tx.room())) break;
+    if (c.sq_used() + kSpareForReads >= sq_) break;
+    Message* const m = again ? c.sent_at(c.tx.posted) : c.first;
+    if (!again) {
+      unqueue(c, m);
+      // A request that is over already need not leave.
+      if (m->role == Role::kRequest && find_call({m->call}) == nullptr) {
+        lent_.give(m);
+        continue;
+      }
+      m->number = c.tx.seq++;
+      m->set(Message::kNumbered);
+      c.sent_at(m->number) = m;
+    }
+    ++c.tx.posted;
+    if (!post_message(c, *m)) return fail_channel(c, Reason::kLost);
+  }
+  if (c.state == Channel::State::kClosing) farewell(c);
+}
+
+std::uint32_t Context::immediate(Channel& c, Kind kind, Role role, bool head, std::uint64_t number) {
+  Immediate i;
+  i.ack = static_cast<std::uint32_t>(c.rx.rta) & kNumberMask;
+  i.seq = static_cast<std::uint32_t>(number) & kNumberMask;
+  i.may = c.peer_used;
+  i.head = head;
+  i.role = role;
+  i.kind = kind;
+  c.rx.told = c.rx.rta;
+  c.peer_used = false;
+  c.owed_at = c.nop_at = kNever;
+  return pack(i);
+}
+
+// `number`: 12 bits that come back with the completion.
+bool Context::post(Channel& c, SendWr& wr, Work work, std::uint32_t number, bool signaled) {
+  ++c.sq_posted;
+  // A completion frees every entry before it, so one in eight of the queue is enough.
+  if (signaled || static_cast<std::uint16_t>(c.sq_posted - c.sq_signaled) >= sq_ / 8) {
+    wr.flags = static_cast<std::uint8_t>(wr.flags | kSendSignaled);
+    c.sq_signaled = c.sq_posted;
+  }
+  wr.wr_id = work_id(work, c, (number & kNumberMask) << 16U | c.sq_posted);
+  return port_.post_send(c.qpn, {&wr, 1}).taken == 1;
+}
+
+bool Context::post_message(Channel& c, Message& m) {
+  std::uint8_t* const block = reinterpret_cast<std::uint8_t*>(&m);
+  const bool head = m.role != Role::kPlain;
+  const std::uint32_t ahead = head ? Head::kBytes : 0;
+  const bool large = m.length > config_.small || m.length + ahead > c.frame;
+  Sge sge{m.address + kPayloadAt - ahead, m.length + ahead, m.lkey};
+  if (head) write_head({m.call, m.status, 0, 0}, block + (large ? kFrameAt : kHeadAt));
+  if (large) {
+    Announcement a;
+    a.length = m.length;
+    a.count = 1;
+    a.pieces[0] = {m.address + kPayloadAt, m.length, m.rkey};
+    sge = {m.address + kFrameAt, ahead + write_announcement(a, block + kFrameAt + ahead), m.lkey};
+    ++c.counts.large_sent;
+  }
+  SendWr wr;
+  wr.opcode = WrOpcode::kSendImm;
+  if (sge.length != 0) wr.sges = {&sge, 1};
+  wr.flags = kSendSolicited;
+  if (sge.length <= inline_ && sge.length != 0) wr.flags |= kSendInline;
+  wr.imm = immediate(c, large ? Kind::kAnnouncement : Kind::kMessage, m.role, head, m.number);
+  ++c.counts.sent;
+  c.counts.sent_bytes += m.length;
+  return post(c, wr, Work::kMessage, static_cast<std::uint32_t>(m.number), true);
+}
+
+// A frame without a number. False: the send queue is full, or the connection failed; it is tried again.
+bool Context::post_control(Channel& c, Kind kind) {
+  if (c.sq_used() >= sq_) return false;
+  SendWr wr;
+  wr.opcode = WrOpcode::kSendImm;
+  wr.flags = kSendSolicited;
+  wr.imm = immediate(c, kind, Role::kPlain, false, c.tx.posted);
+  const bool close = kind == Kind::kClose;
+  return post(c, wr, close ? Work::kClose : Work::kControl, 0, close);
+}
+
+// --- outcomes ---
+
+// What the peer's program has taken is done with, and free, when the device is done with it, too: after a
+// lost transport acknowledgement the device may still send it again.
+void Context::acknowledged(Channel& c) {
+  for (const std::uint64_t done = c.tx.done(); c.tx.acked != done; ++c.tx.acked) {
+    Message& m = *c.sent_at(c.tx.acked);
+    m.clear(Message::kNumbered);
+    settle(m, Fate::kDelivered);
+  }
+}
+
+// A message leaves the ring or the queue. What became of a request is its call's affair.
+void Context::settle(Message& m, Fate fate) {
+  const bool to_tell = m.role != Role::kRequest && (fate != Fate::kDelivered || m.is(Message::kTell));
+  if (!to_tell) return lent_.give(&m);
+  m.fate = fate;
+  m.set(Message::kTelling);
+  tell(m, Telling::What::kSent);
+}
+
+}  // namespace weft::channel

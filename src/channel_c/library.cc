@@ -1,0 +1,301 @@
+// The C interface (weft/channel.h) over the middleware and libibverbs: translation, the clock, and sleeping.
+// Nothing is decided here.
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "channel/context.h"
+#include "channel_c/weft/channel.h"
+#include "verbs_port/verbs_port.h"
+
+using weft::Errc;
+using weft::Time;
+using weft::channel::Channel;
+using weft::channel::Config;
+using weft::channel::Context;
+using weft::channel::Message;
+using weft::channel::Notice;
+
+struct weft_context {
+  // Time counts from here, as a Time holds 106 days and a machine runs longer. One hour in, so that a moment
+  // before now is a Time, too.
+  std::chrono::steady_clock::time_point base = std::chrono::steady_clock::now() - std::chrono::hours(1);
+  Time now() const {
+    const auto since = std::chrono::steady_clock::now() - base;
+    return Time{} + weft::nanoseconds(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+  }
+  std::unique_ptr<weft::IbverbsPort> port;
+  std::unique_ptr<Context> context;
+  Notice kept;  // taken, but there was no room for it
+  bool has_kept = false;
+};
+
+namespace {
+
+constexpr std::chrono::microseconds kSpin{50};  // of weft_wait, before it sleeps
+
+// The name of a session is its only proof, so the kernel draws it. It has always enough once it has begun.
+std::uint64_t random_name() {
+  std::uint64_t drawn = 0;
+  while (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) {
+  }
+  return drawn;
+}
+
+int number(Errc e) {
+  switch (e) {
+    case Errc::kBusy:
+      return EAGAIN;
+    case Errc::kNoMemory:
+      return ENOMEM;
+    case Errc::kNotFound:
+      return ENOENT;
+    default:
+      return EINVAL;
+  }
+}
+template <class T>
+int number(const weft::Outcome<T>& o) {
+  return o ? 0 : number(o.error());
+}
+
+void say(const std::string& sentence, char* why, std::size_t room) {
+  if (why == nullptr || room == 0) return;
+  const std::size_t n = std::min(room - 1, sentence.size());
+  std::memcpy(why, sentence.data(), n);
+  why[n] = '\0';
+}
+
+// Pointers of C are those of the library under other names.
+Channel* of(weft_channel* c) { return reinterpret_cast<Channel*>(c); }
+const Channel* of(const weft_channel* c) { return reinterpret_cast<const Channel*>(c); }
+Message* of(weft_message* m) { return reinterpret_cast<Message*>(m); }
+const Message* of(const weft_message* m) { return reinterpret_cast<const Message*>(m); }
+weft_channel* to(Channel* c) { return reinterpret_cast<weft_channel*>(c); }
+weft_message* to(Message* m) { return reinterpret_cast<weft_message*>(m); }
+
+// The context of a channel, for a call that sets a deadline: it knows the time.
+Context& timely(weft_channel* c) {
+  Context& context = *of(c)->context;
+  context.at(static_cast<weft_context*>(context.config().program)->now());
+  return context;
+}
+
+void fill(const Notice& n, weft_notice& out) {
+  out = {};
+  out.kind = static_cast<int>(n.kind);
+  out.fate = static_cast<int>(n.fate);
+  out.status = n.message != nullptr ? n.message->status : 0;
+  out.channel = to(n.channel);
+  out.message = to(n.message);
+  out.user = n.cookie;
+  out.why = n.kind == Notice::Kind::kClosed ? weft::channel::sentence(n.reason) : nullptr;
+}
+
+static_assert(int{WEFT_ASKED} == static_cast<int>(Notice::Kind::kAsked) &&
+              int{WEFT_RESPONSE} == static_cast<int>(Notice::Kind::kResponse) &&
+              int{WEFT_CLOSED} == static_cast<int>(Notice::Kind::kClosed));
+static_assert(int{WEFT_DELIVERED} == static_cast<int>(weft::channel::Fate::kDelivered) &&
+              int{WEFT_CANCELLED} == static_cast<int>(weft::channel::Fate::kCancelled));
+
+// Defaults where a real network differs from virtual time: a look costs system calls, frames are long.
+Config live_config() {
+  Config c;
+  c.look = weft::milliseconds(1);
+  c.terms.mtu = 4096;
+  c.channels = 256;
+  return c;
+}
+
+int open_context(weft_context** out, const char* device, const char* const* parameters, char* why,
+                 std::size_t room) {
+  Config config = live_config();
+  for (; parameters != nullptr && *parameters != nullptr; ++parameters) {
+    if (const auto set = set_param(config, *parameters); !set) {
+      say(set.error().message, why, room);
+      return EINVAL;
+    }
+  }
+  auto made = std::make_unique<weft_context>();
+  auto port = weft::open_ibverbs(device != nullptr ? device : "");
+  if (!port) {
+    say(port.error().message, why, room);
+    return ENODEV;
+  }
+  made->port = std::move(*port);
+  config.draw = random_name;
+  config.program = made.get();
+  auto context = Context::open(*made->port, config, random_name());
+  if (!context) {
+    say(context.error().message, why, room);
+    return ENOMEM;
+  }
+  made->context = std::move(*context);
+  made->context->poll(made->now());
+  *out = made.release();
+  return 0;
+}
+
+}  // namespace
+
+int weft_open(weft_context** out, const char* device, const char* const* parameters, char* why, size_t room) {
+  try {
+    return open_context(out, device, parameters, why, room);
+  } catch (const std::exception&) {
+    say("there is no memory", why, room);
+    return ENOMEM;
+  }
+}
+
+void weft_free(weft_context* c) {
+  if (c == nullptr) return;
+  c->context.reset();
+  delete c;
+}
+
+int weft_set(weft_context* c, const char* name, uint64_t value, char* why, size_t room) {
+  const auto set = c->context->set(name, value);
+  if (set) return 0;
+  say(set.error().message, why, room);
+  const auto* const p = weft::channel::find_param(name);
+  return p != nullptr && !p->online ? EBUSY : EINVAL;
+}
+
+int weft_get(const weft_context* c, const char* name, uint64_t* value) {
+  const auto* const p = weft::channel::find_param(name);
+  if (p == nullptr) return ENOENT;
+  *value = p->get(c->context->config());
+  return 0;
+}
+
+const char* weft_parameter(unsigned index, const char** meaning, int* online) {
+  const auto all = weft::channel::params();
+  if (index >= all.size()) return nullptr;
+  if (meaning != nullptr) *meaning = all[index].meaning;
+  if (online != nullptr) *online = all[index].online ? 1 : 0;
+  return all[index].name;
+}
+
+weft_message* weft_allocate(weft_context* c, uint32_t length) { return to(c->context->allocate(length)); }
+void weft_release(weft_context* c, weft_message* m) { c->context->release(of(m)); }
+void* weft_data(weft_message* m) { return of(m)->data; }
+uint32_t weft_length(const weft_message* m) { return of(m)->length; }
+int weft_shorten(weft_message* m, uint32_t length) {
+  if (length > of(m)->length) return EINVAL;
+  of(m)->length = length;
+  return 0;
+}
+int weft_reserve(weft_context* c, uint32_t length, uint32_t count) {
+  return c->context->reserve(length, count) ? 0 : ENOMEM;
+}
+
+int weft_listen(weft_context* c, uint16_t service) { return number(c->context->listen(service)); }
+
+int weft_connect(weft_context* c, const char* address, uint16_t service, uint64_t user, weft_channel** out) {
+  in_addr in{};
+  if (inet_pton(AF_INET, address, &in) != 1) return EINVAL;
+  std::uint8_t b[4];
+  std::memcpy(b, &in, sizeof b);
+  c->context->at(c->now());
+  const auto made = c->context->connect(weft::wire::Address::v4(b[0], b[1], b[2], b[3]), service, user);
+  if (made) *out = to(*made);
+  return number(made);
+}
+
+void weft_accept(weft_channel* c, uint64_t user) { timely(c).accept(*of(c), user); }
+void weft_refuse(weft_channel* c) { of(c)->context->refuse(*of(c)); }
+void weft_close(weft_channel* c) { timely(c).close(*of(c)); }
+void weft_abort(weft_channel* c) { of(c)->context->abort(*of(c)); }
+
+int weft_send(weft_channel* c, weft_message* m, uint64_t user, int flags) {
+  return number(of(c)->context->send(*of(c), of(m), user, (flags & WEFT_TELL) != 0));
+}
+int weft_call(weft_channel* c, weft_message* m, uint64_t user, uint64_t timeout_us, uint32_t* id) {
+  Context& context = timely(c);
+  const auto wait = std::min<std::uint64_t>(timeout_us, INT64_MAX / 1'000'000);
+  const Time deadline = timeout_us == 0
+                            ? weft::kNever
+                            : context.now().after(weft::microseconds(static_cast<std::int64_t>(wait)));
+  const auto made = context.call(*of(c), of(m), user, deadline);
+  if (made && id != nullptr) *id = made->v;
+  return number(made);
+}
+int weft_answer(weft_message* request, weft_message* response, uint32_t status, uint64_t user) {
+  return number(of(request)->channel->context->answer(*of(request), of(response), status, user));
+}
+int weft_cancel(weft_context* c, uint32_t id) { return c->context->cancel({id}) ? 0 : ENOENT; }
+
+int weft_poll(weft_context* c, weft_notice* notices, int room) {
+  c->context->poll(c->now());
+  int n = 0;
+  if (c->has_kept && n < room) {
+    fill(c->kept, notices[n++]);
+    c->has_kept = false;
+  }
+  for (Notice told; n < room && c->context->next(told);) fill(told, notices[n++]);
+  return n;
+}
+
+int weft_event_fd(const weft_context* c) { return c->port->event_fd(); }
+
+int weft_arm(weft_context* c, uint64_t* sleep_us) {
+  const Time now = c->now();
+  c->context->look_next_time();
+  c->context->poll(now);
+  (void)c->context->arm();
+  if (!c->has_kept) c->has_kept = c->context->next(c->kept);
+  const Time wake = c->context->next_wake();
+  if (sleep_us != nullptr)
+    *sleep_us = wake == weft::kNever ? UINT64_MAX
+                : wake <= now        ? 0
+                                     : static_cast<std::uint64_t>((wake - now).us()) + 1;
+  return c->has_kept ? 1 : 0;
+}
+
+int weft_wait(weft_context* c, weft_notice* notices, int room, int timeout_ms) {
+  const auto begin = std::chrono::steady_clock::now();
+  int n = weft_poll(c, notices, room);
+  while (n == 0 && std::chrono::steady_clock::now() - begin < kSpin) n = weft_poll(c, notices, room);
+  while (n == 0) {
+    std::uint64_t sleep_us = 0;
+    if (weft_arm(c, &sleep_us) == 0) {
+      const auto gone =
+          std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin)
+              .count();
+      if (timeout_ms >= 0 && gone >= timeout_ms) return 0;
+      const auto left = timeout_ms < 0 ? std::int64_t{3'600'000} : timeout_ms - gone;
+      const auto nap = static_cast<std::int64_t>(std::min<std::uint64_t>(sleep_us / 1000, 3'600'000));
+      pollfd rings{weft_event_fd(c), POLLIN, 0};
+      (void)poll(&rings, 1, static_cast<int>(std::min<std::int64_t>(left, nap)));
+      c->context->look_next_time();
+    }
+    n = weft_poll(c, notices, room);
+  }
+  return n;
+}
+
+void weft_counts(const weft_channel* channel, weft_channel_counts* out, size_t size) {
+  const Channel& c = *of(channel);
+  weft_channel_counts all{};
+  all.sent = c.counts.sent;
+  all.sent_bytes = c.counts.sent_bytes;
+  all.received = c.counts.received;
+  all.received_bytes = c.counts.received_bytes;
+  all.acks = c.counts.acks;
+  all.nops = c.counts.nops;
+  all.probes = c.counts.probes;
+  all.fragments = c.counts.fragments;
+  all.waited = c.counts.waited;
+  all.reconnects = c.counts.reconnects;
+  all.in_flight = static_cast<std::uint32_t>(c.tx.seq - c.tx.acked);
+  all.queued = c.waiting;
+  std::memcpy(out, &all, std::min(size, sizeof all));
+}

@@ -1,0 +1,119 @@
+/* weft channels: messages over RDMA, for programs in C. docs/guide/messaging.md is the guide.
+ *
+ * Three types: a context belongs to one thread; a channel is one peer; a message is registered memory that is
+ * sent or was received. No call waits but weft_wait(). Nothing is called back: weft_poll() tells what
+ * happened, in order.
+ *
+ * Calls that can fail answer 0 or an errno: EAGAIN the window and the queue are full, EINVAL an argument is
+ * wrong or the channel is closed, ENOMEM, ENOENT. A pointer stays good until the notice that ends it: a
+ * channel until WEFT_CLOSED, a received message until weft_release(). A message that weft_send() and its like
+ * took (0) is no longer yours; one that they refused is. Only a message of weft_allocate() can be sent, once
+ * (EINVAL); what was received is copied into one.
+ *
+ * The library is stable: fields are added at the end of structs only, and their size is passed. */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_API __attribute__((visibility("default")))
+
+typedef struct weft_context weft_context;
+typedef struct weft_channel weft_channel;
+typedef struct weft_message weft_message;
+
+enum weft_kind {
+  WEFT_ASKED = 0, /* channel: a peer asks for it; weft_accept() or weft_refuse() */
+  WEFT_OPENED,    /* channel */
+  WEFT_MESSAGE,   /* message: yours until weft_release() */
+  WEFT_REQUEST,   /* message: weft_answer() it, then weft_release() it */
+  WEFT_RESPONSE,  /* message, status; user of the request */
+  WEFT_OUTCOME,   /* fate; user of the message or request */
+  WEFT_CLOSED     /* channel, why */
+};
+
+enum weft_fate {
+  WEFT_DELIVERED = 0, /* the program at the far side has taken it */
+  WEFT_NOT_SENT,      /* it never left */
+  WEFT_UNKNOWN,       /* it left; whether it was taken, nobody knows */
+  WEFT_TOO_LATE,      /* a request: no response in time */
+  WEFT_CANCELLED
+};
+
+typedef struct weft_notice {
+  int kind;        /* enum weft_kind */
+  int fate;        /* WEFT_OUTCOME: enum weft_fate */
+  uint32_t status; /* WEFT_RESPONSE: the answering program's number */
+  uint32_t reserved;
+  weft_channel* channel;
+  weft_message* message;
+  uint64_t user;   /* what was given with the message, the request or the channel */
+  const char* why; /* WEFT_CLOSED: a sentence */
+} weft_notice;
+
+/* Opens the first RDMA device, or the named one. `parameters` is NULL or a list of "name=value" that ends
+ * with NULL (weft_parameter() lists them). On failure `why` holds a sentence. */
+WEFT_API int weft_open(weft_context** out, const char* device, const char* const* parameters, char* why,
+                       size_t room);
+WEFT_API void weft_free(weft_context* context); /* every channel ends at once */
+
+/* Online parameters; an offline one is refused with EBUSY. */
+WEFT_API int weft_set(weft_context* context, const char* name, uint64_t value, char* why, size_t room);
+WEFT_API int weft_get(const weft_context* context, const char* name, uint64_t* value);
+/* The name of parameter `index`, NULL behind the last. `meaning` and `online` may be NULL. */
+WEFT_API const char* weft_parameter(unsigned index, const char** meaning, int* online);
+
+/* Memory. A message of `length` bytes, to be filled and sent; NULL: there is no memory. */
+WEFT_API weft_message* weft_allocate(weft_context* context, uint32_t length);
+WEFT_API void weft_release(weft_context* context, weft_message* message);
+WEFT_API void* weft_data(weft_message* message);
+WEFT_API uint32_t weft_length(const weft_message* message);
+WEFT_API int weft_shorten(weft_message* message, uint32_t length);
+/* Registers memory for `count` messages of `length` ahead of time. */
+WEFT_API int weft_reserve(weft_context* context, uint32_t length, uint32_t count);
+
+/* Channels. `address` is IPv4 in dots. */
+WEFT_API int weft_listen(weft_context* context, uint16_t service);
+WEFT_API int weft_connect(weft_context* context, const char* address, uint16_t service, uint64_t user,
+                          weft_channel** out);
+WEFT_API void weft_accept(weft_channel* channel, uint64_t user);
+WEFT_API void weft_refuse(weft_channel* channel);
+WEFT_API void weft_close(weft_channel* channel); /* when everything that was sent is taken */
+WEFT_API void weft_abort(weft_channel* channel); /* now */
+
+/* Messages. With WEFT_TELL the delivery is told too; a failure always is. */
+enum { WEFT_TELL = 1 };
+WEFT_API int weft_send(weft_channel* channel, weft_message* message, uint64_t user, int flags);
+/* A request. Without a response after `timeout_us` (0: never) its outcome is WEFT_TOO_LATE. `id` may be NULL.
+ */
+WEFT_API int weft_call(weft_channel* channel, weft_message* request, uint64_t user, uint64_t timeout_us,
+                       uint32_t* id);
+/* `response` may be NULL: the status alone. EAGAIN: the peer takes no answers; the request stays yours, try
+ * again after weft_poll(). */
+WEFT_API int weft_answer(weft_message* request, weft_message* response, uint32_t status, uint64_t user);
+WEFT_API int weft_cancel(weft_context* context, uint32_t id);
+
+/* The turn: up to `room` things that happened. */
+WEFT_API int weft_poll(weft_context* context, weft_notice* notices, int room);
+/* The same; with nothing to tell it looks busily for a moment and then sleeps, `timeout_ms` at most (-1: no
+ * limit). */
+WEFT_API int weft_wait(weft_context* context, weft_notice* notices, int room, int timeout_ms);
+/* For select, poll and epoll. weft_arm() before sleeping; if it answers 1 there is something to poll for
+ * already. *sleep_us is how long the context can do without weft_poll(). */
+WEFT_API int weft_event_fd(const weft_context* context);
+WEFT_API int weft_arm(weft_context* context, uint64_t* sleep_us);
+
+typedef struct weft_channel_counts {
+  uint64_t sent, sent_bytes, received, received_bytes;
+  uint64_t acks, nops, probes, fragments, waited, reconnects;
+  uint32_t in_flight, queued;
+} weft_channel_counts;
+/* `size` is sizeof(weft_channel_counts). */
+WEFT_API void weft_counts(const weft_channel* channel, weft_channel_counts* out, size_t size);
+
+#ifdef __cplusplus
+}
+#endif

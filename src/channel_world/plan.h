@@ -1,0 +1,30 @@
+// What a world of channels is to be, drawn from its seed: hosts, network, parameters, and what goes wrong on
+// purpose. Values that have caused bugs are drawn more often than others: windows of one, no queue, little
+// memory, two fragments.
+#pragma once
+#include <cstdint>
+
+#include "channel/config.h"
+#include "pair/world.h"
+
+namespace weft::channel_world {
+
+inline constexpr std::uint32_t kLeast = 8;  // bytes of a message: its name
+
+struct Plan {
+  pair::WorldConfig world;
+  channel::Config config;
+  std::uint32_t channels = 1;
+  std::uint32_t messages = 20;  // each way
+  Duration think{};             // between messages of one end
+  Duration hold{};              // at most, before a message is given back
+  std::uint32_t failures = 0;   // queue pairs that fail
+  std::uint32_t crashes = 0;    // programs that end and begin again
+  std::uint32_t requests = 0;   // in millionths of the messages
+  std::uint32_t large = 0;      // likewise
+  bool rude = false;            // ends abort now and then
+};
+
+Plan plan_of(std::uint64_t seed);
+
+}  // namespace weft::channel_world

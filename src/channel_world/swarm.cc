@@ -1,0 +1,463 @@
+#include "channel_world/swarm.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "channel/context.h"
+#include "channel_world/plan.h"
+#include "check/messages.h"
+#include "core/base/check.h"
+#include "pair/world_port.h"
+
+namespace weft::channel_world {
+namespace {
+
+using channel::Channel;
+using channel::Context;
+using channel::Fate;
+using channel::Message;
+using channel::Notice;
+using check::Messages;
+
+constexpr std::uint16_t kService = 7;
+constexpr Time kLatest = Time{} + seconds(60);
+constexpr std::uint64_t kMostSteps = 400'000;
+
+// What every message begins with, and the rest of its bytes follow from it.
+struct Name {
+  std::uint16_t channel;
+  std::uint8_t from;
+  std::uint8_t unused;
+  std::uint32_t number;
+};
+static_assert(sizeof(Name) == kLeast);
+
+std::uint8_t byte_of(const Name& n, std::uint32_t i) {
+  return static_cast<std::uint8_t>(n.number * 31 + n.from * 17 + n.channel * 5 + i + i / 255);
+}
+
+class Town;
+
+// One host's program. It lives as often as it is begun.
+class Person {
+ public:
+  Person(Town& town, pair::WorldPort& port, std::uint32_t host, std::uint64_t seed);
+  void begin();
+  void crash(Time now);
+  void act(Time now);
+  Time next_wake() const;
+  void ask(const wire::Address& to);
+  bool idle() const { return talks_.empty() && held_.empty(); }
+  Context& context() { return *context_; }
+  std::vector<Channel*> open_channels();
+  void leave();  // everything has ended
+  void gather(SeedResult& out) const;
+
+ private:
+  struct Talk {  // one end of a channel
+    std::uint32_t number = 0;
+    std::uint8_t side = 0;
+    bool open = false;
+    bool closing = false;
+    std::uint32_t to_send = 0;
+    Time next{};
+  };
+  struct Held {
+    Message* message;
+    Messages::Flow flow;
+    std::uint32_t number;
+    Time until;
+    bool to_answer;
+  };
+
+  void notice(const Notice& n, Time now);
+  void received(const Notice& n, Time now);
+  void send(Channel& c, Talk& t, Time now);
+  Message* write(const Talk& t, std::uint32_t number, std::uint32_t length);
+  std::uint32_t length();
+  void let_go(Held& h, Time now);
+  static std::uint64_t cookie(Messages::Flow f, std::uint32_t number) {
+    return std::uint64_t{f.channel} << 40U | std::uint64_t{f.from} << 32U | number;
+  }
+
+  Town& town_;
+  pair::WorldPort& port_;
+  std::uint32_t host_;
+  Prng random_;
+  std::unique_ptr<Context> context_;
+  std::map<Channel*, Talk> talks_;
+  std::vector<Held> held_;
+  SeedResult past_;
+};
+
+// The world and everybody in it.
+class Town final : public pair::Programs {
+ public:
+  Town(std::uint64_t seed, pair::Recorder* recorder);
+  SeedResult run();
+
+  Time next_wake() const override;
+  void act(pair::World&, Time now) override;
+  bool waiting() const override { return false; }
+
+  std::uint32_t number_of(std::uint64_t session) {
+    return numbers_.try_emplace(session, static_cast<std::uint32_t>(numbers_.size())).first->second;
+  }
+  const Plan& plan() const { return plan_; }
+  Messages& messages() { return messages_; }
+  // Both ends have sent what they had; or one of them is gone.
+  std::map<std::uint32_t, std::set<std::uint8_t>> done;
+  std::set<std::uint32_t> over;  // ends that were told, or crashed: channel * 2 + side
+  std::uint64_t unknown = 0;
+
+ private:
+  bool settled() const;
+
+  Plan plan_;
+  Prng random_;
+  pair::World world_;
+  Exchange exchange_;
+  Messages messages_{world_.referee().report()};
+  std::map<std::uint64_t, std::uint32_t> numbers_;
+  std::vector<std::unique_ptr<pair::WorldPort>> ports_;
+  std::vector<std::unique_ptr<Person>> people_;
+  std::vector<Time> failures_;
+  std::vector<Time> crashes_;
+  std::uint64_t crashed_ = 0;
+  bool ended_ = false;
+};
+
+// --- a person ---
+
+Person::Person(Town& town, pair::WorldPort& port, std::uint32_t host, std::uint64_t seed)
+    : town_(town), port_(port), host_(host), random_(seed) {
+  begin();
+}
+
+void Person::begin() {
+  auto made = Context::open(port_, town_.plan().config, random_.next());
+  CHECK(made.has_value());
+  context_ = std::move(*made);
+}
+
+void Person::ask(const wire::Address& to) {
+  const auto made = context_->connect(to, kService, 0);
+  if (!made) return;
+  Talk t;
+  t.number = town_.number_of((*made)->session);
+  t.to_send = town_.plan().messages;
+  talks_[*made] = t;
+}
+
+std::vector<Channel*> Person::open_channels() {
+  std::vector<Channel*> open;
+  for (const auto& [c, t] : talks_) {
+    if (t.open && c->qpn != kNoQpn) open.push_back(c);
+  }
+  return open;
+}
+
+std::uint32_t Person::length() {
+  const Plan& p = town_.plan();
+  if (random_.chance(p.large)) return p.config.small + static_cast<std::uint32_t>(random_.between(0, 40'000));
+  return static_cast<std::uint32_t>(random_.between(kLeast, p.config.small));
+}
+
+Message* Person::write(const Talk& t, std::uint32_t number, std::uint32_t n) {
+  Message* const m = context_->allocate(n);
+  if (m == nullptr) return nullptr;
+  const Name name{static_cast<std::uint16_t>(t.number), t.side, 0, number};
+  for (std::uint32_t i = kLeast; i < n; ++i) m->data[i] = byte_of(name, i);
+  std::memcpy(m->data, &name, sizeof name);
+  return m;
+}
+
+void Person::send(Channel& c, Talk& t, Time now) {
+  const Messages::Flow flow{t.number, t.side};
+  const bool request = random_.chance(town_.plan().requests);
+  const bool tell = random_.chance(500'000);
+  // The number that the message will have if it is accepted.
+  const std::uint32_t number = town_.messages().accepted(flow, request ? Messages::Sort::kRequest
+                                                               : tell  ? Messages::Sort::kTold
+                                                                       : Messages::Sort::kSilent);
+  Message* const m = write(t, number, length());
+  t.next = now + nanoseconds(1);
+  if (m != nullptr && request) {
+    const Time deadline = random_.chance(300'000)
+                              ? now + microseconds(static_cast<std::int64_t>(random_.between(1, 3000)))
+                              : kNever;
+    const auto id = context_->call(c, m, cookie(flow, number), deadline);
+    if (id) {
+      if (random_.chance(100'000)) (void)context_->cancel(*id);
+      --t.to_send;
+      return;
+    }
+  } else if (m != nullptr && context_->send(c, m, cookie(flow, number), tell)) {
+    --t.to_send;
+    return;
+  }
+  if (m != nullptr) context_->release(m);
+  town_.messages().withdrawn(flow, number);
+  t.next = now + microseconds(20);
+}
+
+void Person::received(const Notice& n, Time now) {
+  Name name{};
+  const bool named = n.message->length >= kLeast;
+  if (named) std::memcpy(&name, n.message->data, sizeof name);
+  const Talk& t = talks_.at(n.channel);
+  const Messages::Flow flow{t.number, static_cast<std::uint8_t>(1 - t.side)};
+  bool right = named && name.channel == t.number && name.from == flow.from;
+  for (std::uint32_t i = kLeast; right && i < n.message->length; ++i)
+    right = n.message->data[i] == byte_of(name, i);
+  town_.messages().handed(flow, name.number, right, now);
+  if (n.kind == Notice::Kind::kResponse) {
+    town_.messages().ended({t.number, t.side}, static_cast<std::uint32_t>(n.cookie), Messages::End::kAnswered,
+                           now);
+  }
+  const Duration hold = town_.plan().hold.ps == 0 ? Duration{}
+                                                  : Duration{static_cast<std::int64_t>(random_.below(
+                                                        static_cast<std::uint64_t>(town_.plan().hold.ps)))};
+  held_.push_back({n.message, flow, name.number, now + hold, n.kind == Notice::Kind::kRequest});
+}
+
+void Person::let_go(Held& h, Time now) {
+  const auto talk = talks_.find(h.message->channel);
+  if (h.to_answer && talk != talks_.end() && talk->second.open) {
+    const Messages::Flow back{talk->second.number, talk->second.side};
+    const std::uint32_t number = town_.messages().accepted(back, Messages::Sort::kAnswer, h.number);
+    Message* const m = write(talk->second, number, length());
+    if (m == nullptr || !context_->answer(*h.message, m, 0, cookie(back, number))) {
+      if (m != nullptr) context_->release(m);
+      town_.messages().withdrawn(back, number);
+      h.until = now + microseconds(20);
+      return;
+    }
+  }
+  town_.messages().given_back(h.flow, h.number, now);
+  context_->release(h.message);
+  h.message = nullptr;
+}
+
+void Person::notice(const Notice& n, Time now) {
+  switch (n.kind) {
+    case Notice::Kind::kAsked: {
+      Talk t;
+      t.number = town_.number_of(n.channel->session);
+      t.side = 1;
+      t.to_send = town_.plan().messages;
+      talks_[n.channel] = t;
+      return context_->accept(*n.channel, 0);
+    }
+    case Notice::Kind::kOpened: {
+      Talk& t = talks_.at(n.channel);
+      t.open = true;
+      t.next = now;
+      return town_.messages().opened({t.number, t.side}, town_.plan().config.depth);
+    }
+    case Notice::Kind::kMessage:
+    case Notice::Kind::kRequest:
+    case Notice::Kind::kResponse:
+      return received(n, now);
+    case Notice::Kind::kOutcome: {
+      const Messages::Flow flow{static_cast<std::uint32_t>(n.cookie >> 40U),
+                                static_cast<std::uint8_t>(n.cookie >> 32U & 1U)};
+      town_.unknown += n.fate == Fate::kUnknown ? 1U : 0U;
+      return town_.messages().ended(flow, static_cast<std::uint32_t>(n.cookie),
+                                    static_cast<Messages::End>(n.fate), now);
+    }
+    case Notice::Kind::kClosed: {
+      const auto it = talks_.find(n.channel);
+      if (it == talks_.end()) return;
+      town_.over.insert(it->second.number * 2 + it->second.side);
+      past_.reconnects += n.channel->counts.reconnects;
+      past_.nops += n.channel->counts.nops;
+      past_.early += n.channel->counts.early;
+      past_.probes += n.channel->counts.probes;
+      past_.large += n.channel->counts.large_received;
+      talks_.erase(it);
+      return;
+    }
+  }
+}
+
+void Person::act(Time now) {
+  if (context_ == nullptr) return;
+  context_->poll(now);
+  context_->check_invariants();
+  for (Notice n; context_->next(n);) notice(n, now);
+  for (int i = 0; i < 2 && !held_.empty(); ++i) {
+    const std::size_t begin = random_.below(held_.size());
+    for (std::size_t k = 0; k < held_.size(); ++k) {
+      Held& h = held_[(begin + k) % held_.size()];
+      if (h.message != nullptr && h.until <= now) let_go(h, now);
+    }
+    std::erase_if(held_, [](const Held& h) { return h.message == nullptr; });
+  }
+  for (auto& [c, t] : talks_) {
+    while (t.open && !t.closing && t.to_send != 0 && t.next <= now) {
+      send(*c, t, now);
+      t.next = std::max(t.next, now + town_.plan().think);
+      if (town_.plan().rude && random_.chance(5'000)) {
+        t.closing = true;
+        context_->abort(*c);
+      }
+    }
+    if (t.open && t.to_send == 0) town_.done[t.number].insert(t.side);
+    const bool finished = town_.done[t.number].size() == 2 || town_.over.contains(t.number * 2 + 1 - t.side);
+    if (t.open && !t.closing && t.side == 0 && finished) {
+      t.closing = true;
+      context_->close(*c);
+    }
+  }
+  context_->poll(now);
+  context_->check_invariants();
+  for (Notice n; context_->next(n);) notice(n, now);
+}
+
+Time Person::next_wake() const {
+  if (context_ == nullptr) return kNever;
+  Time at = context_->next_wake();
+  for (const Held& h : held_) at = std::min(at, h.until);
+  for (const auto& [c, t] : talks_) {
+    if (t.open && !t.closing && t.to_send != 0) at = std::min(at, t.next);
+  }
+  return at;
+}
+
+void Person::gather(SeedResult& out) const {
+  out.reconnects += past_.reconnects;
+  out.nops += past_.nops;
+  out.early += past_.early;
+  out.probes += past_.probes;
+  out.large += past_.large;
+  out.reused += past_.reused + (context_ != nullptr ? context_->counts().reused_qps : 0);
+}
+
+// The program ends where it is, and another begins in its place.
+void Person::crash(Time) {
+  for (const auto& [c, t] : talks_) {
+    town_.messages().sender_crashed({t.number, t.side});
+    town_.messages().receiver_crashed({t.number, static_cast<std::uint8_t>(1 - t.side)});
+    town_.over.insert(t.number * 2 + t.side);
+  }
+  for (const Held& h : held_) town_.messages().receiver_crashed(h.flow);
+  talks_.clear();
+  held_.clear();
+  past_.reused += context_->counts().reused_qps;
+  context_.reset();
+  begin();
+}
+
+void Person::leave() { context_.reset(); }
+
+// --- the town ---
+
+Town::Town(std::uint64_t seed, pair::Recorder* recorder)
+    : plan_(plan_of(seed)), random_(Prng(seed).fork(23)), world_(plan_.world, recorder) {
+  for (std::uint32_t h = 0; h < world_.host_count(); ++h) {
+    ports_.push_back(std::make_unique<pair::WorldPort>(exchange_, world_, h, random_.next()));
+    people_.push_back(std::make_unique<Person>(*this, *ports_[h], h, random_.next()));
+    CHECK(ports_[h]->listen(kService).has_value());
+  }
+  for (std::uint32_t i = 0; i < plan_.channels; ++i) {
+    const auto from = static_cast<std::uint32_t>(random_.below(people_.size()));
+    const auto to =
+        static_cast<std::uint32_t>((from + 1 + random_.below(people_.size() - 1)) % people_.size());
+    people_[from]->ask(ports_[to]->address());
+  }
+  const auto some_time = [&] {
+    return Time{} + microseconds(static_cast<std::int64_t>(random_.between(10, 20'000)));
+  };
+  for (std::uint32_t i = 0; i < plan_.failures; ++i) failures_.push_back(some_time());
+  for (std::uint32_t i = 0; i < plan_.crashes; ++i) crashes_.push_back(some_time());
+}
+
+Time Town::next_wake() const {
+  Time at = kNever;
+  if (ended_) return at;
+  for (const auto& p : people_) at = std::min(at, p->next_wake());
+  for (const Time t : failures_) at = std::min(at, t);
+  for (const Time t : crashes_) at = std::min(at, t);
+  return at;
+}
+
+void Town::act(pair::World& world, Time now) {
+  if (ended_) return;
+  while (!failures_.empty() && failures_.back() <= now) {
+    failures_.pop_back();
+    const auto h = static_cast<std::uint32_t>(random_.below(people_.size()));
+    const auto open = people_[h]->open_channels();
+    if (open.empty()) continue;
+    const Qpn q = open[random_.below(open.size())]->qpn;
+    if (const auto state = ports_[h]->state(q); state && *state == QpState::kRts) world.force_error(h, q);
+  }
+  while (!crashes_.empty() && crashes_.back() <= now) {
+    crashes_.pop_back();
+    people_[random_.below(people_.size())]->crash(now);
+    ++crashed_;
+  }
+  for (auto& p : people_) p->act(now);
+}
+
+bool Town::settled() const {
+  return std::all_of(people_.begin(), people_.end(), [](const auto& p) { return p->idle(); }) &&
+         failures_.empty() && crashes_.empty();
+}
+
+SeedResult Town::run() {
+  std::sort(failures_.rbegin(), failures_.rend());
+  std::sort(crashes_.rbegin(), crashes_.rend());
+  check::Report& report = world_.referee().report();
+  std::uint64_t steps = 0;
+  act(world_, world_.now());
+  while (!settled() && report.clean() && world_.now() < kLatest && ++steps < kMostSteps &&
+         world_.step(*this)) {
+  }
+  SeedResult r;
+  if (!settled()) {
+    if (report.clean())
+      report.add(world_.now(), "progress", "channels are not at their end after %llu steps",
+                 static_cast<unsigned long long>(steps));
+  } else {
+    messages_.finish(world_.now());
+    for (std::uint32_t h = 0; h < people_.size(); ++h) {
+      Context& c = people_[h]->context();
+      if (c.own_memory().in_use != 0 || c.lent_memory().in_use != 0 || c.open_channels() != 0 ||
+          c.outstanding() != 0) {
+        report.add(
+            world_.now(), "given back", "host %u has %llu and %llu bytes, %u channels, %u fragments left", h,
+            static_cast<unsigned long long>(c.own_memory().in_use),
+            static_cast<unsigned long long>(c.lent_memory().in_use), c.open_channels(), c.outstanding());
+      }
+      if (c.counts().violations != 0)
+        report.add(world_.now(), "honest", "host %u took a peer for hostile", h);
+    }
+  }
+  for (std::uint32_t h = 0; h < people_.size(); ++h) {
+    if (const auto n = world_.host(h).device.counters().get(Counter::nak_rnr); n != 0)
+      report.add(world_.now(), "no RNR", "host %u met %llu receives that were not there", h,
+                 static_cast<unsigned long long>(n));
+    people_[h]->gather(r);
+  }
+  ended_ = true;
+  for (auto& p : people_) p->leave();
+  if (report.clean()) world_.run(*this);
+  r.clean = report.clean();
+  r.findings = report.text();
+  r.messages = messages_.count();
+  r.packets = world_.packets();
+  r.unknown = unknown;
+  r.crashes = crashed_;
+  return r;
+}
+
+}  // namespace
+
+SeedResult run_seed(std::uint64_t seed, pair::Recorder* recorder) { return Town(seed, recorder).run(); }
+
+}  // namespace weft::channel_world

@@ -1,0 +1,135 @@
+#include "pair/line.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+#include "pair/datagram.h"
+
+namespace weft::pair {
+namespace {
+
+constexpr int kMostAtOnce = 100'000;
+
+bool later(const auto& a, const auto& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; }
+
+}  // namespace
+
+Line::Line(const LineConfig& config, std::uint64_t seed)
+    : config_(config), network_(config.network, Prng(seed).fork(7), {}) {
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    boxes_[i] = std::make_unique<wan::Box>(config.boxes[i]);
+    rate_[i] = impair::RateLimit(config.rate, kForever);
+  }
+}
+
+void Line::feed(Time now, std::uint32_t which, wan::Side from, Passage frame) {
+  std::uint32_t body = 0;
+  if (free_bodies_[which].empty()) {
+    body = static_cast<std::uint32_t>(bodies_[which].size());
+    bodies_[which].emplace_back();
+  } else {
+    body = free_bodies_[which].back();
+    free_bodies_[which].pop_back();
+  }
+  ++bodies_in_use_;
+  wan::Frame f;
+  f.header = frame.header;
+  f.source = frame.source;
+  f.destination = frame.destination;
+  f.payload = static_cast<std::uint32_t>(frame.payload.size());
+  f.tos = frame.tos;
+  f.body = {body};
+  bodies_[which][body] = std::move(frame.payload);
+  const auto& bytes = bodies_[which][body];
+  const bool mad = wire::carries_mad(f.header, f.payload);
+  boxes_[which]->on_frame(now, from, f,
+                          mad ? std::span<const std::uint8_t>(bytes) : std::span<const std::uint8_t>());
+}
+
+void Line::drain_bodies(std::uint32_t which) {
+  for (wan::BodyId body; boxes_[which]->poll_released(body);) {
+    free_bodies_[which].push_back(body.v);
+    --bodies_in_use_;
+  }
+}
+
+Passage Line::passage(std::uint32_t which, const wan::Out& out) {
+  Passage p{out.frame.header, out.frame.source, out.frame.destination, {}, out.frame.tos};
+  if (out.mad != nullptr) p.payload.assign(out.mad->begin(), out.mad->end());
+  if (out.frame.body == wan::kNoBody) return p;
+  p.payload = bodies_[which][out.frame.body.v];
+  if (out.last) {
+    free_bodies_[which].push_back(out.frame.body.v);
+    --bodies_in_use_;
+  }
+  return p;
+}
+
+void Line::arrive(Time now, std::uint32_t which, Passage frame) {
+  feed(now, which, wan::Side::kSite, std::move(frame));
+}
+
+void Line::restart(Time now) {
+  const auto which = static_cast<std::uint32_t>(config_.restarted);
+  config_.restart_at = kNever;
+  wan::BoxConfig c = config_.boxes[which];
+  c.instance += 1'000'000 + static_cast<std::uint64_t>(now.ps);
+  boxes_[which] = std::make_unique<wan::Box>(c);
+  bodies_in_use_ -= bodies_[which].size() - free_bodies_[which].size();
+  bodies_[which].clear();
+  free_bodies_[which].clear();
+}
+
+void Line::run(Time now, const std::function<void(std::uint32_t, Passage)>& deliver) {
+  if (config_.restarted >= 0 && config_.restart_at <= now) restart(now);
+  for (int i = 0; !flights_.empty() && flights_.front().at <= now; ++i) {
+    CHECK_OP(i, <, kMostAtOnce);
+    std::pop_heap(flights_.begin(), flights_.end(), later<Flight, Flight>);
+    Flight f = std::move(flights_.back());
+    flights_.pop_back();
+    feed(now, f.to, wan::Side::kLine, std::move(f.frame));
+  }
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    if (boxes_[i]->next_deadline() <= now) boxes_[i]->on_timer(now);
+    CHECK(boxes_[i]->next_deadline() > now);
+    int sent = 0;
+    for (wan::Out out; boxes_[i]->poll(now, wan::Side::kSite, out);) {
+      CHECK_OP(++sent, <, kMostAtOnce);
+      deliver(i, passage(i, out));
+    }
+    for (wan::Out out; free_at_[i] <= now && boxes_[i]->poll(now, wan::Side::kLine, out);) {
+      CHECK_OP(++sent, <, kMostAtOnce);
+      Passage p = passage(i, out);
+      const Time depart = rate_[i].depart(now, Bytes{frame_bytes(p.header, p.payload.size())});
+      free_at_[i] = depart;
+      const impair::Fate fate = network_.decide();
+      const bool cut = config_.cut_at <= now && now < config_.cut_at.after(config_.cut_for);
+      for (std::uint8_t copy = 0; copy < fate.copies && !cut; ++copy) {
+        if (fate.corrupt && copy == 0) continue;
+        const Duration delay = copy == 0 ? fate.delay : fate.duplicate_delay;
+        flights_.push_back({depart.after(delay), order_++, 1 - i, p});
+        std::push_heap(flights_.begin(), flights_.end(), later<Flight, Flight>);
+      }
+    }
+    drain_bodies(i);
+    boxes_[i]->check_invariants();
+  }
+}
+
+Time Line::next_wake(Time now) const {
+  Time at = config_.restarted >= 0 ? config_.restart_at : kNever;
+  if (!flights_.empty()) at = std::min(at, flights_.front().at);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    at = std::min(at, boxes_[i]->next_deadline());
+    if (free_at_[i] > now) at = std::min(at, free_at_[i]);
+  }
+  return at;
+}
+
+bool Line::idle() const {
+  return bodies_in_use_ == 0 && boxes_[0]->owned() == 0 && boxes_[1]->owned() == 0 &&
+         boxes_[0]->stored().n == 0 && boxes_[1]->stored().n == 0 && boxes_[0]->loss_blocks_in_use() == 0 &&
+         boxes_[1]->loss_blocks_in_use() == 0;
+}
+
+}  // namespace weft::pair

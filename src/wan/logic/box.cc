@@ -1,0 +1,218 @@
+// Which frame goes where, what leaves next, and time-outs.
+#include "wan/logic/box.h"
+
+#include "wan/logic/box_state.h"
+
+namespace weft::wan {
+namespace {
+
+DeviceConfig line_terms(const BoxConfig& c) {
+  DeviceConfig d;
+  d.rto = Rto::kDynamic;
+  d.rto_high = c.line_timeout;
+  d.rto_low = c.least_line_timeout;
+  d.rto_backs_off = false;  // the line is paced: silence says that something was lost, not that it is full
+  return d;
+}
+
+DeviceConfig site_terms(const BoxConfig& c) {
+  DeviceConfig d;
+  d.roce_timeout = c.site_timeout;
+  return d;
+}
+
+std::vector<std::uint32_t> all(std::uint32_t n) {
+  std::vector<std::uint32_t> v;
+  for (std::uint32_t i = n; i > 0; --i) v.push_back(i - 1);
+  return v;
+}
+
+void reserve(Names& names, std::uint32_t n) { names.reserve(std::size_t{n} * 2); }
+
+}  // namespace
+
+BoxState::BoxState(const BoxConfig& c)
+    : config(c),
+      key(c.secret),
+      random(c.seed),
+      outgoing({c.store.n / 2}, c.frames / 2),
+      incoming({c.store.n - c.store.n / 2}, c.frames - c.frames / 2),
+      pool(c.loss_blocks, c.window),
+      line_terms(wan::line_terms(c)),
+      site_terms(wan::site_terms(c)),
+      takings(c.halves),
+      givings(c.halves),
+      free_takings(all(c.halves)),
+      free_givings(all(c.halves)),
+      answering(std::bit_ceil(c.halves)),
+      talking(std::bit_ceil(c.halves * 2)),
+      line_ready(std::bit_ceil(c.halves)),
+      site_ready(std::bit_ceil(c.halves)),
+      passing{Ring<Frame>(std::bit_ceil(c.queue)), Ring<Frame>(std::bit_ceil(c.queue))},
+      farewells(std::bit_ceil(c.halves)),
+      deadlines(c.halves * 2 + 1) {
+  CHECK(c.instance != 0 && c.halves != 0 && c.halves <= 1U << 20U);
+  CHECK(c.store.n >= kLeastStore && c.frames >= 4);
+  for (Names* n : {&taking_of, &giving_of, &acked_taking_of, &acked_giving_of}) reserve(*n, c.halves);
+  released.reserve(std::size_t{c.frames} + c.queue * 2);
+}
+
+Sending BoxState::to_line(Taking& t) {
+  return {t.sender,
+          t.account,
+          t.silence,
+          kIrn,
+          {pool, loss, 1, true},
+          line_path,
+          {line_terms, line_trip, 0, true}};
+}
+
+Sending BoxState::to_site(Giving& g) {
+  return {g.sender,
+          g.account,
+          g.silence,
+          kGoBackN,
+          {pool, loss, 1, false},
+          site_path,
+          {site_terms, site_trip, 0, false}};
+}
+
+void let_go(BoxState& b, const Frame& f) {
+  if (f.body != kNoBody) b.released.push_back(f.body);
+}
+
+void pass(BoxState& b, Side to, const Frame& f) {
+  const bool room = b.passing[static_cast<std::size_t>(to)].push(f);
+  b.counters.add(room ? BoxCounter::passed : BoxCounter::drop_queue);
+  if (!room) let_go(b, f);
+}
+
+namespace {
+template <class Half>
+void arm_row(BoxState& b, std::uint32_t row, const Half& half) {
+  const Time at = deadline_of(b, half);
+  if (at == kNever) {
+    if (b.deadlines.contains(row)) b.deadlines.forget(row);
+  } else {
+    b.deadlines.at_latest(row, at);
+  }
+}
+}  // namespace
+
+void arm(BoxState& b, const Taking& t, Time) { arm_row(b, b.index_of(t), t); }
+void arm(BoxState& b, const Giving& g) { arm_row(b, b.row_of(g), g); }
+void arm_partner(BoxState& b) {
+  const Time at = partner_deadline(b);
+  if (at != kNever) b.deadlines.at_latest(b.most() * 2, at);
+}
+
+Box::Box(const BoxConfig& config) : state_(std::make_unique<BoxState>(config)) {}
+Box::~Box() = default;
+
+void Box::on_frame(Time now, Side from, const Frame& f, std::span<const std::uint8_t> mad) {
+  BoxState& b = *state_;
+  const wire::Header& h = f.header;
+  if (b.blind_until == kNever) b.blind_until = now + settles(b);
+  if (from == Side::kSite) {
+    b.here = f.source;
+    b.there = f.destination;
+  } else {
+    if (is_message(mad) && on_message(b, mad, now)) return let_go(b, f);
+    b.here = f.destination;
+    b.there = f.source;
+  }
+  const bool request = is_push(h.opcode) || is_fetch(h.opcode);
+  if (h.mode != wire::Mode::kRoce) {
+    if (request) b.counters.add(BoxCounter::other_mode);
+  } else if (from == Side::kSite) {
+    if (request) return on_site_request(b, f, now);
+    if (h.opcode == wire::kAcknowledge && on_site_acknowledge(b, f, now)) return;
+  } else {
+    if (request && on_line_request(b, f, now)) return;
+    if (h.opcode == wire::kAcknowledge && on_line_acknowledge(b, f, now)) return let_go(b, f);
+  }
+  pass(b, other(from), f);
+}
+
+bool Box::poll(Time now, Side to, Out& out) {
+  BoxState& b = *state_;
+  if (to == Side::kLine ? next_message(b, out, now) : next_answer(b, out)) return true;
+  Frame passes;
+  if (b.passing[static_cast<std::size_t>(to)].take(passes)) {
+    out = {passes, nullptr, true};
+    return true;
+  }
+  return to == Side::kLine ? next_for_line(b, out, now) : next_for_site(b, out, now);
+}
+
+bool Box::poll_released(BodyId& body) {
+  std::vector<BodyId>& r = state_->released;
+  if (r.empty()) return false;
+  body = r.back();
+  r.pop_back();
+  return true;
+}
+
+void Box::on_timer(Time now) {
+  BoxState& b = *state_;
+  while (b.deadlines.next() <= now) {
+    const std::uint32_t row = b.deadlines.top();
+    const bool forgotten = b.deadlines.forgotten(row);
+    b.deadlines.remove(row);
+    if (forgotten) continue;
+    if (row == b.most() * 2) {
+      wan::on_partner_timer(b, now);
+    } else if (row >= b.most()) {
+      wan::on_timer(b, b.givings[row - b.most()], now);
+    } else if (b.takings[row].phase != Phase::kFree) {
+      wan::on_timer(b, b.takings[row], now);
+    }
+  }
+}
+
+Time Box::next_deadline() const { return state_->deadlines.next(); }
+
+const BoxConfig& Box::config() const { return state_->config; }
+const BoxCounters& Box::counters() const { return state_->counters; }
+Bytes Box::stored() const { return {state_->outgoing.bytes() + state_->incoming.bytes()}; }
+Bytes Box::most_stored() const { return {state_->outgoing.highest() + state_->incoming.highest()}; }
+std::uint32_t Box::owned() const {
+  return state_->owned + static_cast<std::uint32_t>(state_->givings.size() - state_->free_givings.size());
+}
+std::uint32_t Box::loss_blocks_in_use() const { return state_->pool.in_use(); }
+bool Box::partner_is_there(Time now) const { return wan::partner_there(*state_, now); }
+
+void Box::check_invariants() const {
+  BoxState& b = *state_;
+  std::uint64_t out = 0;
+  std::uint64_t in = 0;
+  std::uint32_t owned = 0;
+  for (const Taking& t : b.takings) {
+    if (t.phase == Phase::kFree) continue;
+    out += t.held;
+    const bool holds = t.phase == Phase::kAsking || t.phase == Phase::kOwned ||
+                       t.phase == Phase::kReleasing || (t.phase == Phase::kFailed && t.lease != 0);
+    owned += holds ? 1 : 0;
+    if (t.phase != Phase::kOwned) {
+      CHECK_OP(t.held, ==, 0U);
+      continue;
+    }
+    CHECK_OP(t.from.v, <=, t.delivered.v);
+    CHECK_OP(t.delivered.v, <=, t.sender.una.v);
+    CHECK_OP(t.sender.max.v, <=, t.expected.v);
+    CHECK_OP(t.held != 0, ==, t.delivered != t.expected);
+  }
+  for (const Giving& g : b.givings) {
+    if (!g.used) continue;
+    in += g.held;
+    CHECK_OP(g.from.v, <=, g.sender.una.v);
+    CHECK_OP(g.sender.max.v, <=, g.line.expected.v);
+  }
+  CHECK_OP(out, ==, b.outgoing.bytes());
+  CHECK_OP(in, ==, b.incoming.bytes());
+  CHECK_OP(out, <=, b.outgoing.bound());
+  CHECK_OP(in, <=, b.incoming.bound());
+  CHECK_OP(owned, ==, b.owned);
+}
+
+}  // namespace weft::wan

@@ -1,0 +1,191 @@
+// The inside of a Box: its tables and queues, and the functions of the files that work on them.
+//
+//   watch.cc     what passes: learning who the requester is, and asking for ownership
+//   taking.cc    halves of the site's requesters: taken, acknowledged, sent over the line
+//   giving.cc    halves of the partner's requesters: kept, delivered to the site's endpoints
+//   partner.cc   messages between the boxes
+//   box.cc       which frame goes where, what leaves next, time-outs
+#pragma once
+#include <tsl/robin_map.h>
+
+#include <bit>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "core/base/prng.h"
+#include "core/transport/loss/pool.h"
+#include "core/transport/ring.h"
+#include "core/transport/sched/deadlines.h"
+#include "wan/logic/box.h"
+#include "wan/logic/halves.h"
+#include "wan/logic/message.h"
+#include "wan/logic/store.h"
+
+namespace weft::wan {
+
+struct NameHash {
+  std::size_t operator()(const HalfName& n) const {
+    std::uint64_t h = n.responder_qpn.v;
+    for (const wire::Address* a : {&n.requester, &n.responder}) {
+      std::uint64_t w[2];
+      std::memcpy(w, a->bytes.data(), sizeof w);
+      for (const std::uint64_t v : w) h = (h ^ v) * 0x9E37'79B9'7F4A'7C15ULL;
+    }
+    return static_cast<std::size_t>(h ^ (h >> 32U));
+  }
+};
+using Names = tsl::robin_map<HalfName, std::uint32_t, NameHash>;
+
+struct Partner {
+  std::uint64_t instance = 0;  // 0: it never answered
+  Time heard = kNever;         // its last answer
+  Time asked = kNever;
+  std::uint64_t question = 0;  // what the answer must repeat
+  bool ask_due = false;
+  bool answer_due = false;
+  std::uint64_t answer_to = 0;
+  std::uint64_t answer_with = 0;
+  std::uint64_t newest_lease = 0;  // of those that it asked for, or gave back
+  std::uint64_t leases_seen = 0;   // a bit for each of the 64 up to that
+  bool there = false;
+
+  // Each number counts once, in whatever order they come: what was recorded long ago does not.
+  bool fresh(std::uint64_t lease) {
+    const std::uint64_t number = lease >> 20U;
+    if (number > newest_lease) {
+      const std::uint64_t ahead = number - newest_lease;
+      leases_seen = ahead < 64 ? leases_seen << ahead | 1U : 1U;
+      newest_lease = number;
+      return true;
+    }
+    const std::uint64_t behind = newest_lease - number;
+    if (behind >= 64 || (leases_seen >> behind & 1U) != 0) return false;
+    leases_seen |= std::uint64_t{1} << behind;
+    return true;
+  }
+};
+
+// RELEASED is said without anything that it would stand in.
+struct Farewell {
+  HalfName name;
+  std::uint64_t lease = 0;
+};
+
+struct BoxState {
+  explicit BoxState(const BoxConfig& c);
+
+  BoxConfig config;
+  BoxCounters counters;
+  Hmac key;
+  Prng random;
+  // Apart, each a half: two boxes full of what they take could give each other nothing.
+  Store outgoing;
+  Store incoming;
+  LossPool pool;
+  Counters loss;  // what core's senders count
+  DeviceConfig line_terms;
+  DeviceConfig site_terms;
+  RoundTrip line_trip;
+  RoundTrip site_trip;
+  Path line_path;  // without bounds: the store bounds what is on its way
+  Path site_path;
+
+  std::vector<Taking> takings;
+  std::vector<Giving> givings;
+  std::vector<std::uint32_t> free_takings;
+  std::vector<std::uint32_t> free_givings;
+  Names taking_of;  // by name
+  Names giving_of;
+  Names acked_taking_of;  // by requester, responder and the requester's queue pair
+  Names acked_giving_of;
+  std::uint32_t owned = 0;    // takings that are neither watching nor failed
+  std::uint32_t oldest = 0;   // where the search for a place looks next
+  Time blind_until = kNever;  // until then acknowledgements of streams that were not watched may come;
+                              // kNever: nothing came yet
+
+  Ring<std::uint32_t> answering;  // takings with an ACK or NAK for their endpoint
+  Ring<std::uint32_t> talking;    // takings, and givings behind them, with something to say
+  Ring<std::uint32_t> line_ready;
+  Ring<std::uint32_t> site_ready;
+  Ring<Frame> passing[2];  // by the side to which they go
+  Ring<Farewell> farewells;
+  std::vector<BodyId> released;
+  Deadlines deadlines;
+
+  Partner partner;
+  std::uint64_t leases = 0;
+  std::uint64_t messages = 0;
+  wire::Address here;  // of endpoints whose frames pass: hello goes between them
+  wire::Address there;
+  wire::Mad mad{};
+
+  std::uint32_t most() const { return config.halves; }
+  std::uint32_t index_of(const Taking& t) const { return static_cast<std::uint32_t>(&t - takings.data()); }
+  std::uint32_t index_of(const Giving& g) const { return static_cast<std::uint32_t>(&g - givings.data()); }
+  std::uint32_t row_of(const Giving& g) const {
+    return most() + index_of(g);
+  }  // among those that talk, and deadlines
+  Sending to_line(Taking& t);
+  Sending to_site(Giving& g);
+};
+
+// So long what passed unwatched may still be acknowledged.
+inline Duration settles(const BoxState& b) { return b.config.line_timeout * 2; }
+inline HalfName acked_name(const HalfName& n, Qpn requester_qpn) {
+  return {n.requester, n.responder, requester_qpn};
+}
+inline void queue(Ring<std::uint32_t>& ring, bool& queued, std::uint32_t index) {
+  if (queued) return;
+  queued = true;
+  CHECK(ring.push(index));
+}
+
+// box.cc
+void pass(BoxState& b, Side to, const Frame& f);
+void let_go(BoxState& b, const Frame& f);
+void arm(BoxState& b, const Taking& t, Time now);
+void arm(BoxState& b, const Giving& g);
+void arm_partner(BoxState& b);
+
+// watch.cc
+void on_site_request(BoxState& b, const Frame& f, Time now);
+// An acknowledgement from the line; true: it was taken.
+bool on_line_acknowledge(BoxState& b, const Frame& f, Time now);
+void watch_again(BoxState& b, Taking& t, Time now);
+void forget(BoxState& b, Taking& t);
+
+// taking.cc
+void take(BoxState& b, Taking& t, const Frame& f, Time now);
+void refuse_again(BoxState& b, Taking& t, const Frame& f, Time now);
+void begin_owning(BoxState& b, Taking& t, Time now);
+void renew(BoxState& b, Taking& t, Time now);
+void drain(BoxState& b, Taking& t, Time now);
+void fail_half(BoxState& b, Taking& t, std::uint8_t syndrome, Time now);
+void on_owned(BoxState& b, Taking& t, Time now);
+void on_report(BoxState& b, Taking& t, const Message& m, Time now);
+void on_released(BoxState& b, Taking& t, Time now);
+void on_timer(BoxState& b, Taking& t, Time now);
+bool next_answer(BoxState& b, Out& out);
+bool next_for_line(BoxState& b, Out& out, Time now);
+Time deadline_of(const BoxState& b, const Taking& t);
+
+// giving.cc
+bool on_line_request(BoxState& b, const Frame& f, Time now);
+bool on_site_acknowledge(BoxState& b, const Frame& f, Time now);
+void on_own(BoxState& b, const Message& m, Time now);
+void on_release(BoxState& b, const Message& m);
+void orphan(BoxState& b, Giving& g);
+void on_timer(BoxState& b, Giving& g, Time now);
+bool next_for_site(BoxState& b, Out& out, Time now);
+Time deadline_of(const BoxState& b, const Giving& g);
+
+// partner.cc
+bool on_message(BoxState& b, std::span<const std::uint8_t> mad, Time now);
+bool next_message(BoxState& b, Out& out, Time now);
+bool partner_there(const BoxState& b, Time now);
+void wish_for_partner(BoxState& b, Time now);
+void on_partner_timer(BoxState& b, Time now);
+Time partner_deadline(const BoxState& b);
+
+}  // namespace weft::wan

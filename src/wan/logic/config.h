@@ -1,0 +1,110 @@
+// Everything that can be set about a box, and what it counts.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/base/units.h"
+
+namespace weft::wan {
+
+// When a box acknowledges a request that it keeps.
+enum class Acknowledge : std::uint8_t {
+  kEarly,  // at once (NTT §5)
+  kFar,    // when the far box has it, too: then no single box is missed
+};
+
+struct BoxConfig {
+  std::uint64_t instance = 1;        // drawn anew at every start; not 0
+  std::uint64_t seed = 1;            // of what a partner must repeat
+  std::vector<std::uint8_t> secret;  // the same in both boxes
+  Acknowledge acknowledge = Acknowledge::kEarly;
+
+  // --- bounds ---
+  Bytes store{256'000'000};
+  std::uint32_t frames = 1U << 16U;  // in the store
+  std::uint32_t halves = 1024;       // that its site's endpoints send on, and as many that they answer on
+  std::uint32_t queue = 1024;        // frames that pass, by side
+  std::uint32_t window = 8192;       // packets of a half on the line; a power of two
+  std::uint32_t loss_blocks = 256;   // halves that miss packets at one time
+
+  // --- times ---
+  Duration line_timeout = milliseconds(50);  // before the line's round trip is known
+  Duration least_line_timeout = microseconds(100);
+  Duration site_timeout = milliseconds(1);  // an endpoint of the site answers within this
+  std::uint32_t site_tries = 8;             // unanswered ones until it counts as gone
+  Duration hello = milliseconds(20);        // between questions to the partner
+  Duration patience = milliseconds(100);    // without an answer the partner counts as gone
+  Duration give_up = seconds(30);           // so long a box waits for the partner with packets that it owes
+  Duration quiet = milliseconds(1);         // a half without packets for so long is released
+
+  // --- learning ---
+  std::uint8_t agreements = 3;  // acknowledgements that must name the same requester
+  std::uint32_t calm = 16;      // WRITEs and SENDs in order before a half is owned, since its last READ
+};
+
+// X(name, sentence)
+#define WEFT_BOX_COUNTERS(X)                                                   \
+  X(passed, "frames forwarded as a wire does")                                 \
+  X(drop_queue, "dropped: the queue of passing frames was full")               \
+  X(taken, "request packets taken from the site, to be delivered by the pair") \
+  X(acknowledged, "acknowledgements made for the site")                        \
+  X(refused_gap, "sequence NAKs made for the site")                            \
+  X(drop_gap, "dropped: ahead of the expected packet of the site")             \
+  X(drop_waiting, "dropped: a half was changing hands")                        \
+  X(drop_full, "dropped: no room in the store for the site's packet")          \
+  X(site_duplicate, "packets of the site that were taken before")              \
+  X(swallowed, "acknowledgements of endpoints that end here")                  \
+  X(line_sent, "packets sent to the partner")                                  \
+  X(line_resent, "of those, sent before")                                      \
+  X(line_kept, "packets of the line kept ahead of the expected one")           \
+  X(line_duplicate, "packets of the line that were here already")              \
+  X(drop_line_full, "dropped: no room in the store for the line's packet")     \
+  X(given, "packets sent to an endpoint of the site")                          \
+  X(given_again, "of those, sent before")                                      \
+  X(learned, "requesters learned from acknowledgements")                       \
+  X(ambiguous, "acknowledgements that fit several connections, or none")       \
+  X(unlearned, "connections that stopped being what was learned")              \
+  X(table_full, "packets of connections that found no place")                  \
+  X(other_mode, "packets of a mode that passes untouched")                     \
+  X(owned, "halves owned")                                                     \
+  X(renewed, "ownerships renewed with the partner")                            \
+  X(released, "halves released")                                               \
+  X(drained_for_read, "of those, because of a READ or an atomic")              \
+  X(failed, "halves that ended with an error")                                 \
+  X(orphaned, "halves whose partner went away")                                \
+  X(said, "messages sent to the partner")                                      \
+  X(heard, "messages of the partner taken")                                    \
+  X(not_heard, "messages refused: wrong HMAC, another instance, or too old")   \
+  X(partner_found, "times that a partner answered for the first time")         \
+  X(partner_lost, "times that it stopped answering")
+
+enum class BoxCounter : std::size_t {
+#define WEFT_X(name, text) name,
+  WEFT_BOX_COUNTERS(WEFT_X)
+#undef WEFT_X
+      kCount
+};
+inline constexpr std::size_t kBoxCounterCount = static_cast<std::size_t>(BoxCounter::kCount);
+
+struct BoxCounterInfo {
+  const char* name;
+  const char* text;
+};
+inline constexpr std::array<BoxCounterInfo, kBoxCounterCount> kBoxCounterInfo{{
+#define WEFT_X(name, text) {#name, text},
+    WEFT_BOX_COUNTERS(WEFT_X)
+#undef WEFT_X
+}};
+
+class BoxCounters {
+ public:
+  void add(BoxCounter c, std::uint64_t n = 1) { values_[static_cast<std::size_t>(c)] += n; }
+  std::uint64_t get(BoxCounter c) const { return values_[static_cast<std::size_t>(c)]; }
+
+ private:
+  std::array<std::uint64_t, kBoxCounterCount> values_{};
+};
+
+}  // namespace weft::wan

@@ -1,0 +1,297 @@
+// Halves whose responder stands at our site, and whose requester's box is the partner. What comes over the
+// line is kept out of order, given to the endpoint in order, and kept until the endpoint acknowledges it; its
+// acknowledgements end here and become reports. Towards the endpoint the box is a requester that goes back N.
+//
+//     from          una            nxt           expected           ahead
+//   ---|-------------|--------------|---------------|------x--xx--x----->  sequence numbers
+//      | the         | given, not   | not given     | kept, with holes
+//      | endpoint's  | acknowledged | yet           |
+#include "core/transport/loss/advance.h"
+#include "wan/logic/box_state.h"
+
+namespace weft::wan {
+namespace {
+
+// docs/protocol/constants.md#receiver-not-ready-delays, in units of 10 us.
+Duration rnr_delay(std::uint8_t code) {
+  static constexpr std::int32_t kTens[32] = {
+      65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+      256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+  return microseconds(10) * kTens[code & 31U];
+}
+
+Giving* find(BoxState& b, const Names& names, const HalfName& name) {
+  const auto it = names.find(name);
+  return it == names.end() ? nullptr : &b.givings[it->second];
+}
+
+LossContext line_loss(BoxState& b) { return {b.pool, b.loss, 1, false}; }
+
+void report(BoxState& b, Giving& g) {
+  if (g.orphan) return;
+  g.report_due = true;
+  queue(b.talking, g.talking, b.row_of(g));
+}
+
+void give_soon(BoxState& b, Giving& g) { queue(b.site_ready, g.ready, b.index_of(g)); }
+
+void let_go_of(BoxState& b, Giving& g, Seq seq) {
+  Kept* row = b.incoming.find(b.index_of(g), seq);
+  if (row == nullptr) return;
+  g.held -= Store::cost(row->frame);
+  b.released.push_back(row->frame.body);
+  b.incoming.take_out(row);
+}
+
+void let_go_of_all(BoxState& b, Giving& g) {
+  for (Seq s = g.sender.una; s < g.line.expected; ++s) let_go_of(b, g, s);
+  if (g.line.block != kNoBlock) {
+    const Seq top = b.pool.top(g.line.block);
+    for (Seq s = g.line.expected; s <= top; ++s) {
+      if (b.pool.arrived(g.line.block, s)) let_go_of(b, g, s);
+    }
+    release_block(b.pool, g.line.block);
+  }
+  g.line.held = 0;
+  CHECK_OP(g.held, ==, 0U);
+}
+
+void remove(BoxState& b, Giving& g) {
+  let_go_of_all(b, g);
+  release_block(b.pool, g.sender.block);
+  b.giving_of.erase(g.name);
+  b.acked_giving_of.erase(acked_name(g.name, g.requester_qpn));
+  b.deadlines.remove(b.row_of(g));
+  const bool queued[2] = {g.talking, g.ready};
+  g = Giving{};
+  g.talking = queued[0];
+  g.ready = queued[1];
+  b.free_givings.push_back(b.index_of(g));
+}
+
+void start(Giving& g, Seq from) {
+  g.from = from;
+  g.line = {};
+  g.line.expected = from;
+  g.sender.start(from);
+  g.account = {};
+  g.silence = {};
+  g.tries = 0;
+  g.syndrome = 0;
+  g.ahead_count = 0;
+  g.refused = false;
+  g.refused_until = {};
+}
+
+// Nothing is left of what an orphan had.
+void maybe_gone(BoxState& b, Giving& g) {
+  if (g.orphan && (g.sender.una == g.line.expected || g.syndrome != 0)) remove(b, g);
+}
+
+void acknowledged(BoxState& b, Giving& g, Seq to, Time now) {
+  to = std::min(to, g.sender.max);  // an endpoint may have more than this box ever gave it
+  if (to <= g.sender.una) return;
+  for (Seq s = g.sender.una; s < to; ++s) let_go_of(b, g, s);
+  (void)b.to_site(g).acknowledge(to, now);
+  g.tries = 0;
+  report(b, g);
+}
+
+void refused(BoxState& b, Giving& g, std::uint8_t syndrome) {
+  g.syndrome = syndrome;
+  report(b, g);
+  let_go_of_all(b, g);
+  b.to_site(g).give_credit_back();
+  g.line.expected = g.sender.una;
+  g.sender.start(g.sender.una);
+}
+
+bool keep(BoxState& b, Giving& g, const Frame& f, Seq seq, bool in_order) {
+  // What waits for the endpoint goes on without help; what came ahead must leave room for what it waits for.
+  const std::uint64_t waiting = (g.line.expected - g.sender.una) * Store::cost(f);
+  const bool room = in_order ? b.incoming.has_room(f, waiting) : b.incoming.has_room_to_spare(f, g.held);
+  if (!room) {
+    b.counters.add(BoxCounter::drop_line_full);
+    return false;
+  }
+  b.incoming.put(b.index_of(g), seq, 0, f);
+  g.held += Store::cost(f);
+  return true;
+}
+
+}  // namespace
+
+bool on_line_request(BoxState& b, const Frame& f, Time now) {
+  Giving* g = find(b, b.giving_of, HalfName{f.source, f.destination, f.header.dest_qp});
+  if (g == nullptr) return false;
+  const Seq seq = expand(f.header.psn, g->line.expected);
+  if (seq < g->from) return false;
+  if (g->orphan || g->syndrome != 0 || !is_push(f.header.opcode)) {
+    let_go(b, f);
+    report(b, *g);
+    return true;
+  }
+  const bool ends = ends_message(f.header.opcode);
+  if (seq == g->line.expected) {
+    if (!keep(b, *g, f, seq, true)) {
+      let_go(b, f);
+      return true;
+    }
+    if (!g->sender.outstanding() && g->sender.nxt == seq) b.to_site(*g).begin(now);
+    (void)receive_in_order(b.pool, g->line, ends);
+    report(b, *g);
+    give_soon(b, *g);
+    return true;
+  }
+  LossContext loss = line_loss(b);
+  const Arrival what = kIrn.classify(loss, g->line, seq);
+  if (what == Arrival::kKeep && keep(b, *g, f, seq, false)) {
+    kIrn.hold(loss, g->line, seq, ends);
+    b.counters.add(BoxCounter::line_kept);
+    if (g->ahead_count < g->ahead.size()) g->ahead[g->ahead_count++] = seq;
+  } else {
+    if (g->line.held == 0 && g->line.block != kNoBlock) release_block(b.pool, g->line.block);
+    if (what == Arrival::kDuplicate) b.counters.add(BoxCounter::line_duplicate);
+    if (what != Arrival::kDuplicate) {
+      g->refused = true;
+      g->refused_at = seq;
+    }
+    let_go(b, f);
+  }
+  report(b, *g);
+  return true;
+}
+
+bool on_site_acknowledge(BoxState& b, const Frame& f, Time now) {
+  Giving* g = find(b, b.acked_giving_of, HalfName{f.destination, f.source, f.header.dest_qp});
+  if (g == nullptr) return false;
+  const std::uint8_t syndrome = f.header.syndrome;
+  const bool acks = syndrome <= wire::kSyndromeAck;
+  const Seq to = expand(f.header.psn, g->sender.una) + (acks ? 1 : 0);
+  if (to < g->from || (acks && to == g->from)) return false;
+  b.counters.add(BoxCounter::swallowed);
+  let_go(b, f);
+  if (g->syndrome != 0) return true;
+  acknowledged(b, *g, to, now);
+  if (!acks && to == g->sender.una) {
+    if (syndrome == wire::kSyndromeNakSequence) {
+      (void)b.to_site(*g).nack({to, false, {}}, false, now);
+    } else if ((syndrome & 0xE0U) == wire::kSyndromeRnr) {
+      g->refused_until = now.after(rnr_delay(syndrome & 31U));
+      (void)b.to_site(*g).nack({to, false, {}}, false, now);
+      g->tries = 0;
+    } else {
+      refused(b, *g, syndrome);
+    }
+  }
+  give_soon(b, *g);
+  arm(b, *g);
+  maybe_gone(b, *g);
+  return true;
+}
+
+void on_own(BoxState& b, const Message& m, Time now) {
+  Giving* g = find(b, b.giving_of, m.half);
+  if (g != nullptr && g->lease == m.lease && !g->orphan) {
+    g->owned_due = true;
+    return queue(b.talking, g->talking, b.row_of(*g));
+  }
+  if (!b.partner.fresh(m.lease)) return;  // an old question
+  if (g != nullptr) {
+    // The same ownership, asked for anew: what is here stays.
+    const Seq from = expand(m.from, g->line.expected);
+    const bool goes_on = !g->orphan && g->syndrome == 0 && g->requester_qpn == m.requester_qpn &&
+                         from >= g->from && from <= g->line.expected;
+    if (!goes_on) {
+      remove(b, *g);
+      g = nullptr;
+    }
+  }
+  if (g == nullptr) {
+    if (b.free_givings.empty() || b.acked_giving_of.contains(acked_name(m.half, m.requester_qpn))) return;
+    g = &b.givings[b.free_givings.back()];
+    b.free_givings.pop_back();
+    g->used = true;
+    g->name = m.half;
+    g->requester_qpn = m.requester_qpn;
+    b.giving_of[g->name] = b.index_of(*g);
+    b.acked_giving_of[acked_name(g->name, g->requester_qpn)] = b.index_of(*g);
+    start(*g, Seq::start(m.from));
+  }
+  g->lease = m.lease;
+  g->ahead_count = 0;
+  g->owned_due = true;
+  report(b, *g);
+  arm_partner(b);
+  arm(b, *g);
+  (void)now;
+}
+
+void on_release(BoxState& b, const Message& m) {
+  Giving* g = find(b, b.giving_of, m.half);
+  (void)b.partner.fresh(m.lease);  // the question for it may still be on its way
+  if (g != nullptr && g->lease >> 20U <= m.lease >> 20U) remove(b, *g);
+  (void)b.farewells.push({m.half, m.lease});  // without room it is asked again
+}
+
+// Its partner is gone. What came in order is delivered; the rest would wait for ever.
+void orphan(BoxState& b, Giving& g) {
+  b.counters.add(BoxCounter::orphaned);
+  g.orphan = true;
+  maybe_gone(b, g);
+}
+
+bool next_for_site(BoxState& b, Out& out, Time now) {
+  for (std::uint32_t index = 0; b.site_ready.take(index);) {
+    Giving& g = b.givings[index];
+    g.ready = false;
+    if (!g.used || g.syndrome != 0 || g.sender.nxt >= g.line.expected || g.refused_until > now) continue;
+    const Kept* row = b.incoming.find(b.index_of(g), g.sender.nxt);
+    CHECK(row != nullptr);
+    b.counters.add(BoxCounter::given);
+    if (g.sender.nxt < g.sender.max) b.counters.add(BoxCounter::given_again);
+    if (!g.sender.outstanding()) b.to_site(g).begin(now);
+    Departure d;
+    d.seq = g.sender.nxt;
+    d.cost = row->frame.payload;
+    b.to_site(g).left(d, now);
+    out = {row->frame, nullptr, false};
+    give_soon(b, g);
+    arm(b, g);
+    return true;
+  }
+  return false;
+}
+
+// --- time ---
+
+Time deadline_of(const BoxState& b, const Giving& g) {
+  if (!g.used || g.syndrome != 0) return kNever;
+  if (g.sender.nxt < g.line.expected && g.refused_until.ps != 0) return g.refused_until;
+  if (!g.sender.outstanding()) return kNever;
+  RoundTrip trip = b.site_trip;
+  return Waits{b.site_terms, trip, 0, false}.strikes(g.sender);
+}
+
+void on_timer(BoxState& b, Giving& g, Time now) {
+  if (!g.used) return;
+  if (g.refused_until.ps != 0 && g.refused_until <= now) {
+    g.refused_until = {};
+    g.sender.timer = now;
+    give_soon(b, g);
+  } else if (g.refused_until.ps == 0 && g.syndrome == 0 && g.sender.outstanding()) {
+    Sending s = b.to_site(g);
+    if (s.waits.strikes(g.sender) <= now) {
+      if (++g.tries > b.config.site_tries) {
+        refused(b, g, wire::kSyndromeNakOperation);
+        return maybe_gone(b, g);
+      }
+      s.strike(now);
+      s.resend();
+      give_soon(b, g);
+    }
+  }
+  arm(b, g);
+}
+
+}  // namespace weft::wan

@@ -1,0 +1,142 @@
+// What a box knows of half-connections: those that its site's endpoints send on (Taking), and those that they
+// answer on and the partner has taken over (Giving).
+//
+//                 READ, quiet, strange                      Taking
+//   watching --> asking --> owned --> releasing --+
+//      ^                      |                   |         watching   a wire; learns who the requester is
+//      +----------------------|-------------------+         asking     the partner is asked; what is new
+//      waits outside ^                      v                             owned      taken, kept,
+//      acknowledged, sent over the line
+//      +------------------- failed                          releasing  all delivered; the partner is told
+//                                                           failed     the next packet is refused for good
+//
+// Numbers below `from` are the wire's, in both directions, at both boxes: only what was never sent before it
+// was agreed upon is the pair's.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "core/transport/receiver.h"
+#include "core/transport/sender.h"
+#include "wan/logic/frame.h"
+#include "wan/logic/message.h"
+
+namespace weft::wan {
+
+enum class Phase : std::uint8_t { kFree, kWatching, kAsking, kOwned, kReleasing, kFailed };
+
+// What is known of a stream that passes.
+struct Watch {
+  struct Mark {
+    Seq seq{};               // of a packet that asked for an acknowledgement
+    std::uint32_t ends = 0;  // messages that had ended with it
+  };
+  static constexpr std::size_t kMarks = 32;
+
+  bool seen = false;  // `next` is known, and everything since came in order
+  bool asks = false;  // the newest packet asks for an acknowledgement
+  std::uint8_t agreed = 0;
+  std::uint32_t calm = 0;  // WRITEs and SENDs in order since the last READ
+  Time since{};            // when `seen` began
+  Seq next{};
+  std::uint32_t ends = 0;    // messages that ended before it
+  std::uint32_t offset = 0;  // MSN - ends, as acknowledgements say
+  Qpn candidate = kNoQpn;
+  Seq confirmed{};  // the newest mark that was acknowledged
+  Seq acked{};      // everything before was
+  std::array<Mark, kMarks> marks{};
+  std::uint32_t mark_count = 0;
+
+  const Mark* find(Seq seq) const;
+  void mark(Seq seq) { marks[mark_count++ % kMarks] = {seq, ends}; }
+};
+
+struct Taking {
+  HalfName name;
+  Phase phase = Phase::kFree;
+  bool learned = false;    // requester_qpn, and the watch's offset
+  bool confirmed = false;  // the partner agreed to `lease`
+  bool draining = false;
+  bool forget = false;     // what was learned does not fit any more
+  bool held_back = false;  // packets at or behind `expected` were dropped: they must be asked for again
+  bool full = false;       // for want of room
+  bool nak_sent = false;   // for the gap at `expected`
+  bool ack_due = false;
+  bool nak_due = false;
+  bool release_due = false;  // to be said (again)
+  bool own_due = false;
+  bool talking = false;       // queued: has something to say to the partner
+  bool answering = false;     // queued: has something to say to its endpoint
+  bool ready = false;         // queued: has packets for the line
+  std::uint8_t syndrome = 0;  // failed
+  std::uint8_t strange = 0;   // how often the same gap came again
+  std::uint8_t asked = 0;     // OWN or RELEASE, in a row
+  Qpn requester_qpn = kNoQpn;
+  std::uint64_t lease = 0;
+  Watch watch;
+  Seq forwarded{};  // the highest number that passed
+  Time forwarded_at{};
+
+  Seq from{};
+  Seq expected{};   // of the site
+  Seq wanted{};     // everything before was asked to be acknowledged
+  Seq delivered{};  // everything before is with the far endpoint: kept until then
+  Seq gap{};
+  std::uint32_t msn = 0;         // messages that ended before `expected`
+  std::uint32_t stored_msn = 0;  // before sender.una
+  std::uint32_t delivered_msn = 0;
+  std::uint64_t held = 0;  // bytes in the store
+  Time heard{};            // the last packet of the site
+  Time owing{};  // when delivery last made progress, or began to be owed; failed: when it is forgotten
+  Time say_again = kNever;
+  Sender sender;  // una: the partner has everything before
+  SenderAccount account;
+  SenderSilence silence;
+};
+
+struct Giving {
+  HalfName name;
+  Qpn requester_qpn = kNoQpn;
+  bool used = false;
+  bool orphan = false;  // without a partner: what is here in order is delivered, nothing more
+  bool owned_due = false;
+  bool report_due = false;
+  bool talking = false;
+  bool ready = false;
+  std::uint8_t syndrome = 0;
+  std::uint8_t ahead_count = 0;
+  std::uint8_t tries = 0;
+  std::uint64_t lease = 0;
+  std::uint64_t held = 0;
+  Seq from{};
+  Time refused_until{};  // the endpoint has no receive
+  RecvStream line;
+  Sender sender;  // una: the endpoint has everything before
+  SenderAccount account;
+  SenderSilence silence;
+  bool refused = false;  // packet `refused_at` could not be kept
+  Seq refused_at{};
+  std::array<Seq, kMostAhead> ahead{};
+};
+
+// --- what an opcode is ---
+
+constexpr bool is_push(std::uint8_t op) {
+  return op <= wire::kWriteOnlyImm || op == wire::kSendLastInvalidate || op == wire::kSendOnlyInvalidate;
+}
+constexpr bool is_fetch(std::uint8_t op) {
+  return op == wire::kReadRequest || op == wire::kCompareSwap || op == wire::kFetchAdd;
+}
+constexpr bool ends_message(std::uint8_t op) {
+  return op == wire::kSendLast || op == wire::kSendLastImm || op == wire::kSendOnly ||
+         op == wire::kSendOnlyImm || op == wire::kWriteLast || op == wire::kWriteLastImm ||
+         op == wire::kWriteOnly || op == wire::kWriteOnlyImm || op == wire::kSendLastInvalidate ||
+         op == wire::kSendOnlyInvalidate;
+}
+constexpr bool starts_message(std::uint8_t op) {
+  return op == wire::kSendFirst || op == wire::kSendOnly || op == wire::kSendOnlyImm ||
+         op == wire::kWriteFirst || op == wire::kWriteOnly || op == wire::kWriteOnlyImm ||
+         op == wire::kSendOnlyInvalidate;
+}
+
+}  // namespace weft::wan

@@ -1,0 +1,58 @@
+// What two boxes say to each other: management datagrams of the vendor class that weft's discovery has
+// (docs/protocol/modes.md#capability-discovery), with an attribute of their own. They travel between the
+// addresses of two endpoints, so they need no route of their own, and an endpoint that gets one ignores it.
+//
+//   0          24            37    40                                          240            256
+//   | header   | reserved    | OUI | body (rows in message.cc)                 | first 16      |
+//   |          |             |     |                                           | bytes of HMAC |
+//
+//   hello      I am instance X, I last heard instance Y; `answer`: say hello, too
+//   own        from packet `from` on this half is ours: I keep what I acknowledge, you deliver it
+//   owned      agreed
+//   report     everything before `stored` is with me, everything before `delivered` with the endpoint; and
+//              these packets came ahead, and `from` could not be kept. Or the endpoint refused: `syndrome`
+//   release    everything was delivered; from here on you are a wire again
+//   released   agreed
+//
+// A message is taken if its HMAC is right, it is for this instance of the box, and it is newer than what was
+// taken before (docs/ARCHITECTURE.md, "What boxes say").
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "wan/logic/frame.h"
+#include "wan/logic/hmac.h"
+
+namespace weft::wan {
+
+enum class Say : std::uint8_t { kHello = 1, kOwn, kOwned, kReport, kRelease, kReleased };
+
+inline constexpr std::size_t kMostAhead = 24;
+
+struct Message {
+  Say say = Say::kHello;
+  bool answer = false;        // hello
+  bool refused = false;       // report: packet `from` came, and could not be kept
+  std::uint8_t syndrome = 0;  // report: not zero: the endpoint refused packet `delivered`
+  std::uint8_t ahead_count = 0;
+  std::uint64_t sender = 0;    // instances: drawn anew whenever a box starts
+  std::uint64_t receiver = 0;  // 0: not known yet
+  std::uint64_t number = 0;    // of this message; grows
+  std::uint64_t lease = 0;     // of an ownership; grows with every one that a box asks for
+  WirePsn from{};              // own, report
+  WirePsn stored{};            // report
+  WirePsn delivered{};
+  HalfName half;  // own
+  Qpn requester_qpn{};
+  std::array<WirePsn, kMostAhead> ahead{};
+  bool operator==(const Message&) const = default;
+};
+
+// False: no message between boxes.
+bool is_message(std::span<const std::uint8_t> mad);
+void encode(const Message& m, const Hmac& key, wire::Mad& out);
+// False: the HMAC is wrong, or the content makes no sense.
+bool decode(std::span<const std::uint8_t> mad, const Hmac& key, Message& out);
+
+}  // namespace weft::wan

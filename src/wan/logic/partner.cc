@@ -1,0 +1,216 @@
+// What the two boxes say to each other (message.h), and whether the other one is there.
+//
+// A box asks for its partner while it wants or holds an ownership: a question with a number drawn at random,
+// which only an answer to it repeats. So no recorded answer proves that anybody is there, and a partner that
+// was started anew is known by its instance. Everything else counts only from the instance that answered, to
+// this instance.
+#include "wan/logic/box_state.h"
+
+namespace weft::wan {
+namespace {
+
+bool needs_partner(const BoxState& b) { return b.owned != 0 || b.free_givings.size() != b.givings.size(); }
+
+void ask(BoxState& b, Time now) {
+  Partner& p = b.partner;
+  if (p.question == 0)
+    p.question = b.random.next() | 1U;  // the answer may take longer than it takes to ask again
+  p.ask_due = true;
+  p.asked = now;
+  arm_partner(b);
+}
+
+// Everything that was agreed with the partner is void.
+void partner_gone(BoxState& b) {
+  for (Giving& g : b.givings) {
+    if (g.used && !g.orphan) orphan(b, g);
+  }
+}
+
+void on_hello(BoxState& b, const Message& m, Time now) {
+  Partner& p = b.partner;
+  if (m.answer) {  // a question
+    p.answer_due = true;
+    p.answer_to = m.sender;
+    p.answer_with = m.lease;
+    if (!partner_there(b, now) || p.instance != m.sender) wish_for_partner(b, now);
+    return;
+  }
+  if (m.receiver != b.config.instance || m.lease != p.question || p.question == 0)
+    return b.counters.add(BoxCounter::not_heard);
+  p.question = 0;
+  p.heard = now;
+  const bool back = !std::exchange(p.there, true);
+  if (back) b.counters.add(BoxCounter::partner_found);
+  if (back && p.instance == m.sender) {
+    for (Taking& t : b.takings) {
+      if (t.phase == Phase::kOwned) renew(b, t, now);  // it let go of everything
+    }
+  }
+  if (p.instance != m.sender) {
+    const bool first = p.instance == 0;
+    p.instance = m.sender;
+    p.newest_lease = p.leases_seen = 0;
+    if (!first) {
+      partner_gone(b);
+      for (Taking& t : b.takings) {
+        if (t.phase == Phase::kOwned || t.phase == Phase::kAsking) renew(b, t, now);
+        // A new partner has nothing to let go of.
+        else if (t.phase == Phase::kReleasing || t.phase == Phase::kFailed)
+          on_released(b, t, now);
+      }
+    }
+  }
+  arm_partner(b);
+}
+
+Message message(BoxState& b, Say say) {
+  Message m;
+  m.say = say;
+  m.sender = b.config.instance;
+  m.receiver = b.partner.instance;
+  m.number = ++b.messages;
+  return m;
+}
+
+bool send(BoxState& b, const Message& m, const wire::Address& from, const wire::Address& to, Out& out) {
+  encode(m, b.key, b.mad);
+  out = {};
+  out.frame.header = wire::mad_packet({static_cast<std::uint32_t>(m.number) & kPsnMask});
+  out.frame.source = from;
+  out.frame.destination = to;
+  out.frame.payload = wire::kMadBytes;
+  out.mad = &b.mad;
+  out.last = true;
+  b.counters.add(BoxCounter::said);
+  return true;
+}
+
+bool say(BoxState& b, Taking& t, Out& out) {
+  const bool own = std::exchange(t.own_due, false);
+  const bool release = std::exchange(t.release_due, false);
+  if (!own && !release) return false;
+  Message m = message(b, own ? Say::kOwn : Say::kRelease);
+  m.lease = t.lease;
+  m.half = t.name;
+  m.requester_qpn = t.requester_qpn;
+  m.from = (t.phase == Phase::kOwned ? t.delivered : t.from).wire();
+  return send(b, m, t.name.requester, t.name.responder, out);
+}
+
+bool say(BoxState& b, Giving& g, Out& out) {
+  if (!g.used || g.orphan || (!g.owned_due && !g.report_due)) return false;
+  const bool owned = std::exchange(g.owned_due, false);
+  if (!owned) g.report_due = false;
+  Message m = message(b, owned ? Say::kOwned : Say::kReport);
+  m.lease = g.lease;
+  m.stored = g.line.expected.wire();
+  m.delivered = g.sender.una.wire();
+  m.syndrome = g.syndrome;
+  if (!owned) {
+    m.refused = std::exchange(g.refused, false);
+    if (m.refused) m.from = g.refused_at.wire();
+    m.ahead_count = std::exchange(g.ahead_count, std::uint8_t{0});
+    for (std::size_t i = 0; i < m.ahead_count; ++i) m.ahead[i] = g.ahead[i].wire();
+  }
+  if (g.report_due) queue(b.talking, g.talking, b.row_of(g));
+  return send(b, m, g.name.responder, g.name.requester, out);
+}
+
+}  // namespace
+
+bool partner_there(const BoxState& b, Time now) {
+  return b.partner.there && now < b.partner.heard.after(b.config.patience);
+}
+
+void wish_for_partner(BoxState& b, Time now) {
+  if (b.partner.asked == kNever || b.partner.asked.after(b.config.hello) <= now) ask(b, now);
+}
+
+bool on_message(BoxState& b, std::span<const std::uint8_t> mad, Time now) {
+  Message m;
+  if (!decode(mad, b.key, m) || m.sender == b.config.instance) {
+    b.counters.add(BoxCounter::not_heard);
+    return false;
+  }
+  if (m.say == Say::kHello) {
+    on_hello(b, m, now);
+    b.counters.add(BoxCounter::heard);
+    return true;
+  }
+  if (m.receiver != b.config.instance || m.sender != b.partner.instance) {
+    b.counters.add(BoxCounter::not_heard);
+    if (m.say == Say::kOwn) wish_for_partner(b, now);
+    return true;
+  }
+  b.counters.add(BoxCounter::heard);
+  if (m.say == Say::kOwn) {
+    on_own(b, m, now);
+    return true;
+  }
+  if (m.say == Say::kRelease) {
+    on_release(b, m);
+    return true;
+  }
+  const auto index = static_cast<std::uint32_t>(m.lease & 0xF'FFFFU);
+  if (index >= b.most() || b.takings[index].lease != m.lease) return true;  // of an ownership that is over
+  Taking& t = b.takings[index];
+  if (m.say == Say::kOwned) on_owned(b, t, now);
+  // An agreement says how far it is, too.
+  if (m.say == Say::kReport || m.say == Say::kOwned) on_report(b, t, m, now);
+  if (m.say == Say::kReleased) on_released(b, t, now);
+  return true;
+}
+
+bool next_message(BoxState& b, Out& out, Time now) {
+  (void)now;
+  Partner& p = b.partner;
+  if (std::exchange(p.answer_due, false)) {
+    Message m = message(b, Say::kHello);
+    m.receiver = p.answer_to;
+    m.lease = p.answer_with;
+    return send(b, m, b.here, b.there, out);
+  }
+  if (std::exchange(p.ask_due, false)) {
+    Message m = message(b, Say::kHello);
+    m.answer = true;
+    m.lease = p.question;
+    return send(b, m, b.here, b.there, out);
+  }
+  if (Farewell f; b.farewells.take(f)) {
+    Message m = message(b, Say::kReleased);
+    m.lease = f.lease;
+    return send(b, m, f.name.responder, f.name.requester, out);
+  }
+  for (std::uint32_t row = 0; b.talking.take(row);) {
+    if (row < b.most()) {
+      b.takings[row].talking = false;
+      if (say(b, b.takings[row], out)) return true;
+    } else {
+      b.givings[row - b.most()].talking = false;
+      if (say(b, b.givings[row - b.most()], out)) return true;
+    }
+  }
+  return false;
+}
+
+Time partner_deadline(const BoxState& b) {
+  Time at = kNever;
+  if (b.partner.there) at = b.partner.heard.after(b.config.patience);
+  if (needs_partner(b))
+    at = std::min(at, b.partner.asked == kNever ? Time{} : b.partner.asked.after(b.config.hello));
+  return at;
+}
+
+void on_partner_timer(BoxState& b, Time now) {
+  Partner& p = b.partner;
+  if (p.there && !partner_there(b, now)) {
+    p.there = false;
+    b.counters.add(BoxCounter::partner_lost);
+    partner_gone(b);
+  }
+  if (needs_partner(b)) wish_for_partner(b, now);
+  arm_partner(b);
+}
+
+}  // namespace weft::wan

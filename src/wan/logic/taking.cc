@@ -1,0 +1,395 @@
+// Halves whose requester stands at our site. Its packets are taken in order, kept until the far endpoint has
+// them, acknowledged as the configuration says, and sent over the line with the core's selective repeat.
+//
+//     from      delivered      una (stored)      nxt         expected
+//   ---|------------|---------------|-------------|--------------|------>  sequence numbers
+//      |  nobody's  | kept: partner | kept: on    | kept: not    |
+//      |  any more  | has it, too   | the line    | sent yet     |
+//
+// So a partner that starts anew is served again from `delivered`, and nothing that was acknowledged is missed
+// unless this box is lost.
+#include "wan/logic/box_state.h"
+
+namespace weft::wan {
+namespace {
+
+// Up to here the requester may be told that it is done.
+Seq answerable(const BoxState& b, const Taking& t) {
+  return b.config.acknowledge == Acknowledge::kEarly ? t.expected : t.sender.una;
+}
+
+void answer(BoxState& b, Taking& t, bool& due) {
+  due = true;
+  queue(b.answering, t.answering, b.index_of(t));
+}
+
+void say(BoxState& b, Taking& t, bool& due) {
+  due = true;
+  queue(b.talking, t.talking, b.index_of(t));
+}
+
+void send_soon(BoxState& b, Taking& t) { queue(b.line_ready, t.ready, b.index_of(t)); }
+
+void free_kept(BoxState& b, Taking& t, Seq upto) {
+  for (; t.delivered < upto; ++t.delivered) {
+    Kept* row = b.outgoing.find(b.index_of(t), t.delivered);
+    CHECK(row != nullptr);
+    t.held -= Store::cost(row->frame);
+    t.delivered_msn = row->msn;
+    b.released.push_back(row->frame.body);
+    b.outgoing.take_out(row);
+  }
+}
+
+void stop_sending(BoxState& b, Taking& t) {
+  Sending s = b.to_line(t);
+  s.give_credit_back();
+  release_block(b.pool, t.sender.block);
+  t.account = {};
+  t.silence = {};
+}
+
+void say_release(BoxState& b, Taking& t, Time now) {
+  say(b, t, t.release_due);
+  t.say_again = now + b.config.line_timeout;
+}
+
+void maybe_released(BoxState& b, Taking& t, Time now) {
+  if (t.phase != Phase::kOwned || !t.draining || t.delivered != t.expected) return;
+  stop_sending(b, t);
+  t.phase = Phase::kReleasing;
+  t.asked = 0;
+  say_release(b, t, now);
+}
+
+// The requester sends something else than what was acknowledged last: another connection with the same
+// numbers.
+bool strange(Taking& t, Seq seq) { return seq == t.gap && ++t.strange >= 2; }
+
+}  // namespace
+
+void begin_owning(BoxState& b, Taking& t, Time now) {
+  t.phase = Phase::kOwned;
+  t.expected = t.wanted = t.delivered = t.from;
+  t.msn = t.stored_msn = t.delivered_msn = (t.watch.ends + t.watch.offset) & kPsnMask;
+  t.held = 0;
+  t.sender.start(t.from);
+  t.account = {};
+  t.silence = {};
+  t.say_again = kNever;
+  t.heard = t.owing = now;
+  b.counters.add(BoxCounter::owned);
+  if (t.held_back) answer(b, t, t.nak_due);
+  t.held_back = false;
+  arm(b, t, now);
+}
+
+void take(BoxState& b, Taking& t, const Frame& f, Time now) {
+  const wire::Header& h = f.header;
+  const Seq seq = expand(h.psn, t.expected);
+  if (seq < t.from) return pass(b, Side::kLine, f);
+  t.heard = now;
+  if (seq < t.expected) {
+    b.counters.add(BoxCounter::site_duplicate);
+    answer(b, t, t.ack_due);
+    return let_go(b, f);
+  }
+  if (seq > t.expected) {
+    b.counters.add(BoxCounter::drop_gap);
+    if (t.draining || t.full) {
+      t.held_back = true;
+    } else if (!t.nak_sent) {
+      t.nak_sent = true;
+      t.gap = seq;
+      t.strange = 0;
+      answer(b, t, t.nak_due);
+    } else if (strange(t, seq)) {
+      t.forget = true;
+      drain(b, t, now);
+    }
+    return let_go(b, f);
+  }
+  if (t.draining || !is_push(h.opcode)) {
+    if (!t.draining) b.counters.add(BoxCounter::drained_for_read);
+    t.held_back = true;
+    drain(b, t, now);
+    return let_go(b, f);
+  }
+  if (!b.outgoing.has_room(f, t.held)) {
+    b.counters.add(BoxCounter::drop_full);
+    t.full = true;
+    return let_go(b, f);
+  }
+  if (t.delivered == t.expected) t.owing = now;
+  if (!t.sender.outstanding()) b.to_line(t).begin(now);
+  if (ends_message(h.opcode)) t.msn = (t.msn + 1) & kPsnMask;
+  b.outgoing.put(b.index_of(t), seq, t.msn, f);
+  t.held += Store::cost(f);
+  ++t.expected;
+  t.nak_sent = t.full = false;
+  b.counters.add(BoxCounter::taken);
+  if ((h.bits & wire::kAckReq) != 0) {
+    t.wanted = t.expected;
+    if (b.config.acknowledge == Acknowledge::kEarly) answer(b, t, t.ack_due);
+  }
+  if (t.confirmed) send_soon(b, t);
+  arm(b, t, now);
+}
+
+void refuse_again(BoxState& b, Taking& t, const Frame& f, Time now) {
+  const Seq seq = expand(f.header.psn, t.expected);
+  if (seq < t.from) return pass(b, Side::kLine, f);
+  // Once refused it gives up, or is another connection soon.
+  t.owing = std::min(t.owing, now.after(b.config.patience));
+  answer(b, t, t.nak_due);
+  let_go(b, f);
+  arm(b, t, now);
+}
+
+void drain(BoxState& b, Taking& t, Time now) {
+  t.draining = true;
+  maybe_released(b, t, now);
+  arm(b, t, now);
+}
+
+// The partner is asked, or asked again after it forgot: under a new number, because old questions may still
+// travel.
+void renew(BoxState& b, Taking& t, Time now) {
+  t.confirmed = false;
+  t.lease = (++b.leases << 20U) | b.index_of(t);
+  if (t.phase == Phase::kOwned) {
+    b.counters.add(BoxCounter::renewed);
+    stop_sending(b, t);
+    // Until the partner says so, nothing behind `delivered` is known to be with it.
+    t.stored_msn = t.delivered_msn;
+    t.sender.start(t.delivered);
+  }
+  say(b, t, t.own_due);
+  t.say_again = now + b.config.line_timeout;
+  arm(b, t, now);
+}
+
+void on_owned(BoxState& b, Taking& t, Time now) {
+  t.asked = 0;
+  if (t.confirmed || (t.phase != Phase::kAsking && t.phase != Phase::kOwned)) return;
+  t.confirmed = true;
+  t.say_again = kNever;
+  if (t.phase == Phase::kAsking) {
+    t.say_again = now + b.config.patience;  // for the endpoint's own acknowledgement
+    if (t.watch.acked == t.from) begin_owning(b, t, now);
+  } else {
+    b.to_line(t).begin(now);
+    send_soon(b, t);
+  }
+  arm(b, t, now);
+}
+
+void fail_half(BoxState& b, Taking& t, std::uint8_t syndrome, Time now) {
+  stop_sending(b, t);
+  free_kept(b, t, t.expected);
+  t.sender.start(t.expected);
+  t.phase = Phase::kFailed;
+  t.syndrome = syndrome;
+  t.asked = 0;
+  t.heard = now;
+  t.owing = now.after(b.config.give_up);
+  b.counters.add(BoxCounter::failed);
+  say_release(b, t, now);
+  // Whoever waits for an answer has it now; everybody else at the next packet.
+  if (t.held_back || t.full || t.wanted > answerable(b, t)) answer(b, t, t.nak_due);
+  arm(b, t, now);
+}
+
+void on_report(BoxState& b, Taking& t, const Message& m, Time now) {
+  if (t.phase != Phase::kOwned || !t.confirmed) return;
+  if (m.syndrome != 0) return fail_half(b, t, m.syndrome, now);
+  t.asked = 0;
+  Sending s = b.to_line(t);
+  const Seq before = t.sender.una;
+  const Seq stored = expand(m.stored, before);
+  const Seq delivered = expand(m.delivered, t.delivered);
+  if (stored > t.expected || delivered > std::max(stored, before)) return;
+  if (stored > before) {
+    // A partner that was asked anew has more than it was sent since.
+    t.sender.nxt = std::max(t.sender.nxt, stored);
+    t.sender.max = std::max(t.sender.max, stored);
+    t.stored_msn = b.outgoing.find(b.index_of(t), stored - 1)->msn;
+    (void)s.acknowledge(stored, now);
+    if (b.config.acknowledge == Acknowledge::kFar && (t.nak_due || t.wanted > before))
+      answer(b, t, t.ack_due);
+  }
+  for (std::size_t i = 0; i < m.ahead_count; ++i) {
+    const Seq seq = expand(m.ahead[i], t.sender.una);
+    if (seq > t.sender.una && seq < t.sender.max) (void)s.nack({seq, true, {}}, true, now);
+  }
+  if (m.refused) {
+    const Seq seq = expand(m.from, t.sender.una);
+    if (seq > t.sender.una && seq < t.sender.max) (void)s.nack({seq, false, {}}, true, now);
+  }
+  if (delivered > t.delivered) {
+    free_kept(b, t, delivered);
+    t.owing = now;
+    if (t.full) {
+      t.full = false;
+      t.nak_sent = true;
+      t.gap = t.expected;
+      answer(b, t, t.nak_due);
+    }
+  }
+  // A lost report of what was sent costs a time-out; of what was delivered nobody would hear again.
+  if (t.delivered != t.sender.una && t.say_again == kNever) t.say_again = now + b.config.line_timeout;
+  maybe_released(b, t, now);
+  send_soon(b, t);
+  arm(b, t, now);
+}
+
+void on_released(BoxState& b, Taking& t, Time now) {
+  t.say_again = kNever;
+  if (t.phase == Phase::kReleasing) {
+    --b.owned;
+    b.counters.add(BoxCounter::released);
+    watch_again(b, t, now);
+  } else if (t.phase == Phase::kFailed && t.lease != 0) {
+    --b.owned;
+    t.lease = 0;
+  }
+  arm(b, t, now);
+}
+
+// --- what leaves ---
+
+bool next_answer(BoxState& b, Out& out) {
+  for (std::uint32_t index = 0; b.answering.take(index);) {
+    Taking& t = b.takings[index];
+    t.answering = false;
+    const bool nak = std::exchange(t.nak_due, false);
+    const bool ack = std::exchange(t.ack_due, false);
+    if (t.phase == Phase::kFree || !t.learned || (!nak && !ack)) continue;
+    const bool owned = t.phase == Phase::kOwned || t.phase == Phase::kReleasing;
+    const Seq upto = owned ? answerable(b, t) : t.expected;
+    // A NAK acknowledges everything before it.
+    if (nak && upto != t.expected) {
+      t.nak_due = true;
+      continue;  // on_report asks again
+    }
+    if (!nak && (upto <= t.from || t.phase == Phase::kFailed)) continue;
+    out = {};
+    wire::Header& h = out.frame.header;
+    h.opcode = wire::kAcknowledge;
+    h.dest_qp = t.requester_qpn;
+    h.psn = nak ? t.expected.wire() : (upto - 1).wire();
+    const std::uint8_t refusal =
+        t.phase == Phase::kFailed ? t.syndrome : std::uint8_t{wire::kSyndromeNakSequence};
+    h.set_aeth(nak ? refusal : std::uint8_t{wire::kSyndromeAck}, upto == t.expected ? t.msn : t.stored_msn);
+    out.frame.source = t.name.responder;
+    out.frame.destination = t.name.requester;
+    out.last = true;
+    b.counters.add(nak ? BoxCounter::refused_gap : BoxCounter::acknowledged);
+    return true;
+  }
+  return false;
+}
+
+bool next_for_line(BoxState& b, Out& out, Time now) {
+  for (std::uint32_t index = 0; b.line_ready.take(index);) {
+    Taking& t = b.takings[index];
+    t.ready = false;
+    if (t.phase != Phase::kOwned || !t.confirmed) continue;
+    Sending s = b.to_line(t);
+    Departure d;
+    if (s.next_repair(d.seq)) {
+      d.origin = Origin::kRepair;
+    } else {
+      t.sender.nxt = s.scheme.skip_received(s.loss, t.sender, t.sender.nxt);
+      if (t.sender.nxt >= t.expected || t.sender.nxt - t.sender.una >= b.config.window) continue;
+      d.seq = t.sender.nxt;
+    }
+    const Kept* row = b.outgoing.find(index, d.seq);
+    CHECK(row != nullptr);
+    d.cost = row->frame.payload;
+    b.counters.add(BoxCounter::line_sent);
+    if (d.seq < t.sender.max) b.counters.add(BoxCounter::line_resent);
+    s.left(d, now);
+    out = {row->frame, nullptr, false};
+    send_soon(b, t);
+    arm(b, t, now);
+    return true;
+  }
+  return false;
+}
+
+// --- time ---
+
+Time deadline_of(const BoxState& b, const Taking& t) {
+  Time at = t.say_again;
+  if (t.phase == Phase::kFailed) return std::min(at, t.owing);
+  if (t.phase != Phase::kOwned) return at;
+  if (t.delivered == t.expected) return std::min(at, t.heard.after(b.config.quiet));
+  at = std::min(at, t.owing.after(b.config.give_up));
+  if (t.confirmed && t.sender.una < t.sender.nxt) {
+    RoundTrip trip = b.line_trip;
+    at = std::min(at, Waits{b.line_terms, trip, 0, true}.strikes(t.sender));
+  }
+  return at;
+}
+
+void on_timer(BoxState& b, Taking& t, Time now) {
+  if (t.say_again <= now) {
+    t.say_again = kNever;
+    const bool asking = t.phase == Phase::kAsking;
+    if (asking && (t.confirmed || ++t.asked > 3)) {
+      // Neither agreement nor an acknowledgement: whatever the partner thinks, it is to let go.
+      t.confirmed = false;
+      t.own_due = false;
+      if (t.watch.acked != t.from)
+        t.held_back = false;  // to ask for it again would acknowledge what was before
+      t.draining = true;
+      t.expected = t.from;
+      t.msn = (t.watch.ends + t.watch.offset) & kPsnMask;
+      t.delivered = t.from;
+      t.sender.start(t.from);
+      t.phase = Phase::kReleasing;
+      say_release(b, t, now);
+    } else if (asking || t.phase == Phase::kOwned) {
+      if (!asking && t.confirmed && t.delivered == t.sender.una) {
+        t.asked = 0;  // nothing is to be asked
+      } else if (!asking && t.asked++ >= 3) {
+        t.asked = 0;
+        renew(b, t, now);
+      } else {
+        say(b, t, t.own_due);
+        t.say_again = now + b.config.line_timeout;
+      }
+    } else if (t.phase == Phase::kReleasing || (t.phase == Phase::kFailed && t.lease != 0)) {
+      // A partner that is away for so long has let go of everything by itself.
+      if (!partner_there(b, now) && now - t.heard >= b.config.patience * 2) {
+        on_released(b, t, now);
+      } else {
+        say_release(b, t, now);
+      }
+    }
+  }
+  if (t.phase == Phase::kFailed && t.owing <= now) {
+    if (t.lease != 0) --b.owned;
+    return forget(b, t);
+  }
+  if (t.phase == Phase::kOwned) {
+    if (t.delivered == t.expected) {
+      if (t.heard.after(b.config.quiet) <= now) drain(b, t, now);
+    } else if (t.owing.after(b.config.give_up) <= now) {
+      fail_half(b, t, wire::kSyndromeNakOperation, now);
+    } else if (t.confirmed && t.sender.una < t.sender.nxt) {
+      Sending s = b.to_line(t);
+      if (s.waits.strikes(t.sender) <= now) {
+        s.strike(now);
+        s.resend();
+        // The partner may have forgotten; it says so to nobody.
+        if (t.sender.backoff >= 4) renew(b, t, now);
+        send_soon(b, t);
+      }
+    }
+  }
+  arm(b, t, now);
+}
+
+}  // namespace weft::wan

@@ -1,0 +1,253 @@
+// What passes, and what is learned from it. A data packet names its receiver only, so who sends it, the queue
+// pair that acknowledgements go to, and how the responder counts messages, are learned from the
+// acknowledgements: several in a row must fit one stream and no other, by the packet that they name and by
+// the messages between them.
+#include "wan/logic/box_state.h"
+
+namespace weft::wan {
+
+const Watch::Mark* Watch::find(Seq seq) const {
+  const std::uint32_t n = mark_count < kMarks ? mark_count : kMarks;
+  for (std::uint32_t i = 1; i <= n; ++i) {
+    const Mark& m = marks[(mark_count - i) % kMarks];
+    if (m.seq == seq) return &m;
+  }
+  return nullptr;
+}
+
+namespace {
+
+// The stream begins anew with the packet at `next`; who its requester is stays known.
+void start_watching(Watch& w, Seq next, std::uint32_t ends, Time now) {
+  w.seen = true;
+  w.since = now;
+  w.asks = false;
+  w.calm = 0;
+  w.next = next;
+  w.ends = ends;
+  w.confirmed = w.acked = next;
+  w.mark_count = 0;
+}
+
+void unlearn(BoxState& b, Taking& t) {
+  if (!t.learned) return;
+  b.acked_taking_of.erase(acked_name(t.name, t.requester_qpn));
+  b.counters.add(BoxCounter::unlearned);
+  t.learned = false;
+  t.requester_qpn = kNoQpn;
+  t.watch = {};
+}
+
+void watch(BoxState& b, Taking& t, const wire::Header& h, Time now) {
+  Watch& w = t.watch;
+  const Seq seq = t.forwarded == Seq{} ? Seq::start(h.psn) : expand(h.psn, t.forwarded);
+  // Nothing travels for so long: a connection may begin anew with lower numbers.
+  const bool anew = now - t.forwarded_at > b.config.patience;
+  if (seq >= t.forwarded || anew) {
+    t.forwarded = seq;
+    t.forwarded_at = now;
+  }
+  if (is_fetch(h.opcode)) {
+    // It takes as many numbers as it has responses, which the box does not count.
+    w.seen = false;
+    w.calm = 0;
+    return;
+  }
+  if (!w.seen) {
+    unlearn(b, t);  // the count of messages is broken
+    start_watching(w, seq, 0, now);
+  }
+  if (seq > w.next) {  // the box missed some
+    w.seen = false;
+    return watch(b, t, h, now);
+  }
+  if (seq < w.next) return;
+  ++w.next;
+  ++w.calm;
+  if (ends_message(h.opcode)) ++w.ends;
+  w.asks = (h.bits & wire::kAckReq) != 0;
+  if (w.asks) w.mark(seq);
+}
+
+// Everything sent so far will be acknowledged, and nothing after it was ever on its way.
+void ask(BoxState& b, Taking& t, Time now) {
+  const Watch& w = t.watch;
+  if (t.phase != Phase::kWatching || !t.learned || !w.seen || w.calm < b.config.calm) return;
+  if (w.next <= t.forwarded || (!w.asks && w.acked != w.next)) return;
+  if (!partner_there(b, now)) return wish_for_partner(b, now);
+  t.phase = Phase::kAsking;
+  t.from = w.next;
+  t.confirmed = t.held_back = t.draining = t.forget = t.full = t.nak_sent = false;
+  t.ack_due = t.nak_due = false;
+  t.strange = t.asked = 0;
+  t.heard = t.owing = now;
+  ++b.owned;
+  renew(b, t, now);
+}
+
+Taking* place(BoxState& b, const HalfName& name, Time now) {
+  if (b.free_takings.empty()) {
+    b.blind_until = now + settles(b);
+    // The next one that only passes gives its place up: a stranger costs a stranger.
+    for (std::uint32_t i = 0; i < b.most() && b.free_takings.empty(); ++i) {
+      Taking& t = b.takings[b.oldest++ % b.most()];
+      if (t.phase == Phase::kWatching && !t.learned) forget(b, t);
+      if (i == 8) break;
+    }
+  }
+  if (b.free_takings.empty()) return nullptr;
+  Taking& t = b.takings[b.free_takings.back()];
+  b.free_takings.pop_back();
+  t.name = name;
+  t.phase = Phase::kWatching;
+  b.taking_of[name] = b.index_of(t);
+  return &t;
+}
+
+// One acknowledgement says: requester_qpn sends the stream that has this mark.
+void agree(BoxState& b, Taking& t, const Watch::Mark& m, const wire::Header& h) {
+  Watch& w = t.watch;
+  const std::uint32_t offset = (h.aeth_msn() - m.ends) & kPsnMask;
+  if (w.agreed == 0 || w.candidate != h.dest_qp || w.offset != offset) {
+    w.agreed = 1;
+    w.candidate = h.dest_qp;
+    w.offset = offset;
+    w.confirmed = m.seq + 1;
+    return;
+  }
+  if (m.seq + 1 <= w.confirmed) return;  // again
+  w.confirmed = m.seq + 1;
+  if (++w.agreed < b.config.agreements) return;
+  const HalfName name = acked_name(t.name, h.dest_qp);
+  if (b.acked_taking_of.contains(name)) return;
+  t.learned = true;
+  t.requester_qpn = h.dest_qp;
+  w.acked = w.confirmed;
+  b.acked_taking_of[name] = b.index_of(t);
+  b.counters.add(BoxCounter::learned);
+}
+
+void learn(BoxState& b, const Frame& f, Time now) {
+  Taking* found = nullptr;
+  const Watch::Mark* mark = nullptr;
+  bool clear = now >= b.blind_until;
+  for (Taking& t : b.takings) {
+    if (t.phase == Phase::kFree || t.learned) continue;
+    if (t.name.requester != f.destination || t.name.responder != f.source) continue;
+    const Watch::Mark* m = t.watch.seen ? t.watch.find(expand(f.header.psn, t.watch.next)) : nullptr;
+    if (m != nullptr) {
+      clear = clear && found == nullptr;
+      found = &t;
+      mark = m;
+    } else {
+      clear = clear && t.watch.seen && now - t.watch.since >= settles(b);
+      if (t.watch.candidate == f.header.dest_qp) t.watch.agreed = 0;  // it is not what it was taken for
+    }
+  }
+  if (found == nullptr || !clear) return b.counters.add(BoxCounter::ambiguous);
+  agree(b, *found, *mark, f.header);
+}
+
+void confirm(BoxState& b, Taking& t, const wire::Header& h) {
+  Watch& w = t.watch;
+  if (!w.seen) return;
+  const Seq seq = expand(h.psn, w.next);
+  if (h.syndrome > wire::kSyndromeAck || seq >= w.next) return;
+  const Watch::Mark* m = w.find(seq);
+  if (m != nullptr && ((h.aeth_msn() - m->ends) & kPsnMask) != w.offset) return unlearn(b, t);
+  w.acked = std::max(w.acked, seq + 1);
+}
+
+}  // namespace
+
+void forget(BoxState& b, Taking& t) {
+  if (t.learned) b.acked_taking_of.erase(acked_name(t.name, t.requester_qpn));
+  b.taking_of.erase(t.name);
+  b.deadlines.remove(b.index_of(t));
+  const bool queued[3] = {t.talking, t.answering, t.ready};
+  t = Taking{};
+  t.talking = queued[0];
+  t.answering = queued[1];
+  t.ready = queued[2];
+  b.free_takings.push_back(b.index_of(t));
+}
+
+// What was owned passes again, from `expected` on; or nothing of it is known any more.
+void watch_again(BoxState& b, Taking& t, Time now) {
+  const bool strange = t.forget;
+  t.phase = Phase::kWatching;
+  t.confirmed = t.draining = t.forget = false;
+  if (strange) return unlearn(b, t);
+  start_watching(t.watch, t.expected, t.msn - t.watch.offset, now);
+  t.forwarded = std::max(t.forwarded, t.expected - 1);
+  if (t.held_back) {
+    t.nak_due = true;
+    queue(b.answering, t.answering, b.index_of(t));
+  }
+  t.held_back = false;
+}
+
+void on_site_request(BoxState& b, const Frame& f, Time now) {
+  const HalfName name{f.source, f.destination, f.header.dest_qp};
+  const auto it = b.taking_of.find(name);
+  Taking* t = it == b.taking_of.end() ? place(b, name, now) : &b.takings[it->second];
+  if (t == nullptr) {
+    b.counters.add(BoxCounter::table_full);
+    return pass(b, Side::kLine, f);
+  }
+  switch (t->phase) {
+    case Phase::kWatching:
+      watch(b, *t, f.header, now);
+      pass(b, Side::kLine, f);
+      return ask(b, *t, now);
+    case Phase::kAsking:
+    case Phase::kReleasing: {
+      const Seq border = t->phase == Phase::kAsking ? t->from : t->expected;
+      const Seq seq = expand(f.header.psn, border);
+      if (seq < t->from) return pass(b, Side::kLine, f);
+      t->heard = now;
+      if (seq < border) {
+        t->ack_due = true;
+        queue(b.answering, t->answering, b.index_of(*t));
+      } else {
+        t->held_back = true;
+      }
+      b.counters.add(BoxCounter::drop_waiting);
+      return let_go(b, f);
+    }
+    case Phase::kOwned:
+      return take(b, *t, f, now);
+    case Phase::kFailed:
+      return refuse_again(b, *t, f, now);
+    case Phase::kFree:
+      break;
+  }
+}
+
+bool on_line_acknowledge(BoxState& b, const Frame& f, Time now) {
+  const auto it = b.acked_taking_of.find(HalfName{f.destination, f.source, f.header.dest_qp});
+  if (it == b.acked_taking_of.end()) {
+    if (f.header.syndrome <= wire::kSyndromeAck) learn(b, f, now);
+    return false;
+  }
+  Taking& t = b.takings[it->second];
+  if (t.phase == Phase::kWatching) {
+    confirm(b, t, f.header);
+    ask(b, t, now);
+    return false;
+  }
+  // Below `from` it is the endpoint's, and tells when everything is acknowledged.
+  const bool acks = f.header.syndrome <= wire::kSyndromeAck;
+  const Seq seq = expand(f.header.psn, t.from) + (acks ? 1 : 0);
+  if (seq <= t.from && !(seq == t.from && !acks)) {
+    if (t.phase == Phase::kAsking && acks) {
+      t.watch.acked = std::max(t.watch.acked, seq);
+      if (t.confirmed && t.watch.acked == t.from) begin_owning(b, t, now);
+    }
+    return false;
+  }
+  b.counters.add(BoxCounter::swallowed);
+  return true;
+}
+
+}  // namespace weft::wan

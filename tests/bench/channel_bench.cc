@@ -1,0 +1,217 @@
+// What the middleware costs per message, without a network: `./dev bench channel [--json F]`.
+//
+// Two contexts face each other over ports that complete everything at once (tests/channel/null_port.h). An
+// iteration sends 32 messages of 64 bytes:
+//
+//   message_ns   all of it: allocate, send; poll, next, release at the other end; poll at the first: the
+//   completion, the
+//                acknowledgement, memory given back. Acknowledgements that travel alone are in
+//   port_ns      what the same calls of the port cost by themselves
+//   logic_ns     the difference: the middleware's own
+//
+// "hot" is one channel with the default parameters; "hot_lean" has a window of 8 and frames of 256 bytes, so
+// that ten thousand of them fit; "10k_lean" draws each of the 32 channels at random from 10 000. Each is then
+// so rarely used that its acknowledgements travel alone, with a timer. bytes_per_channel is what an idle
+// channel of default parameters takes beside its posted receives. Nothing may be allocated meanwhile:
+// `allocations` is their number. Processor time of the thread, medians of nine repetitions; the process pins
+// itself to one core.
+#include <benchmark/benchmark.h>
+#include <sched.h>
+#include <time.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "channel/context.h"
+#include "core/base/prng.h"
+#include "tests/channel/null_port.h"
+
+namespace {
+std::size_t allocations = 0;
+}
+
+void* operator new(std::size_t n) {
+  ++allocations;
+  if (void* p = std::malloc(n)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+
+namespace weft::channel {
+namespace {
+
+using channel_test::NullPort;
+
+constexpr std::uint32_t kBatch = 32;
+constexpr std::uint32_t kBytes = 64;
+
+struct Pair {
+  Pair(std::uint32_t channels, bool lean) {
+    Config config;
+    config.channels = channels;
+    if (lean) config.depth = 8, config.small = 256;
+    window = config.depth;
+    port[0].meet(port[1]);
+    for (int i = 0; i < 2; ++i) context[i] = std::move(*Context::open(port[i], config, 1));
+    for (std::uint32_t i = 0; i < channels; ++i) {
+      at.push_back(*context[0]->connect(wire::Address::v4(127, 0, 0, 1), 1, 0));
+      turn();
+    }
+    turn();
+  }
+  void turn() {
+    for (int round = 0; round < 3; ++round) {
+      for (auto& c : context) {
+        c->poll(now);
+        for (Notice n; c->next(n);) {
+          if (n.kind == Notice::Kind::kAsked) c->accept(*n.channel, 0);
+          if (n.kind == Notice::Kind::kMessage) c->release(n.message);
+        }
+      }
+    }
+  }
+  NullPort port[2];
+  std::unique_ptr<Context> context[2];
+  std::vector<Channel*> at;
+  std::uint32_t window = 0;
+  Time now{};
+};
+
+// Processor time of this thread in nanoseconds: a loaded machine takes the core away.
+double thread_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+
+// The port's calls alone, as often as a message needs them: two completions, a send, a receive, two empty
+// polls.
+double port_ns() {
+  NullPort a;
+  NullPort b;
+  a.meet(b);
+  (void)a.create_cq(256);
+  (void)b.create_cq(256);
+  PortQueuePair wanted;
+  wanted.caps.max_recv_wr = 64;
+  (void)a.create_qp(wanted);
+  (void)b.create_qp(wanted);
+  std::vector<std::uint8_t> bytes(4096);
+  const Sge s{reinterpret_cast<std::uint64_t>(bytes.data()), kBytes, {}};
+  const RecvWr recv{1, {&s, 1}};
+  SendWr wr;
+  wr.opcode = WrOpcode::kSendImm;
+  wr.flags = kSendSignaled;
+  wr.sges = {&s, 1};
+  VerbsPort* pa = &a;
+  VerbsPort* pb = &b;
+  Completion done[kBatch];
+  constexpr int kRounds = 20'000;
+  const double begin = thread_ns();
+  for (int r = 0; r < kRounds; ++r) {
+    for (std::uint32_t i = 0; i < kBatch; ++i) {
+      benchmark::DoNotOptimize(pb->post_recv({0}, {&recv, 1}));
+      benchmark::DoNotOptimize(pa->post_send({0}, {&wr, 1}));
+    }
+    benchmark::DoNotOptimize(pa->poll({0}, done));
+    benchmark::DoNotOptimize(pb->poll({0}, done));
+  }
+  return (thread_ns() - begin) / (double{kRounds} * kBatch);
+}
+
+void messages(benchmark::State& state, std::uint32_t channels, bool lean) {
+  auto pair = std::make_unique<Pair>(channels, lean);
+  // Every receive has been used once: memory that nobody has touched is the kernel's cost.
+  for (std::uint32_t i = 0; i < 2 * pair->window; ++i) {
+    for (std::uint32_t k = 0; k < channels; ++k) {
+      Message* const m = pair->context[0]->allocate(kBytes);
+      if (!pair->context[0]->send(*pair->at[k], m, 0, false)) pair->context[0]->release(m);
+      if (k % kBatch == 0) pair->turn();
+    }
+    pair->now = pair->now + microseconds(100);
+    pair->turn();
+  }
+  Prng random(7);
+  std::uint64_t count = 0;
+  std::size_t before = 0;
+  Channel* drawn[kBatch];
+  std::uint64_t refused = 0;
+  std::uint64_t rounds = 0;
+  const double begin = thread_ns();
+  for (auto _ : state) {
+    if (++rounds == 100) before = allocations;  // the memory caches have grown by now
+    for (Channel*& c : drawn) c = pair->at[channels == 1 ? 0 : random.below(channels)];
+    const std::uint32_t group = channels == 1 ? pair->window : kBatch;
+    for (std::uint32_t from = 0; from < kBatch; from += group) {
+      pair->now = pair->now + nanoseconds(2000);
+      for (std::uint32_t i = from; i < from + group; ++i) {
+        Message* const m = pair->context[0]->allocate(kBytes);
+        if (!pair->context[0]->send(*drawn[i], m, 0, false)) ++refused, pair->context[0]->release(m);
+      }
+      pair->context[1]->poll(pair->now);
+      for (Notice n; pair->context[1]->next(n);) pair->context[1]->release(n.message);
+      pair->context[0]->poll(pair->now);
+      for (Notice n; pair->context[0]->next(n);) {
+      }
+      count += group;
+    }
+  }
+  const double message = (thread_ns() - begin) / static_cast<double>(count);
+  const std::size_t allocated = rounds > 100 ? allocations - before : 0;
+  const double port = port_ns();
+  state.counters["message_ns"] = message;
+  state.counters["port_ns"] = port;
+  state.counters["logic_ns"] = message - port;
+  state.counters["allocations"] = static_cast<double>(allocated);
+  state.counters["refused"] = static_cast<double>(refused);
+  state.counters["bytes_per_channel"] = static_cast<double>(Context::bytes_per_channel(Config{}));
+}
+
+void register_all() {
+  struct Row {
+    const char* name;
+    std::uint32_t channels;
+    bool lean;
+  };
+  for (const Row& r : {Row{"hot", 1, false}, Row{"hot_lean", 1, true}, Row{"10k_lean", 10'000, true}}) {
+    benchmark::RegisterBenchmark(r.name, [r](benchmark::State& s) { messages(s, r.channels, r.lean); })
+        ->Repetitions(9)
+        ->ReportAggregatesOnly()
+        ->MinTime(0.2);
+  }
+}
+
+}  // namespace
+}  // namespace weft::channel
+
+int main(int argc, char** argv) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  sched_setaffinity(0, sizeof one, &one);
+  weft::channel::register_all();
+  // The project's own spelling of where the JSON goes.
+  std::vector<std::string> words(argv, argv + argc);
+  if (words.back() == "--json") {
+    std::fputs("weft-bench-channel: --json needs a FILE.\n", stderr);
+    return 2;
+  }
+  for (std::size_t i = 1; i + 1 < words.size(); ++i) {
+    if (words[i] != "--json") continue;
+    words[i] = "--benchmark_out=" + words[i + 1];
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  }
+  std::vector<char*> pointers;
+  for (std::string& w : words) pointers.push_back(w.data());
+  int count = static_cast<int>(pointers.size());
+  benchmark::Initialize(&count, pointers.data());
+  if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}

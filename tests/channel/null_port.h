@@ -1,0 +1,144 @@
+// Two ports with nothing between them: what one posts is complete at both at once. For what the middleware
+// itself costs and asks for; it moves small payloads and nothing else of a network.
+#pragma once
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/verbs/port.h"
+
+namespace weft::channel_test {
+
+class NullPort final : public VerbsPort {
+ public:
+  void meet(NullPort& other) {
+    other_ = &other;
+    other.other_ = this;
+  }
+  PortFacts facts() const override { return {wire::Address::v4(127, 0, 0, 1), false, 0}; }
+  Outcome<PortMemory> allocate(std::uint64_t length, std::uint8_t, MemoryKind) override {
+    auto* at = static_cast<std::uint8_t*>(std::aligned_alloc(4096, (length + 4095) / 4096 * 4096));
+    if (at == nullptr) return fail(Errc::kNoMemory);
+    memory_.emplace_back(at, std::free);
+    const Key key{static_cast<std::uint32_t>(memory_.size())};
+    return PortMemory{key, key, reinterpret_cast<std::uint64_t>(at), length, {at, length}};
+  }
+  Outcome<PortMemory> adopt(std::span<std::uint8_t>, std::uint8_t) override {
+    return fail(Errc::kUnsupported);
+  }
+  Outcome<void> release(Key key) override {
+    memory_[key.v - 1].reset();
+    return {};
+  }
+  Outcome<CqId> create_cq(std::uint32_t entries) override {
+    ring_.resize(std::bit_ceil(entries));
+    return CqId{0};
+  }
+  Outcome<void> destroy_cq(CqId) override { return {}; }
+  Outcome<Qpn> create_qp(const PortQueuePair& wanted) override {
+    qps_.push_back({});
+    qps_.back().receives.resize(std::bit_ceil(wanted.caps.max_recv_wr));
+    return Qpn{static_cast<std::uint32_t>(qps_.size() - 1)};
+  }
+  Outcome<void> prepare(Qpn) override { return {}; }
+  Outcome<Qpn> recycle(Qpn q) override { return q; }
+  Outcome<void> destroy_qp(Qpn) override { return {}; }
+  Outcome<QpState> state(Qpn) const override { return QpState::kRts; }
+  Outcome<void> listen(std::uint16_t) override { return {}; }
+  Outcome<ConnectionId> connect(const wire::Address&, std::uint16_t, Qpn qpn, const ConnectTerms&,
+                                const ConnectData& data) override {
+    PortEvent e;
+    e.kind = PortEventKind::kConnectRequest;
+    e.connection = {qpn.v};
+    e.data = data;
+    other_->events_.push_back(e);
+    return ConnectionId{qpn.v};
+  }
+  Outcome<void> accept(ConnectionId id, Qpn qpn, const ConnectTerms&, const ConnectData& data) override {
+    qps_[qpn.v].peer = id.v;
+    other_->qps_[id.v].peer = qpn.v;
+    PortEvent e;
+    e.kind = PortEventKind::kEstablished;
+    e.connection = id;
+    events_.push_back(e);
+    e.data = data;
+    other_->events_.push_back(e);
+    return {};
+  }
+  Outcome<void> reject(ConnectionId, const ConnectData&) override { return {}; }
+  Outcome<void> disconnect(ConnectionId) override { return {}; }
+  Posted post_send(Qpn qpn, std::span<const SendWr> list) override {
+    for (const SendWr& wr : list) {
+      Completion c;
+      if (wr.opcode == WrOpcode::kSendImm) {
+        QueuePair& to = other_->qps_[qps_[qpn.v].peer];
+        CHECK(to.head != to.tail);
+        const Receive& r = to.receives[to.head++ & (to.receives.size() - 1)];
+        c.wr_id = r.id;
+        c.opcode = WcOpcode::kReceive;
+        c.flags = kWcWithImm;
+        c.imm = wr.imm;
+        if (!wr.sges.empty()) {
+          c.byte_len = wr.sges[0].length;
+          std::memcpy(reinterpret_cast<void*>(r.address), reinterpret_cast<const void*>(wr.sges[0].address),
+                      c.byte_len);
+        }
+        other_->push(c);
+      }
+      if ((wr.flags & kSendSignaled) == 0) continue;
+      c.wr_id = wr.wr_id;
+      c.opcode = WcOpcode::kSend;
+      push(c);
+    }
+    return {list.size(), {}};
+  }
+  Posted post_recv(Qpn qpn, std::span<const RecvWr> list) override {
+    QueuePair& q = qps_[qpn.v];
+    for (const RecvWr& wr : list)
+      q.receives[q.tail++ & (q.receives.size() - 1)] = {wr.wr_id, wr.sges[0].address};
+    return {list.size(), {}};
+  }
+  void ring() override {}
+  std::uint32_t poll(CqId, std::span<Completion> out) override {
+    std::uint32_t n = 0;
+    for (; n < out.size() && head_ != tail_; ++n) out[n] = ring_[head_++ & (ring_.size() - 1)];
+    return n;
+  }
+  Outcome<void> arm(CqId, bool) override { return {}; }
+  bool poll_event(PortEvent& out) override {
+    if (events_.empty()) return false;
+    out = events_.front();
+    events_.pop_front();
+    return true;
+  }
+
+ private:
+  struct Receive {
+    std::uint64_t id;
+    std::uint64_t address;
+  };
+  struct QueuePair {
+    std::vector<Receive> receives;
+    std::uint32_t head = 0;
+    std::uint32_t tail = 0;
+    std::uint32_t peer = 0;
+  };
+  void push(const Completion& c) {
+    CHECK(tail_ - head_ < ring_.size());
+    ring_[tail_++ & (ring_.size() - 1)] = c;
+  }
+
+  NullPort* other_ = nullptr;
+  std::vector<std::unique_ptr<std::uint8_t, void (*)(void*)>> memory_;
+  std::vector<QueuePair> qps_;
+  std::vector<Completion> ring_;
+  std::uint64_t head_ = 0;
+  std::uint64_t tail_ = 0;
+  std::deque<PortEvent> events_;
+};
+
+}  // namespace weft::channel_test

@@ -1,0 +1,329 @@
+// A pair of boxes between two Devices, under the referee: what an early acknowledgement means, cell by cell
+// of the table in docs/ARCHITECTURE.md, "What an acknowledgement means".
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <vector>
+
+#include "pair/world.h"
+
+namespace weft::pair {
+namespace {
+
+constexpr std::uint32_t kBytes = 1000;
+
+// One end WRITEs messages, `depth` at a time.
+class Writer : public Programs {
+ public:
+  Writer(World& world, std::uint32_t messages, std::uint32_t depth)
+      : messages_(messages), depth_(depth), random_(1) {
+    for (std::uint32_t h = 0; h < 2; ++h) {
+      Device& d = world.host(h).device;
+      end_[h].pd = *d.alloc_pd();
+      end_[h].send_cq = end_[h].recv_cq = *d.create_cq(1024);
+      end_[h].caps.max_send_wr = 256;
+      end_[h].timeout = 12;  // 17 ms
+    }
+    source_ = world.host(0).allocate(end_[0].pd, kBytes, 0, random_);
+    target_ = world.host(1).allocate(end_[1].pd, messages * kBytes, kLocalWrite | kRemoteWrite, random_);
+    const World::Connection made = world.connect(0, end_[0], 1, end_[1], 1024);
+    qpn_ = made.a;
+    far_qpn_ = made.b;
+  }
+
+  Time next_wake() const override { return pause_until_ == Time{} ? kNever : pause_until_; }
+  bool waiting() const override { return !failed_ && done_ < messages_; }
+  void act(World& world, Time now) override {
+    Completion polled[64];
+    while (const std::uint32_t n = world.poll(0, end_[0].send_cq, polled)) {
+      for (const Completion& c : std::span(polled).first(n)) {
+        if (c.status == WcStatus::kSuccess) {
+          ++done_;
+          latencies_.push_back(now - posted_.front());
+        } else if (!failed_) {
+          failed_ = true;
+          status_ = c.status;
+        }
+        posted_.pop_front();
+      }
+    }
+    if (done_ >= leave_at_) {
+      leave_at_ = UINT32_MAX;
+      world.destroy(1, far_qpn_);
+    }
+    if (pause_until_ > now) return;
+    pause_until_ = {};
+    while (!failed_ && next_ < messages_ && posted_.size() < depth_) {
+      if (next_ == pause_at_) {
+        pause_at_ = UINT32_MAX;
+        pause_until_ = now + pause_;
+        return;
+      }
+      const Sge sge{source_.address, kBytes, source_.mr.lkey};
+      SendWr wr;
+      wr.wr_id = next_ + 1;
+      wr.opcode = WrOpcode::kWrite;
+      wr.flags = kSendSignaled;
+      wr.sges = {&sge, 1};
+      wr.remote_address = target_.address + std::uint64_t{next_} * kBytes;
+      wr.rkey = next_ == bad_ ? Key{target_.mr.rkey.v ^ 0x55U} : target_.mr.rkey;
+      ASSERT_TRUE(world.post_send(0, qpn_, wr));
+      posted_.push_back(now);
+      ++next_;
+    }
+  }
+
+  // How many of the messages are in the far memory, whole.
+  std::uint32_t arrived() const {
+    std::uint32_t n = 0;
+    for (std::uint32_t i = 0; i < messages_; ++i) {
+      const auto at = target_.bytes.subspan(std::size_t{i} * kBytes, kBytes);
+      n += std::equal(at.begin(), at.end(), source_.bytes.begin()) ? 1 : 0;
+    }
+    return n;
+  }
+  std::uint32_t done() const { return done_; }
+  bool failed() const { return failed_; }
+  WcStatus status() const { return status_; }
+  Duration median() const {
+    std::vector<Duration> sorted = latencies_;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+  void refuse(std::uint32_t message) { bad_ = message; }
+  void leave(std::uint32_t after) { leave_at_ = after; }  // the far end does
+  void pause(std::uint32_t before, Duration how_long) {
+    pause_at_ = before;
+    pause_ = how_long;
+  }
+
+ private:
+  std::uint32_t messages_;
+  std::uint32_t depth_;
+  Prng random_;
+  EndConfig end_[2];
+  Buffer source_;
+  Buffer target_;
+  Qpn qpn_;
+  Qpn far_qpn_;
+  std::uint32_t leave_at_ = UINT32_MAX;
+  std::uint32_t next_ = 0;
+  std::uint32_t done_ = 0;
+  std::uint32_t bad_ = UINT32_MAX;
+  std::uint32_t pause_at_ = UINT32_MAX;
+  Duration pause_{};
+  Time pause_until_{};
+  bool failed_ = false;
+  WcStatus status_ = WcStatus::kSuccess;
+  std::deque<Time> posted_;
+  std::vector<Duration> latencies_;
+};
+
+constexpr Duration kLineDelay = milliseconds(1);
+
+WorldConfig far_apart(Duration delay = kLineDelay) {
+  WorldConfig w;
+  for (DeviceConfig& d : w.hosts) d.max_qp = 4;
+  w.network.delay = microseconds(1);
+  w.rate = gigabits(10);
+  LineConfig& l = w.line;
+  l.there = true;
+  l.network.delay = delay;
+  l.rate = gigabits(10);
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    wan::BoxConfig& b = l.boxes[i];
+    b.instance = 100 + i;
+    b.seed = 7 + i;
+    b.secret = {1, 2, 3};
+    b.halves = 8;
+    b.frames = 4096;
+    b.store = Bytes{8'000'000};
+    b.line_timeout = delay * 4;
+    b.quiet = delay * 2;
+    b.give_up = milliseconds(200);
+    b.patience = delay * 8;
+    b.hello = delay * 2;
+    b.calm = 4;
+    b.site_tries = 20;
+  }
+  return w;
+}
+
+struct Site {
+  explicit Site(const WorldConfig& config, std::uint32_t messages = 400, std::uint32_t depth = 8)
+      : world(config), app(world, messages, depth) {}
+  void go() { world.run(app); }
+  std::uint64_t count(std::uint32_t box, wan::BoxCounter c) const {
+    return world.line()->box(box).counters().get(c);
+  }
+  World world;
+  Writer app;
+};
+
+TEST(EarlyAcknowledgement, CompletesAtTheNearBox) {
+  Site r(far_apart());
+  r.go();
+  EXPECT_TRUE(r.world.referee().report().clean()) << r.world.referee().report().text();
+  EXPECT_EQ(r.app.done(), 400U);
+  EXPECT_EQ(r.app.arrived(), 400U);
+  EXPECT_LT(r.app.median(), microseconds(50));
+  EXPECT_GT(r.count(0, wan::BoxCounter::taken), 300U);
+  EXPECT_GT(r.count(1, wan::BoxCounter::swallowed), 0U);
+}
+
+TEST(FarAcknowledgement, CompletesAfterTheLine) {
+  WorldConfig w = far_apart();
+  for (wan::BoxConfig& b : w.line.boxes) b.acknowledge = wan::Acknowledge::kFar;
+  Site r(w);
+  r.go();
+  EXPECT_TRUE(r.world.referee().report().clean()) << r.world.referee().report().text();
+  EXPECT_EQ(r.app.arrived(), 400U);
+  EXPECT_GE(r.app.median(), kLineDelay * 2);
+  EXPECT_GT(r.count(0, wan::BoxCounter::taken), 300U);
+}
+
+// NTT §5: local throughput no longer depends on distance.
+TEST(EarlyAcknowledgement, IsFlatOverDistance) {
+  const auto last = [](Duration delay) {
+    Site r(far_apart(delay), 2000);
+    r.go();
+    EXPECT_EQ(r.app.arrived(), 2000U);
+    return r.app.median();
+  };
+  const Duration near = last(microseconds(50));
+  EXPECT_LE(last(milliseconds(5)).ps, near.ps * 2);
+}
+
+TEST(Line, ThatLosesATenthIsRepairedByTheBoxesAlone) {
+  WorldConfig w = far_apart();
+  w.line.network.loss = 100'000;
+  Site r(w, 2000);
+  r.go();
+  EXPECT_TRUE(r.world.referee().report().clean()) << r.world.referee().report().text();
+  EXPECT_EQ(r.app.arrived(), 2000U);
+  EXPECT_FALSE(r.app.failed());
+  EXPECT_GT(r.count(0, wan::BoxCounter::line_resent), 100U);
+  // What came before the boxes knew the connection is the endpoint's own to repair.
+  EXPECT_LT(r.world.host(0).device.counters().get(Counter::tx_retransmitted), 100U);
+}
+
+TEST(Line, ThatIsCutForAWhileLosesNothing) {
+  WorldConfig w = far_apart();
+  w.line.cut_at = Time{} + milliseconds(20);
+  w.line.cut_for = milliseconds(30);
+  Site r(w, 20'000);
+  r.go();
+  EXPECT_TRUE(r.world.referee().report().clean()) << r.world.referee().report().text();
+  EXPECT_FALSE(r.app.failed());
+  EXPECT_EQ(r.app.arrived(), 20'000U);
+}
+
+TEST(Line, ThatIsCutForGoodIsAnErrorAtTheNextRequest) {
+  WorldConfig w = far_apart();
+  w.line.rate = gigabits(1);  // what waits for it is in the box
+  w.line.cut_at = Time{} + milliseconds(20);
+  w.line.cut_for = kForever;
+  Site r(w, 20'000);
+  r.go();
+  EXPECT_TRUE(r.app.failed());
+  EXPECT_GT(r.app.done(), r.app.arrived()) << "what was acknowledged early is missing";
+}
+
+TEST(FarBox, ThatIsRestartedLosesNothing) {
+  for (const auto acknowledge : {wan::Acknowledge::kEarly, wan::Acknowledge::kFar}) {
+    WorldConfig w = far_apart();
+    for (wan::BoxConfig& b : w.line.boxes) b.acknowledge = acknowledge;
+    w.line.restarted = 1;
+    w.line.restart_at = Time{} + milliseconds(20);
+    Site r(w, acknowledge == wan::Acknowledge::kEarly ? 20'000 : 400);
+    r.go();
+    EXPECT_TRUE(r.world.referee().report().clean()) << r.world.referee().report().text();
+    EXPECT_FALSE(r.app.failed());
+    EXPECT_EQ(r.app.arrived(), r.app.done());
+    EXPECT_GT(r.count(0, wan::BoxCounter::renewed), 0U);
+  }
+}
+
+TEST(NearBox, ThatIsRestartedLosesWhatItAcknowledgedEarlyAndTheConnectionFails) {
+  WorldConfig w = far_apart();
+  w.line.rate = gigabits(1);  // what waits for it is in the box
+  w.line.restarted = 0;
+  w.line.restart_at = Time{} + milliseconds(20);
+  Site r(w, 20'000);
+  r.go();
+  EXPECT_TRUE(r.app.failed());
+  EXPECT_GT(r.app.done(), r.app.arrived());
+}
+
+TEST(NearBox, ThatIsRestartedLosesNothingWhereItAcknowledgesFar) {
+  WorldConfig w = far_apart();
+  for (wan::BoxConfig& b : w.line.boxes) b.acknowledge = wan::Acknowledge::kFar;
+  w.line.restarted = 0;
+  w.line.restart_at = Time{} + milliseconds(20);
+  Site r(w);
+  r.go();
+  EXPECT_TRUE(r.world.referee().report().clean()) << r.world.referee().report().text();
+  EXPECT_FALSE(r.app.failed());
+  EXPECT_EQ(r.app.arrived(), 400U);
+}
+
+TEST(Refusal, OfTheFarEndpointReachesTheRequesterAtItsNextPacket) {
+  WorldConfig w = far_apart();
+  Site r(w, 4000);
+  r.app.refuse(1000);
+  r.go();
+  EXPECT_TRUE(r.app.failed());
+  EXPECT_EQ(r.app.status(), WcStatus::kRemoteAccess);
+  EXPECT_EQ(r.app.arrived(), 1000U) << "nothing behind the refused request is placed";
+  EXPECT_GT(r.app.done(), 1000U);
+}
+
+TEST(FarEndpoint, ThatIsGoneIsAnErrorAtTheNextPacket) {
+  WorldConfig w = far_apart();
+  Site r(w, 20'000);
+  r.app.leave(5000);
+  r.go();
+  EXPECT_TRUE(r.app.failed());
+  EXPECT_EQ(r.app.status(), WcStatus::kRemoteOperation);
+}
+
+// A half that rests is nobody's: what comes next starts as on a wire, and connections with the same numbers
+// may follow.
+TEST(Rest, ReleasesAHalf) {
+  Site r(far_apart(), 800);
+  r.app.pause(400, milliseconds(20));
+  r.go();
+  EXPECT_TRUE(r.world.referee().report().clean()) << r.world.referee().report().text();
+  EXPECT_EQ(r.app.arrived(), 800U);
+  EXPECT_GE(r.count(0, wan::BoxCounter::released), 2U);
+  EXPECT_GE(r.count(0, wan::BoxCounter::owned), 2U);
+}
+
+TEST(Store, IsNeverAboveItsBound) {
+  WorldConfig w = far_apart();
+  for (wan::BoxConfig& b : w.line.boxes) b.store = Bytes{60'000};
+  Site r(w, 2000);
+  r.go();
+  EXPECT_TRUE(r.world.referee().report().clean()) << r.world.referee().report().text();
+  EXPECT_FALSE(r.app.failed());
+  EXPECT_EQ(r.app.arrived(), 2000U);
+  EXPECT_LE(r.world.line()->box(0).most_stored().n, 60'000U);
+  EXPECT_GT(r.count(0, wan::BoxCounter::drop_full), 0U);
+}
+
+// Two boxes with different secrets: neither hears the other, and both are wires.
+TEST(Secret, ThatDiffersMakesWiresOfBoth) {
+  WorldConfig w = far_apart();
+  w.line.boxes[1].secret = {9};
+  Site r(w, 100);
+  r.go();
+  EXPECT_TRUE(r.world.referee().report().clean()) << r.world.referee().report().text();
+  EXPECT_EQ(r.app.arrived(), 100U);
+  EXPECT_GE(r.app.median(), kLineDelay * 2);
+  EXPECT_EQ(r.count(0, wan::BoxCounter::owned), 0U);
+  EXPECT_GT(r.count(1, wan::BoxCounter::not_heard), 0U);
+}
+
+}  // namespace
+}  // namespace weft::pair
