@@ -130,18 +130,18 @@ Result<std::vector<lab::Judged>> judge_all(std::vector<lab::Chosen>& chosen, con
     auto samples = lab::samples_by(c, store, simulator, simulator_id());
     if (!samples) return tl::unexpected(samples.error());
     auto judgements = lab::judge(*c.experiment, *samples, lab::account_quantity);
-    all.push_back({&c, std::move(*samples), std::move(judgements)});
+    all.push_back({&c, std::move(*samples), std::move(judgements), simulator});
   }
   return all;
 }
 
-void print(const std::vector<lab::Judged>& all, const Options& o, const std::string& simulator) {
+void print(const std::vector<lab::Judged>& all, const Options& o) {
   if (o.json) {
     record::Record r;
-    for (const lab::Judged& j : all) r.append("experiments", lab::to_record(j, simulator));
+    for (const lab::Judged& j : all) r.append("experiments", lab::to_record(j));
     std::cout << r.json();
   } else {
-    for (const lab::Judged& j : all) std::cout << lab::to_text(j, simulator) << "\n";
+    for (const lab::Judged& j : all) std::cout << lab::to_text(j) << "\n";
     std::cout << lab::count_text(all) << "\n";
   }
 }
@@ -203,9 +203,9 @@ int run_lab(const Options& o) {
   }
   const auto judged = judge_all(*chosen, *store, simulator_id());
   if (!judged) return fault(judged.error());
-  const auto written = lab::write_output(*judged, o.out, simulator_id());
+  const auto written = lab::write_output(*judged, o.out);
   if (!written) return fault(written.error());
-  print(*judged, o, simulator_id());
+  print(*judged, o);
   if (!o.json)
     std::cout << "values, verdicts and figures are in " << o.out << "/EXPERIMENT/" << o.size() << "\n";
   if (ran->died != 0 || ran->faulty != 0) return 1;
@@ -265,7 +265,7 @@ int show(const Options& o) {
   }
   const auto judged = judge_all(*chosen, *store, simulator);
   if (!judged) return fault(judged.error());
-  print(*judged, o, simulator);
+  print(*judged, o);
   if (o.simulator.empty()) point_elsewhere(*judged, *store);
   return required(*judged, o);
 }

@@ -46,7 +46,7 @@ struct Options {
 // Everything that is judged points into these.
 struct Gathered {
   std::list<std::vector<lab::Experiment>> experiments;
-  std::list<std::vector<lab::Chosen>> chosen;
+  std::list<lab::Chosen> chosen;
   std::vector<lab::Judged> judged;
 };
 
@@ -61,23 +61,54 @@ std::string folder_of(const Options& o) {
 }
 
 Result<lab::Judged> judge_one(lab::Chosen& c, const record::Store& store, const std::string& simulator) {
-  auto of = lab::samples_by(c, store, simulator, simulator_id());
-  if (!of) return tl::unexpected(of.error());
+  auto samples = lab::read_samples(c, store);
+  if (!samples) return tl::unexpected(samples.error());
   const std::uint32_t asked = c.seeds;
-  lab::keep_complete_seeds(c, *of);
-  if (c.seeds != asked) {
-    auto fewer = lab::samples_by(c, store, simulator, simulator_id());
-    if (!fewer) return tl::unexpected(fewer.error());
-    lab::Judged j{&c, std::move(*fewer), {}};
-    j.judgements = lab::judge(*c.experiment, j.samples, lab::account_quantity);
-    return j;
-  }
-  lab::Judged j{&c, std::move(*of), {}};
-  j.judgements = lab::judge(*c.experiment, j.samples, lab::account_quantity);
-  return j;
+  lab::keep_complete_seeds(c, *samples);
+  if (c.seeds != asked) return judge_one(c, store, simulator);
+  auto judgements = lab::judge(*c.experiment, *samples, lab::account_quantity);
+  return lab::Judged{&c, std::move(*samples), std::move(judgements), simulator};
 }
 
-Result<Gathered> gather(const Options& o, const record::Store& store, const std::string& simulator) {
+// Whose runs to look for: this program's own, then those of others, the last used first. Theirs count only
+// where they ran exactly what the experiment is today.
+Result<std::vector<std::string>> simulators(const Options& o, const lab::Experiment& e,
+                                            const record::Store& store) {
+  if (!o.simulator.empty()) return std::vector{o.simulator};
+  std::vector<std::string> all{simulator_id()};
+  const auto found = lab::recorded(e, store);
+  if (!found) return tl::unexpected(found.error());
+  for (const lab::Recorded& r : *found) {
+    if (std::find(all.begin(), all.end(), r.simulator) == all.end()) all.push_back(r.simulator);
+  }
+  return all;
+}
+
+// An experiment as the record shows it best: the first size, and at it the first simulator, that is whole.
+Result<lab::Judged> judge_best(Gathered& g, const std::string& name, const Options& o,
+                               const record::Store& store) {
+  std::optional<lab::Judged> shown;
+  auto experiments = g.experiments.begin();
+  for (const std::string& size : o.sizes()) {
+    const auto e = std::find_if(experiments->begin(), experiments->end(),
+                                [&](const lab::Experiment& x) { return x.name == name; });
+    ++experiments;
+    const auto candidates = simulators(o, *e, store);
+    if (!candidates) return tl::unexpected(candidates.error());
+    for (const std::string& simulator : *candidates) {
+      auto chosen = lab::choose(*e, size, 0, simulator);
+      if (!chosen) return tl::unexpected(chosen.error());
+      g.chosen.push_back(std::move(*chosen));
+      auto j = judge_one(g.chosen.back(), store, simulator);
+      if (!j) return tl::unexpected(j.error());
+      if (!shown || whole(*j)) shown.emplace(std::move(*j));
+      if (whole(*shown)) return std::move(*shown);
+    }
+  }
+  return std::move(*shown);
+}
+
+Result<Gathered> gather(const Options& o, const record::Store& store) {
   Gathered g;
   const std::string folder = folder_of(o);
   if (folder.empty()) return fail("there is no folder of experiments near this program; name one with --dir");
@@ -85,35 +116,24 @@ Result<Gathered> gather(const Options& o, const record::Store& store, const std:
     auto all = lab::read_experiments(folder, size);
     if (!all) return tl::unexpected(all.error());
     g.experiments.push_back(std::move(*all));
-    std::vector<std::string> names = o.names;
-    if (names.empty()) {
-      for (const lab::Experiment& e : g.experiments.back()) names.push_back(e.name);
-    }
-    auto chosen = lab::choose(g.experiments.back(), names, size, 0, simulator_id());
-    if (!chosen) return tl::unexpected(chosen.error());
-    g.chosen.push_back(std::move(*chosen));
   }
-  for (std::size_t i = 0; i < g.chosen.front().size(); ++i) {
-    std::optional<lab::Judged> shown;
-    for (std::vector<lab::Chosen>& size : g.chosen) {
-      auto j = judge_one(size[i], store, simulator);
-      if (!j) return tl::unexpected(j.error());
-      if (!shown || whole(*j)) shown.emplace(std::move(*j));
-      if (whole(*shown)) break;
-    }
-    g.judged.push_back(std::move(*shown));
+  const auto names = lab::named(g.experiments.front(), o.names);
+  if (!names) return tl::unexpected(names.error());
+  for (const std::string& name : *names) {
+    auto j = judge_best(g, name, o, store);
+    if (!j) return tl::unexpected(j.error());
+    g.judged.push_back(std::move(*j));
   }
   return g;
 }
 
 int with_gathered(const Options& o,
-                  const std::function<Result<void>(const Gathered&, const lab::Made&)>& write) {
+                  const std::function<Result<void>(const Gathered&, const std::string& version)>& write) {
   const auto store = record::Store::open_existing(o.record());
   if (!store) return refuse(store.error());
-  const lab::Made made{version_line(), o.simulator.empty() ? simulator_id() : o.simulator};
-  const auto gathered = gather(o, *store, made.simulator);
+  const auto gathered = gather(o, *store);
   if (!gathered) return refuse(gathered.error());
-  if (const auto ok = write(*gathered, made); !ok) return fault(ok.error());
+  if (const auto ok = write(*gathered, version_line()); !ok) return fault(ok.error());
   std::cout << lab::count_text(gathered->judged) << "\n";
   return 0;
 }
@@ -121,10 +141,10 @@ int with_gathered(const Options& o,
 int report(const Options& o) {
   if (fs::path(o.file).extension() != ".html")
     return refuse({"FILE: '" + o.file + "' must end in .html; its numbers go beside it, as .json"});
-  return with_gathered(o, [&](const Gathered& g, const lab::Made& made) {
+  return with_gathered(o, [&](const Gathered& g, const std::string& version) {
     const std::string json = fs::path(o.file).replace_extension(".json");
-    if (auto ok = record::write_file(json, lab::report_record(g.judged, made).json()); !ok) return ok;
-    if (auto ok = record::write_file(o.file, lab::report_page(g.judged, made)); !ok) return ok;
+    if (auto ok = record::write_file(json, lab::report_record(g.judged, version).json()); !ok) return ok;
+    if (auto ok = record::write_file(o.file, lab::report_page(g.judged, version)); !ok) return ok;
     std::cout << o.file << " opens in any browser; its numbers are in " << json << "\n";
     return Result<void>();
   });
@@ -133,10 +153,10 @@ int report(const Options& o) {
 int document(const Options& o) {
   const auto notes = lab::read_notes(folder_of(o));
   if (!notes) return refuse(notes.error());
-  return with_gathered(o, [&](const Gathered& g, const lab::Made& made) {
+  return with_gathered(o, [&](const Gathered& g, const std::string& version) {
     std::string names;
     for (const std::string& n : o.names) names += (names.empty() ? "" : " ") + n;
-    return lab::write_results(g.judged, made, *notes, names, o.file);
+    return lab::write_results(g.judged, version, *notes, names, o.file);
   });
 }
 
@@ -145,8 +165,7 @@ void add_common(CLI::App* c, const std::shared_ptr<Options>& o) {
       ->type_name("DIR");
   c->add_option("--out", o->out, "the folder of the record")->type_name("DIR");
   c->add_option("--db", o->db, "the record, if not lab.db in that folder")->type_name("FILE");
-  c->add_option("--simulator", o->simulator, "runs of this simulator instead of this program's own")
-      ->type_name("ID");
+  c->add_option("--simulator", o->simulator, "runs of this simulator alone")->type_name("ID");
   auto* quick =
       c->add_flag("--quick", o->quick, "of the size quick alone; left out, only where decide was not run");
   c->add_flag("--full", o->full, "of the size full")->excludes(quick);

@@ -9,7 +9,9 @@
 
 #include "cli/answer.h"
 #include "cli/program.h"
+#include "lab/plan.h"
 #include "lab/test_folder.h"
+#include "record/store.h"
 
 namespace weft::cli {
 namespace {
@@ -114,6 +116,53 @@ TEST_F(LabCommand, AnInterruptedExperimentIsShownWithItsWholeSeeds) {
   EXPECT_EQ(a.code, 0) << a.err;
   EXPECT_THAT(a.out, HasSubstr("1 reproduced"));
   EXPECT_THAT(content(folder_.file("page.html")), HasSubstr("seeds 1 to 3"));
+}
+
+// The record of a folder, as if another simulator had made it.
+void hand_over(const std::string& from, const std::string& to, const std::string& simulator) {
+  const auto before = record::Store::open_existing(from);
+  auto after = record::Store::open(to);
+  auto cells = before->cells("lossy");
+  for (record::Cell& c : *cells) {
+    auto run = before->find(c.key);
+    record::Run r = run->value();
+    r.simulator = c.simulator = simulator;
+    r.key = c.key = lab::run_key(r.configuration, r.seed, simulator);
+    ASSERT_TRUE(after->add(r));
+  }
+  ASSERT_TRUE(after->add(*cells));
+}
+
+// What no simulator of today has run is shown as another left it, and says whose runs those are; but only
+// while the experiment is what that one ran.
+TEST_F(LabCommand, RunsOfAnotherSimulatorStandInAndSaySo) {
+  ASSERT_EQ(run_lab().code, 0);
+  const std::string other = folder_.file("other.db");
+  hand_over(folder_.file("out/lab.db"), other, "0123abcd");
+  const auto report = [&] {
+    const Answer a = lab({"report", folder_.file("page.html"), "--db", other});
+    EXPECT_EQ(a.code, 0) << a.err;
+    return a.out;
+  };
+  EXPECT_THAT(report(), HasSubstr("1 reproduced"));
+  EXPECT_THAT(content(folder_.file("page.html")), HasSubstr("simulator 0123abcd"));
+  EXPECT_THAT(content(folder_.file("page.json")), HasSubstr("\"simulator\": \"0123abcd\""));
+  ASSERT_EQ(lab({"document", folder_.file("docs"), "pairs", "--db", other}).code, 0);
+  for (const char* file : {"docs/RESULTS.md", "docs/results/lossy.md"})
+    EXPECT_THAT(content(folder_.file(file)), HasSubstr("simulator 0123abcd"));
+  // Its own runs go before another's.
+  ASSERT_EQ(run_lab({"--db", other}).code, 0);
+  report();
+  EXPECT_THAT(content(folder_.file("page.html")), Not(HasSubstr("0123abcd")));
+
+  const std::string third = folder_.file("third.db");
+  hand_over(folder_.file("out/lab.db"), third, "0123abcd");
+  folder_.write(
+      "scenarios/pair.toml",
+      "hosts = 2\n[network]\nrate = \"25Gbps\"\n[transport]\nmode = \"irn\"\n[[flow]]\ncount = 50\n");
+  const Answer a = lab({"report", folder_.file("page.html"), "--db", third});
+  EXPECT_EQ(a.code, 0) << a.err;
+  EXPECT_THAT(a.out, HasSubstr("1 incomplete"));
 }
 
 TEST_F(LabCommand, QuickSaysThatItDecidesLittle) {

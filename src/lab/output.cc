@@ -84,8 +84,7 @@ Figure figure_of(const Experiment& e, const Samples& samples, const Plot& plot) 
   return f;
 }
 
-Result<void> write_output(const std::vector<Judged>& all, const std::string& folder,
-                          const std::string& simulator) {
+Result<void> write_output(const std::vector<Judged>& all, const std::string& folder) {
   for (const Judged& j : all) {
     const Experiment& e = *j.chosen->experiment;
     const fs::path place = fs::path(folder) / e.name / j.chosen->size.name;
@@ -98,7 +97,7 @@ Result<void> write_output(const std::vector<Judged>& all, const std::string& fol
       const auto values = record::write_file(place / "values.csv", values_csv(j));
       if (!values) return tl::unexpected(values.error());
     }
-    const auto verdict = record::write_file(place / "verdict.json", to_record(j, simulator).json());
+    const auto verdict = record::write_file(place / "verdict.json", to_record(j).json());
     if (!verdict) return tl::unexpected(verdict.error());
     for (const Plot& plot : e.plots) {
       if (const auto ok = write_figure(figure_of(e, j.samples, plot), place / (plot.name + ".svg")); !ok)

@@ -11,7 +11,6 @@ namespace weft::lab {
 Figure figure_of(const Experiment& e, const Samples& samples, const Plot& plot);
 
 // FOLDER/EXPERIMENT/SIZE/: values.csv (every metric of every run), verdict.json, and each plot's SVG and CSV.
-Result<void> write_output(const std::vector<Judged>& all, const std::string& folder,
-                          const std::string& simulator);
+Result<void> write_output(const std::vector<Judged>& all, const std::string& folder);
 
 }  // namespace weft::lab

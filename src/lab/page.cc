@@ -136,13 +136,13 @@ std::string filters_html(const std::vector<Judged>& all) {
              claims);
 }
 
-std::string experiment_html(const Judged& j, const Made& made) {
+std::string experiment_html(const Judged& j) {
   const Experiment& e = *j.chosen->experiment;
   std::string t = fmt::format(
       "<section id='{0}'><h2>{1}</h2><p class='dim'><code>{0}</code>: ", escaped(e.name), escaped(e.title));
   t += e.variants.empty() ? seeds_text(*j.chosen)
                           : fmt::format("size {}, {}, simulator {}", j.chosen->size.name,
-                                        seeds_text(*j.chosen), made.simulator);
+                                        seeds_text(*j.chosen), j.simulator);
   t += "</p>";
   if (!e.caveats.empty()) t += fmt::format("<p>{}</p>", escaped(e.caveats));
   if (!e.variants.empty()) {
@@ -211,18 +211,30 @@ std::vector<NamedSvg> figures_of(const Judged& j, Svg where) {
   return all;
 }
 
-record::Record report_record(const std::vector<Judged>& all, const Made& made) {
-  record::Record r;
-  r.set("version", made.version).set("simulator", made.simulator).set("verdicts", count_text(all));
+std::string simulators_text(const std::vector<Judged>& all) {
+  std::vector<std::string> each;
   for (const Judged& j : all) {
-    record::Record one = to_record(j, made.simulator);
+    if (!j.chosen->experiment->variants.empty() &&
+        std::find(each.begin(), each.end(), j.simulator) == each.end())
+      each.push_back(j.simulator);
+  }
+  std::string text = each.size() == 1 ? "simulator " : "simulators ";
+  for (std::size_t i = 0; i < each.size(); ++i) text += (i == 0 ? "" : ", ") + each[i];
+  return each.empty() ? "no run" : text;
+}
+
+record::Record report_record(const std::vector<Judged>& all, const std::string& version) {
+  record::Record r;
+  r.set("version", version).set("verdicts", count_text(all));
+  for (const Judged& j : all) {
+    record::Record one = to_record(j);
     one.set("command", run_command(j));
     r.append("experiments", std::move(one));
   }
   return r;
 }
 
-std::string report_page(const std::vector<Judged>& all, const Made& made) {
+std::string report_page(const std::vector<Judged>& all, const std::string& version) {
   std::string simulated;
   std::string computed;
   std::string experiments;
@@ -230,14 +242,14 @@ std::string report_page(const std::vector<Judged>& all, const Made& made) {
   bool quick = false;
   for (const Judged& j : all) {
     for (const Judgement& g : j.judgements) (g.computed ? computed : simulated) += claim_html(j, g);
-    experiments += experiment_html(j, made);
+    experiments += experiment_html(j);
     quick = quick || (j.chosen->size.name == "quick" && !j.chosen->experiment->variants.empty());
   }
   return fmt::format(
       "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>"
       "<meta name='viewport' content='width=device-width,initial-scale=1'><title>weft lab: results</title>"
       "<style>{}{}</style></head><body>\n<header><h1>What the papers claim, and what weft finds</h1>"
-      "<p class='dim'>{}; simulator {}. {}.</p>{}"
+      "<p class='dim'>{}; {}. {}.</p>{}"
       "<p>Shaded: what the paper states. The line is our 95 % interval over seeds, on logarithms where "
       "variants are "
       "compared; the mark is its middle, and its shape the verdict on that measure. Dashed: where the "
@@ -250,7 +262,7 @@ std::string report_page(const std::vector<Judged>& all, const Made& made) {
       "the "
       "paper agrees with itself, and nothing of a network.</p>{}"
       "<h2 id='experiments'>Experiments</h2>\n{}</main>\n<script>{}</script></body></html>\n",
-      svg_style(), kPageStyle, escaped(made.version), escaped(made.simulator), escaped(count_text(all)),
+      svg_style(), kPageStyle, escaped(version), escaped(simulators_text(all)), escaped(count_text(all)),
       quick ? "<p class='side'><b>Some of this is of the size quick, which decides little:</b> short windows "
               "in a "
               "network that has only begun to fill. Each claim names its size.</p>"

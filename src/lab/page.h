@@ -10,14 +10,12 @@
 
 namespace weft::lab {
 
-struct Made {
-  std::string version;    // "weft 0.1.0 (commit …)"
-  std::string simulator;  // digest of the sources that runs depend on
-};
-
-std::string report_page(const std::vector<Judged>& all, const Made& made);
+// `version`: "weft 0.1.0 (commit …)", of the program that writes.
+std::string report_page(const std::vector<Judged>& all, const std::string& version);
 // The same as JSON.
-record::Record report_record(const std::vector<Judged>& all, const Made& made);
+record::Record report_record(const std::vector<Judged>& all, const std::string& version);
+// "simulator X", or all of them where experiments are not of one.
+std::string simulators_text(const std::vector<Judged>& all);
 
 // Beside each other: what the paper states and what was found, a figure for each unit; then the experiment's
 // own plots.

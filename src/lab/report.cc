@@ -120,10 +120,10 @@ std::string markdown_table(const Rows& rows) {
   return text;
 }
 
-std::string to_text(const Judged& j, const std::string& simulator) {
+std::string to_text(const Judged& j) {
   const Experiment& e = *j.chosen->experiment;
   std::string t = fmt::format("{}: {}\nsize {}, {}, simulator {}\n", e.name, e.title, j.chosen->size.name,
-                              seeds_text(*j.chosen), simulator);
+                              seeds_text(*j.chosen), j.simulator);
   if (!e.variants.empty() && j.chosen->size.name == "quick")
     t += "This size decides little: its windows are short and its network has only begun to fill. Without "
          "--quick it would.\n";
@@ -137,11 +137,11 @@ std::string to_text(const Judged& j, const std::string& simulator) {
   return t;
 }
 
-record::Record to_record(const Judged& j, const std::string& simulator) {
+record::Record to_record(const Judged& j) {
   const Experiment& e = *j.chosen->experiment;
   record::Record r;
   r.set("experiment", e.name).set("title", e.title).set("size", j.chosen->size.name);
-  r.set("seeds", std::uint64_t{j.chosen->seeds}).set("simulator", simulator);
+  r.set("seeds", std::uint64_t{j.chosen->seeds}).set("simulator", j.simulator);
   const auto add = [](record::Record& to, const Finding& f) {
     to.set("unit", f.unit);
     if (!f.missing.empty()) {

@@ -13,6 +13,7 @@ struct Judged {
   const Chosen* chosen = nullptr;
   Samples samples;
   std::vector<Judgement> judgements;
+  std::string simulator;  // whose runs they are: the digest of the sources that runs depend on
 };
 
 // Rows of cells, columns as wide as they must be.
@@ -23,8 +24,8 @@ std::string markdown_table(const Rows& rows);
 // Of one experiment: every metric of every variant at every point, and every measure of every claim.
 Rows value_rows(const Judged& j);
 Rows claim_rows(const Judged& j);
-std::string to_text(const Judged& j, const std::string& simulator);
-record::Record to_record(const Judged& j, const std::string& simulator);
+std::string to_text(const Judged& j);
+record::Record to_record(const Judged& j);
 
 std::string ours_text(const Finding& f);  // "2.21 [2.08, 2.33]x"
 std::string rule_text(const Finding& f);  // "2.8 to 3.7; trend > 1"

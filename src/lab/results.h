@@ -17,13 +17,13 @@ struct Notes {
 };
 Result<Notes> read_notes(const std::string& folder);
 
-std::string results_document(const std::vector<Judged>& all, const Made& made, const Notes& notes,
+std::string results_document(const std::vector<Judged>& all, const std::string& version, const Notes& notes,
                              const std::string& names);
 // One experiment's every value, measure and setting.
-std::string experiment_document(const Judged& j, const Made& made);
+std::string experiment_document(const Judged& j, const std::string& version);
 
 // Into FOLDER: RESULTS, a folder `results` with a document for each experiment, and its figures.
-Result<void> write_results(const std::vector<Judged>& all, const Made& made, const Notes& notes,
+Result<void> write_results(const std::vector<Judged>& all, const std::string& version, const Notes& notes,
                            const std::string& names, const std::string& folder);
 
 }  // namespace weft::lab

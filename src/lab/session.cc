@@ -115,9 +115,8 @@ void read_run(const Experiment& e, const Planned& p, const std::optional<record:
 
 }  // namespace
 
-Result<std::vector<Chosen>> choose(const std::vector<Experiment>& all, const std::vector<std::string>& names,
-                                   const std::string& size, std::uint32_t seeds,
-                                   const std::string& simulator) {
+Result<std::vector<std::string>> named(const std::vector<Experiment>& all,
+                                       const std::vector<std::string>& names) {
   std::set<std::string> known;
   for (const Experiment& e : all) {
     known.insert(e.name);
@@ -129,19 +128,39 @@ Result<std::vector<Chosen>> choose(const std::vector<Experiment>& all, const std
     for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
     return fail(fmt::format("there is no experiment or group '{}'; there are {}", n, list));
   }
+  std::vector<std::string> found;
+  for (const Experiment& e : all) {
+    const bool wanted =
+        names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& n) {
+          return n == e.name || std::find(e.groups.begin(), e.groups.end(), n) != e.groups.end();
+        });
+    if (wanted) found.push_back(e.name);
+  }
+  return found;
+}
+
+Result<Chosen> choose(const Experiment& e, const std::string& size, std::uint32_t seeds,
+                      const std::string& simulator) {
+  Chosen c{&e, e.size(size), 0, {}};
+  c.size.name = size;
+  c.seeds = e.variants.empty() ? 0 : seeds != 0 ? seeds : c.size.seeds;
+  auto runs = plan(e, c.size, c.seeds, simulator);
+  if (!runs) return tl::unexpected(runs.error());
+  c.runs = std::move(*runs);
+  return c;
+}
+
+Result<std::vector<Chosen>> choose(const std::vector<Experiment>& all, const std::vector<std::string>& names,
+                                   const std::string& size, std::uint32_t seeds,
+                                   const std::string& simulator) {
+  const auto wanted = named(all, names);
+  if (!wanted) return tl::unexpected(wanted.error());
   std::vector<Chosen> chosen;
   for (const Experiment& e : all) {
-    const bool wanted = std::any_of(names.begin(), names.end(), [&](const std::string& n) {
-      return n == e.name || std::find(e.groups.begin(), e.groups.end(), n) != e.groups.end();
-    });
-    if (!wanted) continue;
-    Chosen c{&e, e.size(size), 0, {}};
-    c.size.name = size;
-    c.seeds = e.variants.empty() ? 0 : seeds != 0 ? seeds : c.size.seeds;
-    auto runs = plan(e, c.size, c.seeds, simulator);
-    if (!runs) return tl::unexpected(runs.error());
-    c.runs = std::move(*runs);
-    chosen.push_back(std::move(c));
+    if (std::find(wanted->begin(), wanted->end(), e.name) == wanted->end()) continue;
+    auto c = choose(e, size, seeds, simulator);
+    if (!c) return tl::unexpected(c.error());
+    chosen.push_back(std::move(*c));
   }
   return chosen;
 }

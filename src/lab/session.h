@@ -21,6 +21,12 @@ struct Chosen {
   std::vector<Planned> runs;
 };
 
+// Names of the experiments that `names` means: experiments or groups of them; of all if it is empty.
+Result<std::vector<std::string>> named(const std::vector<Experiment>& all,
+                                       const std::vector<std::string>& names);
+// As `simulator` runs it; `seeds` 0: as many as the size has.
+Result<Chosen> choose(const Experiment& e, const std::string& size, std::uint32_t seeds,
+                      const std::string& simulator);
 Result<std::vector<Chosen>> choose(const std::vector<Experiment>& all, const std::vector<std::string>& names,
                                    const std::string& size, std::uint32_t seeds,
                                    const std::string& simulator);
