@@ -16,7 +16,6 @@
 // `allocations` is their number. Processor time of the thread, medians of nine repetitions; the process pins
 // itself to one core.
 #include <benchmark/benchmark.h>
-#include <sched.h>
 #include <time.h>
 
 #include <cstdio>
@@ -28,6 +27,7 @@
 
 #include "channel/context.h"
 #include "core/base/prng.h"
+#include "tests/bench/program.h"
 #include "tests/channel/null_port.h"
 
 namespace {
@@ -190,28 +190,5 @@ void register_all() {
 }  // namespace weft::channel
 
 int main(int argc, char** argv) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(sched_getcpu(), &one);
-  sched_setaffinity(0, sizeof one, &one);
-  weft::channel::register_all();
-  // The project's own spelling of where the JSON goes.
-  std::vector<std::string> words(argv, argv + argc);
-  if (words.back() == "--json") {
-    std::fputs("weft-bench-channel: --json needs a FILE.\n", stderr);
-    return 2;
-  }
-  for (std::size_t i = 1; i + 1 < words.size(); ++i) {
-    if (words[i] != "--json") continue;
-    words[i] = "--benchmark_out=" + words[i + 1];
-    words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-  }
-  std::vector<char*> pointers;
-  for (std::string& w : words) pointers.push_back(w.data());
-  int count = static_cast<int>(pointers.size());
-  benchmark::Initialize(&count, pointers.data());
-  if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
+  return weft::bench::program("weft-bench-channel", argc, argv, weft::channel::register_all);
 }

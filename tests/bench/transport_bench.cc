@@ -18,7 +18,6 @@
 // the core was taken away does not count, the others stand for it. Medians of nine repetitions; the process
 // pins itself to one core.
 #include <benchmark/benchmark.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -37,6 +36,7 @@
 #include "core/transport/engine.h"
 #include "core/transport/queue_pair.h"
 #include "core/verbs/ladder.h"
+#include "tests/bench/program.h"
 
 namespace {
 std::size_t allocated = 0;  // bytes ever asked for
@@ -364,28 +364,5 @@ void register_all() {
 }  // namespace weft
 
 int main(int argc, char** argv) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(sched_getcpu(), &one);
-  sched_setaffinity(0, sizeof one, &one);
-  weft::register_all();
-  // The project's own spelling of where the JSON goes.
-  std::vector<std::string> words(argv, argv + argc);
-  if (words.back() == "--json") {
-    std::fputs("weft-bench-transport: --json needs a FILE.\n", stderr);
-    return 2;
-  }
-  for (std::size_t i = 1; i + 1 < words.size(); ++i) {
-    if (words[i] != "--json") continue;
-    words[i] = "--benchmark_out=" + words[i + 1];
-    words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-  }
-  std::vector<char*> pointers;
-  for (std::string& w : words) pointers.push_back(w.data());
-  int count = static_cast<int>(pointers.size());
-  benchmark::Initialize(&count, pointers.data());
-  if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
+  return weft::bench::program("weft-bench-transport", argc, argv, weft::register_all);
 }

@@ -53,10 +53,7 @@ void run_world(Tally& t) {
   ++t.worlds;
   for (std::size_t i = 0; i < std::size(kReached); ++i) t.reached[i] += r.*kReached[i].field;
   if (r.clean || ++t.findings > kFindingsShown) return;
-  const std::string text = "seed " + std::to_string(t.seed) + " breaks a rule:\n" + r.findings +
-                           "  replay: " + swarm::replay_of(kReplay, t.seed) + "\n";
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  swarm::say_findings(t.seed, r.findings, kReplay);
 }
 
 int run(const swarm::Options& o) {
@@ -78,11 +75,7 @@ int run(const swarm::Options& o) {
                 sum.reached[i] == 0 ? "  <- never" : "");
     missed = missed || sum.reached[i] == 0;
   }
-  missed = missed && o.seeds >= kEnough;
-  if (missed) std::printf("swarm: something was never reached: nothing here tests it.\n");
-  std::printf("swarm: %llu of %llu worlds break a rule\n", static_cast<unsigned long long>(sum.findings),
-              static_cast<unsigned long long>(sum.worlds));
-  return sum.findings != 0 || done->crashed || missed ? 1 : 0;
+  return swarm::conclude(sum.worlds, sum.findings, done->crashed, missed && o.seeds >= kEnough);
 }
 
 int show(std::uint64_t seed) {

@@ -129,9 +129,7 @@ void run_world(Tally& t) {
   const std::string found = findings_of(t);
   ++t.worlds;
   if (found.empty() || ++t.findings > kFindingsShown) return;
-  std::printf("seed %llu breaks a rule:\n%s  replay: %s\n", static_cast<unsigned long long>(t.seed),
-              found.c_str(), replay_of(kReplay, t.seed).c_str());
-  std::fflush(stdout);
+  say_findings(t.seed, found, kReplay);
 }
 
 int summarise(const Options& o, std::span<const Tally> tallies, double seconds, bool crashed) {
@@ -152,11 +150,7 @@ int summarise(const Options& o, std::span<const Tally> tallies, double seconds, 
                 kReached[i][1], sum.reached[i] == 0 ? "  <- never reached" : "");
     missed = missed || sum.reached[i] == 0;
   }
-  const bool fails_coverage = missed && o.seeds >= kEnough;
-  if (fails_coverage) std::printf("swarm: something was never reached: nothing here tests it.\n");
-  std::printf("swarm: %llu of %llu fabrics break a rule\n", static_cast<unsigned long long>(sum.findings),
-              static_cast<unsigned long long>(sum.worlds));
-  return sum.findings != 0 || crashed || fails_coverage ? 1 : 0;
+  return conclude(sum.worlds, sum.findings, crashed, missed && o.seeds >= kEnough, "fabrics");
 }
 
 int run(const Options& o) {

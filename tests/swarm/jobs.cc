@@ -68,4 +68,19 @@ void say_crash(std::uint64_t seed, int status, const char* replay) {
               replay_of(replay, seed).c_str());
 }
 
+void say_findings(std::uint64_t seed, const std::string& findings, const char* replay) {
+  const std::string text = "seed " + std::to_string(seed) + " breaks a rule:\n" + findings +
+                           "  replay: " + replay_of(replay, seed) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+int conclude(std::uint64_t worlds, std::uint64_t findings, bool crashed, bool missed,
+             const char* worlds_are) {
+  if (missed) std::printf("swarm: something was never reached: nothing here tests it.\n");
+  std::printf("swarm: %llu of %llu %s break a rule\n", static_cast<unsigned long long>(findings),
+              static_cast<unsigned long long>(worlds), worlds_are);
+  return findings != 0 || crashed || missed ? 1 : 0;
+}
+
 }  // namespace weft::swarm

@@ -36,6 +36,12 @@ bool helped(std::span<char*> args, const char* program, const char* more);
 // `command` with the seed for every %.
 std::string replay_of(const char* command, std::uint64_t seed);
 void say_crash(std::uint64_t seed, int status, const char* replay);
+// What a world's observers found, whole even where several jobs print.
+void say_findings(std::uint64_t seed, const std::string& findings, const char* replay);
+// The last lines, and the exit code: nothing broke a rule, no process ended, nothing that had to be reached
+// was `missed`.
+int conclude(std::uint64_t worlds, std::uint64_t findings, bool crashed, bool missed,
+             const char* worlds_are = "worlds");
 
 // How many worlds are done, on standard error: on a terminal often, elsewhere every ten seconds.
 class Progress {

@@ -20,6 +20,7 @@ namespace weft::pair {
 namespace {
 
 constexpr std::uint64_t kEnough = 1000;
+constexpr const char* kReplay = "build/weft replay --line %";
 constexpr std::uint64_t kFindingsShown = 50;  // per job
 
 struct Tally {
@@ -39,16 +40,12 @@ void run_world(Tally& t) {
   t.packets += r.packets;
   for (std::size_t c = 0; c < r.counters.size(); ++c) t.counters[c] += r.counters[c];
   if (r.clean || ++t.findings > kFindingsShown) return;
-  const std::string number = std::to_string(t.seed);
-  const std::string text = "seed " + number + " breaks a rule:\n" + r.findings +
-                           "  replay: build/weft replay --line " + number + "\n";
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  swarm::say_findings(t.seed, r.findings, kReplay);
 }
 
 int run(const swarm::Options& o) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto done = swarm::run_in_children<Tally>(o, "build/weft replay --line %", run_world);
+  const auto done = swarm::run_in_children<Tally>(o, kReplay, run_world);
   if (!done) return 2;
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   Tally sum{};
@@ -72,11 +69,7 @@ int run(const swarm::Options& o) {
                 never ? "  <- never reached" : "");
     missed = missed || never;
   }
-  const bool fails_coverage = missed && o.seeds >= kEnough;
-  if (fails_coverage) std::printf("swarm: something was never reached: nothing here tests it.\n");
-  std::printf("swarm: %llu of %llu worlds break a rule\n", static_cast<unsigned long long>(sum.findings),
-              static_cast<unsigned long long>(sum.worlds));
-  return sum.findings != 0 || done->crashed || fails_coverage ? 1 : 0;
+  return swarm::conclude(sum.worlds, sum.findings, done->crashed, missed && o.seeds >= kEnough);
 }
 
 int line_swarm_program(std::span<char*> args) {

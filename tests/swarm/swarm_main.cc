@@ -22,7 +22,8 @@
 namespace weft::pair {
 namespace {
 
-constexpr std::uint64_t kEnough = 1000;       // the rarest come a few times in so many worlds
+constexpr std::uint64_t kEnough = 1000;  // the rarest come a few times in so many worlds
+constexpr const char* kReplay = "build/weft replay % --trace seed.pcapng";
 constexpr std::uint64_t kFindingsShown = 50;  // per job
 
 using swarm::Options;
@@ -44,12 +45,7 @@ void run_world(Tally& t) {
   for (std::size_t c = 0; c < kCounterCount; ++c) t.counters[c] += r.counters[c];
   for (std::size_t m = 0; m < kCoveredCount; ++m) t.coverage[m] += r.coverage[m];
   if (r.clean || ++t.findings > kFindingsShown) return;
-  const std::string number = std::to_string(t.seed);
-  std::string text = "seed ";
-  text.append(number).append(" breaks a rule:\n").append(r.findings);
-  text.append("  replay: build/weft replay ").append(number).append(" --trace seed.pcapng\n");
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  swarm::say_findings(t.seed, r.findings, kReplay);
 }
 
 bool reachable(std::size_t counter) {
@@ -93,16 +89,12 @@ int summarise(const Options& o, std::span<const Tally> tallies, double seconds, 
     std::printf("  not expected: %s, because %s\n", kCounterInfo[static_cast<std::size_t>(u.counter)].name,
                 u.reason);
   }
-  const bool fails_coverage = missed && o.seeds >= kEnough;
-  if (fails_coverage) std::printf("swarm: something was never reached: nothing here tests it.\n");
-  std::printf("swarm: %llu of %llu worlds break a rule\n", static_cast<unsigned long long>(sum.findings),
-              static_cast<unsigned long long>(sum.worlds));
-  return sum.findings != 0 || crashed || fails_coverage ? 1 : 0;
+  return swarm::conclude(sum.worlds, sum.findings, crashed, missed && o.seeds >= kEnough);
 }
 
 int run(const Options& o) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto done = swarm::run_in_children<Tally>(o, "build/weft replay % --trace seed.pcapng", run_world);
+  const auto done = swarm::run_in_children<Tally>(o, kReplay, run_world);
   if (!done) return 2;
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   return summarise(o, done->tallies, elapsed.count(), done->crashed);
