@@ -115,8 +115,6 @@ class Device {
   void gather_failed(const wire::Burst& burst, std::size_t index, Time now);
   Time next_deadline() const;
   Qpn peek_timer(Time now) const;
-  // The same, after everything that is due and touches no queue pair: void entries, early ones, rates.
-  Qpn due_timer(Time now);
   // One due timer; false when none is due. A time-out overdue by more than `stall` says that the world itself
   // stood still, and the peer perhaps with it: it starts over, once in a silence.
   bool fire_timer(Time now, Duration stall = kForever);

@@ -18,21 +18,6 @@ Qpn Device::peek_timer(Time now) const {
   return e.qp(first.top()).qpn;
 }
 
-Qpn Device::due_timer(Time now) {
-  Engine& e = *engine_;
-  while (next_deadline() <= now) {
-    if (e.deadlines.next() < e.pacing.next()) {
-      const std::uint32_t index = e.deadlines.top();
-      QueuePair& q = e.qp(index);
-      if (!e.deadlines.forgotten(index) && q.has(kInUse) &&
-          (q.type != QpType::kRc || rc_deadline(e, q) <= now))
-        return q.qpn;
-    }
-    fire_timer(now);
-  }
-  return kNoQpn;
-}
-
 namespace {
 // Takes the first entry of all deadlines out. Nullptr: a rate's, or void.
 QueuePair* next_timer(Engine& e) {

@@ -73,6 +73,9 @@ class Waits {
   }
   Duration retransmission(const Sender& s) const { return retransmission(few(s), s.backoff); }
   Duration probe(unsigned probes) const;  // roce
+  // Until something was timed the time-out is a guess. Then even an answer that came after it tells a time:
+  // no round trip is longer than since the first copy left.
+  bool guesses() const { return config.rto == Rto::kFloored && !round_trip.measured(); }
   bool few(const SendStream& s) const { return s.in_flight() <= config.rto_low_packets; }
 
   // With something in flight: when the time-out strikes.
@@ -113,9 +116,7 @@ class Sending {
   Path& path;
   Waits waits;
 
-  // Until something was timed the time-out is a guess. Then even an answer that came after it tells a time:
-  // no round trip is longer than since the first copy left.
-  bool guesses() const { return loss.adaptive && !waits.round_trip.measured(); }
+  bool guesses() const { return waits.guesses(); }
   // A packet that is sent again before whatever stands at nxt.
   bool next_repair(Seq& seq) { return s.recovering() && scheme.next_lost(loss, s, seq); }
   // What leaves next was sent before: a repair, or a rewound packet that the receiver is not known to have.

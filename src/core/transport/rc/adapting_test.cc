@@ -200,6 +200,17 @@ TEST_P(AdaptingTest, TheLastRetryWasATryToo) {
   }
 }
 
+// And a program whose retries together are shorter than the first guess has one try before it is told.
+TEST_P(AdaptingTest, TheFirstGuessIsATryToo) {
+  LongPath w(GetParam(), config(), 8);  // 1 ms, eight times
+  w.delay = microseconds(20);
+  int losses = 0;
+  w.loses = [&](const wire::Header& h) { return h.opcode == wire::kWriteOnly && losses++ == 0; };
+  w.writes(1, 1);
+  EXPECT_EQ(w.complete(1), 1U);
+  EXPECT_EQ(w.count(Counter::retries_charged), 1U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, AdaptingTest, ::testing::Values(wire::Mode::kIrn, wire::Mode::kSrnic),
                          [](const auto& m) { return std::string(wire::mode_name(m.param)); });
 

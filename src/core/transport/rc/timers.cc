@@ -70,7 +70,11 @@ struct Clock {
 
 inline Time charge_due(const Look& l) {
   const Duration t = l.waits.verbs();
-  return t == kForever ? kNever : l.q.requests_out.progress.after(t * (std::int64_t{l.q.retries} + 1));
+  if (t == kForever) return kNever;
+  const Time due = l.q.requests_out.progress.after(t * (std::int64_t{l.q.retries} + 1));
+  // The first guess may be longer than all retries together: nothing would ever be tried.
+  const bool untried = l.waits.guesses() && l.q.retries == 0 && l.q.requests_out.outstanding();
+  return untried ? std::max(due, l.waits.strikes(l.q.requests_out)) : due;
 }
 
 // False: that was the last.
@@ -84,7 +88,12 @@ bool charge(const Look& l, std::uint16_t slot, Time now) {
   return true;
 }
 
-void charge_fires(const Look& l, Time now) { charge(l, l.q.sq_head, now); }
+void charge_fires(const Look& l, Time now) {
+  if (!charge(l, l.q.sq_head, now)) return;
+  // One that came late leaves the next its whole time.
+  Time& progress = l.q.requests_out.progress;
+  progress = std::max(progress, now - l.waits.verbs() * std::int64_t{l.q.retries});
+}
 
 Clock charge_clock(const Look& l) { return {&l.q.requests_out.progress, &l.c.progress_forgiven}; }
 
