@@ -17,12 +17,10 @@ namespace {
 constexpr std::uint8_t kBaseVersion = 1;
 constexpr std::uint8_t kClassCm = 0x07;
 constexpr std::uint8_t kClassVendor = 0x30;  // a vendor class of the range that names its OUI
-constexpr std::uint8_t kMethodGet = 0x01;
-constexpr std::uint8_t kMethodSend = 0x03;
-constexpr std::uint8_t kMethodGetResponse = 0x81;
 constexpr std::uint16_t kAttributeCapability = 0xFF10;
 constexpr std::uint8_t kVersionCm = 2;
 constexpr std::uint8_t kVersionVendor = 1;
+constexpr std::size_t kVendorOui = 37;
 
 constexpr std::uint64_t ones(unsigned width) { return width == 64 ? ~0ULL : (1ULL << width) - 1U; }
 constexpr unsigned bytes_of(unsigned bit, unsigned width) { return (bit + width + 7U) / 8U; }
@@ -305,14 +303,32 @@ void encode(const CmMessage& m, Mad& out) {
   body_rows(m, Writer{out.data() + kMadHeaderBytes});
 }
 
-bool decode(std::span<const std::uint8_t> bytes, Capability& out, MadError& error) {
+bool decode(std::span<const std::uint8_t> bytes, VendorHeader& out, MadError& error) {
   if (bytes.size() != kMadBytes) return refuse(MadError::kLength, error);
   MadHeader h;
   header_rows(h, Reader{bytes.data()});
   if (h.base_version != kBaseVersion || h.management_class != kClassVendor)
     return refuse(MadError::kClass, error);
-  if (h.class_version != kVersionVendor || load_be24(bytes.data() + 37) != kEceVendor)
+  if (h.class_version != kVersionVendor || load_be24(bytes.data() + kVendorOui) != kEceVendor)
     return refuse(MadError::kClass, error);
+  out = {h.method, h.status, h.transaction, h.attribute};
+  return true;
+}
+
+void encode(const VendorHeader& h, Mad& out) {
+  write_header({.management_class = kClassVendor,
+                .class_version = kVersionVendor,
+                .method = h.method,
+                .status = h.status,
+                .transaction = h.transaction,
+                .attribute = h.attribute},
+               out);
+  store_be24(out.data() + kVendorOui, kEceVendor);
+}
+
+bool decode(std::span<const std::uint8_t> bytes, Capability& out, MadError& error) {
+  VendorHeader h;
+  if (!decode(bytes, h, error)) return false;
   if (h.method != kMethodGet && h.method != kMethodGetResponse) return refuse(MadError::kMethod, error);
   if (h.attribute != kAttributeCapability) return refuse(MadError::kMessage, error);
   out = {};
@@ -324,14 +340,8 @@ bool decode(std::span<const std::uint8_t> bytes, Capability& out, MadError& erro
 }
 
 void encode(const Capability& c, Mad& out) {
-  write_header({.management_class = kClassVendor,
-                .class_version = kVersionVendor,
-                .method = c.reply ? kMethodGetResponse : kMethodGet,
-                .status = c.status,
-                .transaction = c.transaction,
-                .attribute = kAttributeCapability},
-               out);
-  store_be24(out.data() + 37, kEceVendor);
+  encode(VendorHeader{c.reply ? kMethodGetResponse : kMethodGet, c.status, c.transaction, kAttributeCapability},
+         out);
   capability_rows(c, Writer{out.data()});
 }
 

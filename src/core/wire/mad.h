@@ -184,6 +184,20 @@ std::uint32_t encode_ece(const EceOptions& o);
 // Nothing offered when the vendor or the version is another.
 EceOptions decode_ece(std::uint32_t vendor_id, std::uint32_t options);
 
+// --- datagrams of weft's vendor class: discovery, and what boxes on the path say to each other -----
+
+enum : std::uint8_t { kMethodGet = 0x01, kMethodSend = 0x03, kMethodGetResponse = 0x81 };
+
+struct VendorHeader {
+  std::uint8_t method = kMethodSend;
+  std::uint16_t status = 0;
+  std::uint64_t transaction = 0;
+  std::uint16_t attribute = 0;
+};
+// False: of another class, or of another vendor.
+bool decode(std::span<const std::uint8_t> bytes, VendorHeader& out, MadError& error);
+void encode(const VendorHeader& h, Mad& out);  // zeros behind it
+
 // --- CAP_QUERY and CAP_REPLY (docs/protocol/modes.md#capability-discovery) -------------------------
 
 enum : std::uint8_t { kCapElideIcrc = 0x01 };  // Capability::flags

@@ -7,12 +7,7 @@
 namespace weft::wan {
 namespace {
 
-constexpr std::uint8_t kBaseVersion = 1;
-constexpr std::uint8_t kClassVendor = 0x30;
-constexpr std::uint8_t kVersion = 1;
-constexpr std::uint8_t kMethodSend = 0x03;
 constexpr std::uint16_t kAttribute = 0xFF20;
-constexpr std::size_t kOui = 37;
 constexpr std::uint8_t kAnswer = 1;
 constexpr std::uint8_t kRefused = 2;
 constexpr std::size_t kMac = 240;
@@ -61,20 +56,13 @@ void rows(M& m, std::uint8_t& say, std::uint8_t& flags, const Rows& r) {
 }  // namespace
 
 bool is_message(std::span<const std::uint8_t> mad) {
-  return mad.size() == wire::kMadBytes && mad[0] == kBaseVersion && mad[1] == kClassVendor &&
-         mad[2] == kVersion && mad[3] == kMethodSend && wire::load_be16(mad.data() + 16) == kAttribute &&
-         wire::load_be24(mad.data() + kOui) == wire::kEceVendor;
+  wire::VendorHeader h;
+  wire::MadError error{};
+  return decode(mad, h, error) && h.method == wire::kMethodSend && h.attribute == kAttribute;
 }
 
 void encode(const Message& m, const Hmac& key, wire::Mad& out) {
-  out = {};
-  out[0] = kBaseVersion;
-  out[1] = kClassVendor;
-  out[2] = kVersion;
-  out[3] = kMethodSend;
-  wire::store_be64(out.data() + 8, m.number);
-  wire::store_be16(out.data() + 16, kAttribute);
-  wire::store_be24(out.data() + kOui, wire::kEceVendor);
+  encode(wire::VendorHeader{wire::kMethodSend, 0, m.number, kAttribute}, out);
   auto say = static_cast<std::uint8_t>(m.say);
   auto flags = static_cast<std::uint8_t>((m.answer ? kAnswer : 0U) | (m.refused ? kRefused : 0U));
   rows(m, say, flags, Writer{out.data()});
