@@ -255,6 +255,21 @@ void Completions::receive_completed(Endpoint& e, std::uint64_t index, const Comp
   if (m.is_send()) delivery_.verify_sink(*p, m, now);
 }
 
+void Completions::owes_nothing(const Endpoint& e, Time now) {
+  for (std::uint64_t i = 0; i < e.sends_completed; ++i) {
+    if (e.sends[i].whole()) continue;
+    report_.add(now, "exactly once", "host %u qp 0x%x: request %llu succeeded, and %u of %u bytes were placed",
+                e.facts.self.host.v, static_cast<unsigned>(e.facts.self.qpn.v), ull(e.sends[i].wr_id),
+                e.sends[i].placed_bytes, e.sends[i].length);
+    return;
+  }
+}
+
+void Completions::farewell(End end, Time now) {
+  const Endpoint* e = ledger_.find(end);
+  if (e != nullptr && !has_cause(*e)) owes_nothing(*e, now);
+}
+
 void Completions::finish(Time now) {
   ledger_.finish_shared(now);
   ledger_.each_endpoint([&](Endpoint& e) {
@@ -283,13 +298,7 @@ void Completions::finish(Time now) {
     }
     Endpoint* p = ledger_.peer(e);
     if (p == nullptr || p->destroyed || has_cause(*p) || has_cause(e)) return;
-    for (std::uint64_t i = 0; e.facts.early && i < e.sends_completed; ++i) {
-      if (e.sends[i].whole()) continue;
-      report_.add(now, "exactly once",
-                  "host %u qp 0x%x: request %llu succeeded, and %u of %u bytes were placed",
-                  e.facts.self.host.v, qp, ull(e.sends[i].wr_id), e.sends[i].placed_bytes, e.sends[i].length);
-      break;
-    }
+    if (e.facts.early) owes_nothing(e, now);
     if (e.receives_completed != p->consumers.size()) {
       report_.add(now, "complete", "host %u qp 0x%x: %llu of %llu receives completed", e.facts.self.host.v,
                   qp, ull(e.receives_completed), ull(p->consumers.size()));

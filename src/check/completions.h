@@ -23,6 +23,8 @@ class Completions {
 
   // `silence`: how long the queue pair's own requests have gone unanswered.
   void completed(HostId host, const Completion& c, const Silence& silence, Time now);
+  // The peer's program has heard that this one ended the connection: everything that succeeded is there.
+  void farewell(End end, Time now);
   void finish(Time now);
 
  private:
@@ -32,6 +34,7 @@ class Completions {
   void succeeded(Endpoint& e, std::uint64_t index, Time now);
   bool deserved(const Endpoint& e, const Message& m, WcStatus status, const Silence& silence, Time now);
   bool has_cause(const Endpoint& e);
+  void owes_nothing(const Endpoint& e, Time now);
   bool credit_held(const Endpoint& e);
 
   Ledger& ledger_;

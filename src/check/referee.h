@@ -74,6 +74,7 @@ class Referee {
   void limit_armed(HostId host, SrqId id, std::uint32_t limit) { ledger_.limit_armed(host, id, limit); }
   void limit_reached(HostId host, SrqId id, Time now) { ledger_.limit_reached(host, id, now); }
   void completed(HostId host, const Completion& c, Time now);
+  void farewell(End end, Time now) { completions_.farewell(end, now); }
 
   // --- what the network and the devices did ---
   void sent(HostId from, HostId to, const wire::Header& h, std::uint32_t payload, Time now) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pair/meetings.h"
 #include "pair/workload.h"
 
 namespace weft::pair {
@@ -70,7 +71,7 @@ void plan_line(Prng& r, LineConfig& l) {
 
 }  // namespace
 
-Plan plan_line_world(std::uint64_t seed) {
+Plan plan_line_world(std::uint64_t seed, bool& meets) {
   Plan p = plan_world(seed);
   Prng r = Prng(seed).fork(0x6C'696E65);
   plan_line(r, p.world.line);
@@ -109,14 +110,23 @@ Plan plan_line_world(std::uint64_t seed) {
       f.slots = static_cast<std::uint32_t>(f.messages.size()) + f.spare_receives + 1;
     }
   }
+  meets = one_in(r, 2);
+  // Who parts knows that everything is complete.
+  for (ConnectionPlan& c : p.connections) {
+    for (FlowPlan& f : c.flow) {
+      if (meets && !f.messages.empty()) f.messages.back().flags |= kSendSignaled;
+    }
+  }
   return p;
 }
 
 LineResult run_line_seed(std::uint64_t seed, Recorder* recorder) {
-  const Plan plan = plan_line_world(seed);
+  bool meets = false;
+  const Plan plan = plan_line_world(seed, meets);
   World world(plan.world, recorder);
   Workload workload(plan, world);
-  world.run(workload);
+  Meetings meetings(plan, world, workload);
+  world.run(meets ? static_cast<Programs&>(meetings) : workload);
   LineResult r;
   r.clean = world.referee().report().clean();
   r.findings = world.referee().report().text();

@@ -21,7 +21,8 @@ struct LineResult {
 
 // A world of the swarm whose two sites are far apart. Nobody breaks a rule in it, goes away or forges
 // anything.
-Plan plan_line_world(std::uint64_t seed);
+// `meets`: its queue pairs meet and part by the connection manager's messages.
+Plan plan_line_world(std::uint64_t seed, bool& meets);
 LineResult run_line_seed(std::uint64_t seed, Recorder* recorder = nullptr);
 
 }  // namespace weft::pair

@@ -22,6 +22,8 @@ class Workload final : public Programs {
   void act(World& world, Time now) override;
   bool waiting() const override;
 
+  Qpn qpn(std::uint32_t connection, std::uint32_t side) const { return ends_[connection * 2 + side].qpn; }
+
  private:
   struct Sinks {
     Buffer buffer;

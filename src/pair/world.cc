@@ -34,7 +34,8 @@ World::World(const WorldConfig& config, Recorder* recorder)
       referee_(transit(config)),
       network_(config.network, Prng(config.seed).fork(1), config.script),
       transmitters_(config.hosts.size()),
-      doors_(config.hosts.size()) {
+      doors_(config.hosts.size()),
+      heard_(config.hosts.size()) {
   for (std::uint32_t i = 0; i < config.hosts.size(); ++i) {
     CHECK(config.hosts[i].validate().has_value());
     hosts_.push_back(std::make_unique<Host>(HostId{i}, config.hosts[i], referee_));
@@ -346,6 +347,10 @@ void World::arrivals() {
       const std::uint8_t tos = f->marked ? wire::kEcnCe : std::uint8_t{0};
       line_->arrive(now_, f->to - host_count(),
                     {f->header, f->source, f->destination, std::move(f->payload), tos});
+      continue;
+    }
+    if (wire::carries_mad(f->header, static_cast<std::uint32_t>(f->payload.size()))) {
+      std::copy(f->payload.begin(), f->payload.end(), heard_[f->to].emplace_back().begin());
       continue;
     }
     Door& door = doors_[f->to];

@@ -17,6 +17,7 @@
 // corruption then flips a real bit and the ICRC must notice. Without, a corrupt packet is just lost.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <queue>
 #include <set>
@@ -27,6 +28,7 @@
 #include "core/base/prng.h"
 #include "core/impair/impair.h"
 #include "core/transport/device.h"
+#include "core/wire/mad.h"
 #include "pair/host.h"
 #include "pair/line.h"
 #include "pair/recorder.h"
@@ -124,6 +126,10 @@ class World {
   void forge(std::uint32_t to, const wire::Address& source, const wire::Header& h,
              std::vector<std::uint8_t> payload);
 
+  // A management datagram, from one host to the general services of another; the next one that came to a host.
+  void say(std::uint32_t from, std::uint32_t to, const wire::Mad& mad);
+  bool hear(std::uint32_t host, wire::Mad& mad);
+
   // --- running ---
   // Runs up to and including the earliest wake-up; false when there is none.
   bool step(Programs& programs);
@@ -137,6 +143,9 @@ class World {
   std::uint64_t packets() const { return network_.packets(); }
   std::uint64_t corrupt_dropped() const { return corrupt_dropped_; }
   const Line* line() const { return line_.get(); }  // null: there is none
+  bool crosses_line(std::uint32_t a, std::uint32_t b) const {
+    return line_ != nullptr && Line::site(a) != Line::site(b);
+  }
   // The most payload bytes that ever waited to be received at this host.
   Bytes deepest_queue(std::uint32_t host) const { return doors_[host].deepest; }
 
@@ -182,9 +191,6 @@ class World {
   void emit(std::uint32_t from, const wire::Burst& burst);
   void launch(std::uint32_t to, Passage frame, Time depart);
   std::uint32_t host_at(const wire::Address& address) const;
-  bool crosses_line(std::uint32_t a, std::uint32_t b) const {
-    return line_ != nullptr && Line::site(a) != Line::site(b);
-  }
   void poll_events(std::uint32_t host);
   Duration farewell_bound() const;
   void finish();
@@ -202,6 +208,7 @@ class World {
   std::set<std::pair<std::uint32_t, Qpn>> shares_;  // queue pairs that draw from a shared receive queue
   std::vector<Transmitter> transmitters_;
   std::vector<Door> doors_;
+  std::vector<std::deque<wire::Mad>> heard_;  // by host
   std::priority_queue<std::unique_ptr<Flight>, std::vector<std::unique_ptr<Flight>>, Later> flights_;
   std::uint64_t order_ = 0;
   std::uint64_t corrupt_dropped_ = 0;

@@ -50,9 +50,12 @@ BoxState::BoxState(const BoxConfig& c)
       site_ready(std::bit_ceil(c.halves)),
       passing{Ring<Frame>(std::bit_ceil(c.queue)), Ring<Frame>(std::bit_ceil(c.queue))},
       farewells(std::bit_ceil(c.halves)),
-      deadlines(c.halves * 2 + 1) {
+      deadlines(c.halves * 2 + 1),
+      meetings(c.meetings) {
   CHECK(c.instance != 0 && c.halves != 0 && c.halves <= 1U << 20U);
   CHECK(c.store.n >= kLeastStore && c.frames >= 4);
+  CHECK(c.window <= 1U << 16U);  // 64 reports (Once) tell of less than half the numbers of the wire
+  CHECK(!c.secret.empty());      // without one everybody could sign
   for (Names* n : {&taking_of, &giving_of, &acked_taking_of, &acked_giving_of}) reserve(*n, c.halves);
   released.reserve(std::size_t{c.frames} + c.queue * 2);
 }
@@ -121,6 +124,7 @@ void Box::on_frame(Time now, Side from, const Frame& f, std::span<const std::uin
     b.here = f.destination;
     b.there = f.source;
   }
+  if (!mad.empty() && on_connection_message(b, from, f, mad, now)) return;
   const bool request = is_push(h.opcode) || is_fetch(h.opcode);
   if (h.mode != wire::Mode::kRoce) {
     if (request) b.counters.add(BoxCounter::other_mode);

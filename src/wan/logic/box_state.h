@@ -1,6 +1,7 @@
 // The inside of a Box: its tables and queues, and the functions of the files that work on them.
 //
 //   watch.cc     what passes: learning who the requester is, and asking for ownership
+//   follow.cc    what the connection manager says: connections begin, and end behind their data
 //   taking.cc    halves of the site's requesters: taken, acknowledged, sent over the line
 //   giving.cc    halves of the partner's requesters: kept, delivered to the site's endpoints
 //   partner.cc   messages between the boxes
@@ -37,6 +38,25 @@ struct NameHash {
 };
 using Names = tsl::robin_map<HalfName, std::uint32_t, NameHash>;
 
+// Numbers of which each counts once, in whatever order they come: what was recorded long ago does not.
+struct Once {
+  std::uint64_t newest = 0;
+  std::uint64_t seen = 0;  // a bit for each of the 64 up to that
+
+  bool fresh(std::uint64_t number) {
+    if (number > newest) {
+      const std::uint64_t ahead = number - newest;
+      seen = ahead < 64 ? seen << ahead | 1U : 1U;
+      newest = number;
+      return true;
+    }
+    const std::uint64_t behind = newest - number;
+    if (behind >= 64 || (seen >> behind & 1U) != 0) return false;
+    seen |= std::uint64_t{1} << behind;
+    return true;
+  }
+};
+
 struct Partner {
   std::uint64_t instance = 0;  // 0: it never answered
   Time heard = kNever;         // its last answer
@@ -46,30 +66,29 @@ struct Partner {
   bool answer_due = false;
   std::uint64_t answer_to = 0;
   std::uint64_t answer_with = 0;
-  std::uint64_t newest_lease = 0;  // of those that it asked for, or gave back
-  std::uint64_t leases_seen = 0;   // a bit for each of the 64 up to that
   bool there = false;
+  Once messages;
+  Once leases;  // those that it asked for, or gave back
 
-  // Each number counts once, in whatever order they come: what was recorded long ago does not.
-  bool fresh(std::uint64_t lease) {
-    const std::uint64_t number = lease >> 20U;
-    if (number > newest_lease) {
-      const std::uint64_t ahead = number - newest_lease;
-      leases_seen = ahead < 64 ? leases_seen << ahead | 1U : 1U;
-      newest_lease = number;
-      return true;
-    }
-    const std::uint64_t behind = newest_lease - number;
-    if (behind >= 64 || (leases_seen >> behind & 1U) != 0) return false;
-    leases_seen |= std::uint64_t{1} << behind;
-    return true;
-  }
+  bool fresh(std::uint64_t lease) { return leases.fresh(lease >> 20U); }
 };
 
-// RELEASED is said without anything that it would stand in.
+// RELEASED is said without anything that it would stand in: by who let go, and by who never had a place.
 struct Farewell {
   HalfName name;
   std::uint64_t lease = 0;
+};
+
+// A connection that begins: its REQ has passed.
+struct Meeting {
+  Side active_at = Side::kSite;
+  bool answered = false;  // its REP has passed, too
+  wire::Address active;
+  wire::Address passive;
+  std::uint32_t id = 0;  // the active side's
+  Qpn active_qpn{};
+  WirePsn passive_starts{};  // the number of the passive side's first packet
+  std::uint32_t mtu = 0;     // 0: an empty row
 };
 
 struct BoxState {
@@ -113,6 +132,9 @@ struct BoxState {
   std::vector<BodyId> released;
   Deadlines deadlines;
 
+  std::vector<Meeting> meetings;  // a ring: who comes new takes the oldest one's row
+  std::uint32_t next_meeting = 0;
+
   Partner partner;
   std::uint64_t leases = 0;
   std::uint64_t messages = 0;
@@ -135,6 +157,8 @@ inline Duration settles(const BoxState& b) { return b.config.line_timeout * 2; }
 inline HalfName acked_name(const HalfName& n, Qpn requester_qpn) {
   return {n.requester, n.responder, requester_qpn};
 }
+// Anything else passes, in its turn; no path takes more in one packet.
+inline bool may_be_kept(const Frame& f) { return is_push(f.header.opcode) && f.payload <= kMostPayload; }
 inline void queue(Ring<std::uint32_t>& ring, bool& queued, std::uint32_t index) {
   if (queued) return;
   queued = true;
@@ -154,12 +178,25 @@ void on_site_request(BoxState& b, const Frame& f, Time now);
 bool on_line_acknowledge(BoxState& b, const Frame& f, Time now);
 void watch_again(BoxState& b, Taking& t, Time now);
 void forget(BoxState& b, Taking& t);
+// What the connection manager says of a half of the site.
+void follow(BoxState& b, const HalfName& name, Qpn requester_qpn, WirePsn first, std::uint32_t mtu, Time now);
+
+// follow.cc
+// True: the frame waits.
+bool on_connection_message(BoxState& b, Side from, const Frame& f, std::span<const std::uint8_t> mad,
+                           Time now);
 
 // taking.cc
 void take(BoxState& b, Taking& t, const Frame& f, Time now);
 void refuse_again(BoxState& b, Taking& t, const Frame& f, Time now);
 void begin_owning(BoxState& b, Taking& t, Time now);
 void renew(BoxState& b, Taking& t, Time now);
+void stop_asking(BoxState& b, Taking& t, Time now);
+// Its connection is about to end, or has ended: nothing more is taken, and nothing of it is known afterwards.
+void end_soon(BoxState& b, Taking& t, Time now);
+// The requester says farewell with this DREQ; true: it waits for what it was acknowledged.
+bool leave(BoxState& b, Taking& t, const Frame& dreq, Time now);
+void pass_farewell(BoxState& b, Taking& t);
 void drain(BoxState& b, Taking& t, Time now);
 void fail_half(BoxState& b, Taking& t, std::uint8_t syndrome, Time now);
 void on_owned(BoxState& b, Taking& t, Time now);
@@ -176,6 +213,8 @@ bool on_site_acknowledge(BoxState& b, const Frame& f, Time now);
 void on_own(BoxState& b, const Message& m, Time now);
 void on_release(BoxState& b, const Message& m);
 void orphan(BoxState& b, Giving& g);
+// Its responder is another connection's by now.
+void end_giving(BoxState& b, const HalfName& name);
 void on_timer(BoxState& b, Giving& g, Time now);
 bool next_for_site(BoxState& b, Out& out, Time now);
 Time deadline_of(const BoxState& b, const Giving& g);

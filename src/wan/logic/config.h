@@ -26,7 +26,8 @@ struct BoxConfig {
   std::uint32_t frames = 1U << 16U;  // in the store
   std::uint32_t halves = 1024;       // that its site's endpoints send on, and as many that they answer on
   std::uint32_t queue = 1024;        // frames that pass, by side
-  std::uint32_t window = 8192;       // packets of a half on the line; a power of two
+  std::uint32_t window = 8192;       // packets of a half on the line; a power of two, 65536 at most
+  std::uint32_t meetings = 256;      // connections that are being set up at one time
   std::uint32_t loss_blocks = 256;   // halves that miss packets at one time
 
   // --- times ---
@@ -64,11 +65,14 @@ struct BoxConfig {
   X(given, "packets sent to an endpoint of the site")                          \
   X(given_again, "of those, sent before")                                      \
   X(learned, "requesters learned from acknowledgements")                       \
+  X(followed, "requesters learned from the connection manager")                \
+  X(farewells, "DREQs that waited for what was acknowledged")                  \
   X(ambiguous, "acknowledgements that fit several connections, or none")       \
   X(unlearned, "connections that stopped being what was learned")              \
   X(table_full, "packets of connections that found no place")                  \
   X(other_mode, "packets of a mode that passes untouched")                     \
   X(owned, "halves owned")                                                     \
+  X(declined, "ownerships that the partner did not agree to")                  \
   X(renewed, "ownerships renewed with the partner")                            \
   X(released, "halves released")                                               \
   X(drained_for_read, "of those, because of a READ or an atomic")              \
@@ -76,7 +80,7 @@ struct BoxConfig {
   X(orphaned, "halves whose partner went away")                                \
   X(said, "messages sent to the partner")                                      \
   X(heard, "messages of the partner taken")                                    \
-  X(not_heard, "messages refused: wrong HMAC, another instance, or too old")   \
+  X(not_heard, "messages refused: wrong HMAC, another instance, too old, or a second time") \
   X(partner_found, "times that a partner answered for the first time")         \
   X(partner_lost, "times that it stopped answering")
 

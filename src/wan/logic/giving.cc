@@ -126,7 +126,7 @@ bool on_line_request(BoxState& b, const Frame& f, Time now) {
   if (g == nullptr) return false;
   const Seq seq = expand(f.header.psn, g->line.expected);
   if (seq < g->from) return false;
-  if (g->orphan || g->syndrome != 0 || !is_push(f.header.opcode)) {
+  if (g->orphan || g->syndrome != 0 || !may_be_kept(f)) {
     let_go(b, f);
     report(b, *g);
     return true;
@@ -173,7 +173,8 @@ bool on_site_acknowledge(BoxState& b, const Frame& f, Time now) {
   let_go(b, f);
   if (g->syndrome != 0) return true;
   acknowledged(b, *g, to, now);
-  if (!acks && to == g->sender.una) {
+  // A NAK of what was never given is about nothing.
+  if (!acks && to == g->sender.una && to < g->sender.max) {
     if (syndrome == wire::kSyndromeNakSequence) {
       (void)b.to_site(*g).nack({to, false, {}}, false, now);
     } else if ((syndrome & 0xE0U) == wire::kSyndromeRnr) {
@@ -208,7 +209,10 @@ void on_own(BoxState& b, const Message& m, Time now) {
     }
   }
   if (g == nullptr) {
-    if (b.free_givings.empty() || b.acked_giving_of.contains(acked_name(m.half, m.requester_qpn))) return;
+    if (b.free_givings.empty() || b.acked_giving_of.contains(acked_name(m.half, m.requester_qpn))) {
+      (void)b.farewells.push({m.half, m.lease});  // no place for it: said at once, nobody waits for nothing
+      return;
+    }
     g = &b.givings[b.free_givings.back()];
     b.free_givings.pop_back();
     g->used = true;
@@ -239,6 +243,13 @@ void orphan(BoxState& b, Giving& g) {
   b.counters.add(BoxCounter::orphaned);
   g.orphan = true;
   maybe_gone(b, g);
+}
+
+void end_giving(BoxState& b, const HalfName& name) {
+  Giving* g = find(b, b.giving_of, name);
+  if (g == nullptr) return;
+  if (g->orphan) return remove(b, *g);
+  if (g->syndrome == 0) refused(b, *g, wire::kSyndromeNakOperation);
 }
 
 bool next_for_site(BoxState& b, Out& out, Time now) {

@@ -58,6 +58,8 @@ struct Taking {
   bool confirmed = false;  // the partner agreed to `lease`
   bool draining = false;
   bool forget = false;     // what was learned does not fit any more
+  bool over = false;       // its requester is gone, or another connection: its packets are dropped
+  bool leaving = false;    // `farewell` waits until everything is delivered
   bool held_back = false;  // packets at or behind `expected` were dropped: they must be asked for again
   bool full = false;       // for want of room
   bool nak_sent = false;   // for the gap at `expected`
@@ -73,16 +75,21 @@ struct Taking {
   std::uint8_t asked = 0;     // OWN or RELEASE, in a row
   Qpn requester_qpn = kNoQpn;
   std::uint64_t lease = 0;
+  std::uint32_t mtu = 0;  // 0: not known
   Watch watch;
+  Frame farewell;
+  Time not_before{};  // it is asked for again: the partner had no place for it
   Seq forwarded{};  // the highest number that passed
   Time forwarded_at{};
 
   Seq from{};
   Seq expected{};   // of the site
   Seq wanted{};     // everything before was asked to be acknowledged
+  Seq told{};       // everything before was
   Seq delivered{};  // everything before is with the far endpoint: kept until then
   Seq gap{};
   std::uint32_t msn = 0;         // messages that ended before `expected`
+  std::uint32_t told_msn = 0;    // before `told`
   std::uint32_t stored_msn = 0;  // before sender.una
   std::uint32_t delivered_msn = 0;
   std::uint64_t held = 0;  // bytes in the store
@@ -121,6 +128,11 @@ struct Giving {
 
 // --- what an opcode is ---
 
+constexpr bool fills_its_packet(std::uint8_t op) {
+  return op == wire::kSendFirst || op == wire::kSendMiddle || op == wire::kWriteFirst ||
+         op == wire::kWriteMiddle;
+}
+
 constexpr bool is_push(std::uint8_t op) {
   return op <= wire::kWriteOnlyImm || op == wire::kSendLastInvalidate || op == wire::kSendOnlyInvalidate;
 }
@@ -137,6 +149,13 @@ constexpr bool starts_message(std::uint8_t op) {
   return op == wire::kSendFirst || op == wire::kSendOnly || op == wire::kSendOnlyImm ||
          op == wire::kWriteFirst || op == wire::kWriteOnly || op == wire::kWriteOnlyImm ||
          op == wire::kSendOnlyInvalidate;
+}
+
+// How many numbers a READ or an atomic takes: one for each packet of the answer. 0: that cannot be said.
+constexpr std::uint32_t numbers_of(const wire::Header& h, std::uint32_t mtu) {
+  constexpr std::uint32_t kLeastMtu = 256;
+  if (h.opcode != wire::kReadRequest || h.dma_len <= kLeastMtu) return 1;
+  return mtu == 0 ? 0 : h.dma_len / mtu + (h.dma_len % mtu != 0 ? 1 : 0);
 }
 
 }  // namespace weft::wan

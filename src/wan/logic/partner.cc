@@ -50,7 +50,7 @@ void on_hello(BoxState& b, const Message& m, Time now) {
   if (p.instance != m.sender) {
     const bool first = p.instance == 0;
     p.instance = m.sender;
-    p.newest_lease = p.leases_seen = 0;
+    p.messages = p.leases = {};
     if (!first) {
       partner_gone(b);
       for (Taking& t : b.takings) {
@@ -141,6 +141,11 @@ bool on_message(BoxState& b, std::span<const std::uint8_t> mad, Time now) {
   if (m.receiver != b.config.instance || m.sender != b.partner.instance) {
     b.counters.add(BoxCounter::not_heard);
     if (m.say == Say::kOwn) wish_for_partner(b, now);
+    return true;
+  }
+  // Numbers on the wire wrap: an old report would tell of packets that were not sent yet.
+  if (!b.partner.messages.fresh(m.number)) {
+    b.counters.add(BoxCounter::not_heard);
     return true;
   }
   b.counters.add(BoxCounter::heard);

@@ -23,7 +23,8 @@ struct Kept {
 };
 
 inline constexpr std::uint32_t kFrameCost = 128;  // what a frame is charged beside its payload
-inline constexpr std::uint32_t kLargest = 4096 + kFrameCost;
+inline constexpr std::uint32_t kMostPayload = 4096;
+inline constexpr std::uint32_t kLargest = kMostPayload + kFrameCost;
 inline constexpr std::uint32_t kLeastStore = 4 * kLargest;  // of a box: two frames in each direction
 
 class Store {

@@ -60,6 +60,7 @@ void maybe_released(BoxState& b, Taking& t, Time now) {
   t.phase = Phase::kReleasing;
   t.asked = 0;
   say_release(b, t, now);
+  pass_farewell(b, t);
 }
 
 // The requester sends something else than what was acknowledged last: another connection with the same
@@ -70,8 +71,8 @@ bool strange(Taking& t, Seq seq) { return seq == t.gap && ++t.strange >= 2; }
 
 void begin_owning(BoxState& b, Taking& t, Time now) {
   t.phase = Phase::kOwned;
-  t.expected = t.wanted = t.delivered = t.from;
-  t.msn = t.stored_msn = t.delivered_msn = (t.watch.ends + t.watch.offset) & kPsnMask;
+  t.expected = t.wanted = t.told = t.delivered = t.from;
+  t.msn = t.told_msn = t.stored_msn = t.delivered_msn = (t.watch.ends + t.watch.offset) & kPsnMask;
   t.held = 0;
   t.sender.start(t.from);
   t.account = {};
@@ -109,7 +110,7 @@ void take(BoxState& b, Taking& t, const Frame& f, Time now) {
     }
     return let_go(b, f);
   }
-  if (t.draining || !is_push(h.opcode)) {
+  if (t.draining || !may_be_kept(f)) {
     if (!t.draining) b.counters.add(BoxCounter::drained_for_read);
     t.held_back = true;
     drain(b, t, now);
@@ -152,6 +153,53 @@ void drain(BoxState& b, Taking& t, Time now) {
   arm(b, t, now);
 }
 
+void end_soon(BoxState& b, Taking& t, Time now) {
+  switch (t.phase) {
+    case Phase::kWatching:
+      return forget(b, t);
+    case Phase::kAsking:
+      t.confirmed = true;  // it is not for want of agreement
+      stop_asking(b, t, now);
+      say_release(b, t, now);
+      break;
+    case Phase::kOwned:
+      t.forget = true;
+      return drain(b, t, now);
+    case Phase::kFailed:
+      t.owing = now;
+      break;
+    case Phase::kReleasing:
+    case Phase::kFree:
+      break;
+  }
+  t.forget = true;
+  arm(b, t, now);
+}
+
+bool leave(BoxState& b, Taking& t, const Frame& dreq, Time now) {
+  if (t.phase == Phase::kWatching) {
+    forget(b, t);
+    return false;
+  }
+  const bool waits = t.phase == Phase::kOwned && t.delivered != t.expected;
+  if (waits && t.leaving) {
+    let_go(b, dreq);
+    return true;
+  }
+  if (waits) {
+    t.leaving = true;
+    t.farewell = dreq;
+    b.counters.add(BoxCounter::farewells);
+  }
+  t.over = true;
+  end_soon(b, t, now);
+  return waits;
+}
+
+void pass_farewell(BoxState& b, Taking& t) {
+  if (std::exchange(t.leaving, false)) pass(b, Side::kLine, t.farewell);
+}
+
 // The partner is asked, or asked again after it forgot: under a new number, because old questions may still
 // travel.
 void renew(BoxState& b, Taking& t, Time now) {
@@ -184,11 +232,34 @@ void on_owned(BoxState& b, Taking& t, Time now) {
   arm(b, t, now);
 }
 
+// The ownership that was asked for does not come about; what was dropped meanwhile goes the wire's way.
+void stop_asking(BoxState& b, Taking& t, Time now) {
+  // The partner agreed, and nobody acknowledged: the requester is another one. Otherwise: not soon again,
+  // because a half stands still while it is asked for.
+  if (t.confirmed) {
+    t.forget = true;
+  } else {
+    t.not_before = now.after(b.config.give_up);
+    b.counters.add(BoxCounter::declined);
+  }
+  t.confirmed = t.own_due = false;
+  if (t.watch.acked != t.from) t.held_back = false;  // to ask for it again would acknowledge what was before
+  t.draining = true;
+  t.expected = t.delivered = t.from;
+  t.msn = (t.watch.ends + t.watch.offset) & kPsnMask;
+  t.sender.start(t.from);
+  t.phase = Phase::kReleasing;
+}
+
 void fail_half(BoxState& b, Taking& t, std::uint8_t syndrome, Time now) {
   stop_sending(b, t);
   free_kept(b, t, t.expected);
+  const bool waits = t.held_back || t.full || t.wanted > t.told;
+  // A refusal acknowledges what was before it, so it begins where the requester was told nothing yet.
+  t.expected = t.delivered = t.told;
+  t.msn = t.told_msn;
   t.sender.start(t.expected);
-  t.phase = Phase::kFailed;
+  t.phase = t.over ? Phase::kReleasing : Phase::kFailed;
   t.syndrome = syndrome;
   t.asked = 0;
   t.heard = now;
@@ -196,7 +267,8 @@ void fail_half(BoxState& b, Taking& t, std::uint8_t syndrome, Time now) {
   b.counters.add(BoxCounter::failed);
   say_release(b, t, now);
   // Whoever waits for an answer has it now; everybody else at the next packet.
-  if (t.held_back || t.full || t.wanted > answerable(b, t)) answer(b, t, t.nak_due);
+  if (waits) answer(b, t, t.nak_due);
+  pass_farewell(b, t);
   arm(b, t, now);
 }
 
@@ -244,6 +316,7 @@ void on_report(BoxState& b, Taking& t, const Message& m, Time now) {
 }
 
 void on_released(BoxState& b, Taking& t, Time now) {
+  if (t.phase == Phase::kAsking) stop_asking(b, t, now);  // the partner has no place for it
   t.say_again = kNever;
   if (t.phase == Phase::kReleasing) {
     --b.owned;
@@ -264,7 +337,7 @@ bool next_answer(BoxState& b, Out& out) {
     t.answering = false;
     const bool nak = std::exchange(t.nak_due, false);
     const bool ack = std::exchange(t.ack_due, false);
-    if (t.phase == Phase::kFree || !t.learned || (!nak && !ack)) continue;
+    if (t.phase == Phase::kFree || !t.learned || t.over || (!nak && !ack)) continue;
     const bool owned = t.phase == Phase::kOwned || t.phase == Phase::kReleasing;
     const Seq upto = owned ? answerable(b, t) : t.expected;
     // A NAK acknowledges everything before it.
@@ -284,6 +357,10 @@ bool next_answer(BoxState& b, Out& out) {
     out.frame.source = t.name.responder;
     out.frame.destination = t.name.requester;
     out.last = true;
+    if (upto > t.told && owned) {
+      t.told = upto;
+      t.told_msn = h.aeth_msn();
+    }
     b.counters.add(nak ? BoxCounter::refused_gap : BoxCounter::acknowledged);
     return true;
   }
@@ -339,16 +416,7 @@ void on_timer(BoxState& b, Taking& t, Time now) {
     const bool asking = t.phase == Phase::kAsking;
     if (asking && (t.confirmed || ++t.asked > 3)) {
       // Neither agreement nor an acknowledgement: whatever the partner thinks, it is to let go.
-      t.confirmed = false;
-      t.own_due = false;
-      if (t.watch.acked != t.from)
-        t.held_back = false;  // to ask for it again would acknowledge what was before
-      t.draining = true;
-      t.expected = t.from;
-      t.msn = (t.watch.ends + t.watch.offset) & kPsnMask;
-      t.delivered = t.from;
-      t.sender.start(t.from);
-      t.phase = Phase::kReleasing;
+      stop_asking(b, t, now);
       say_release(b, t, now);
     } else if (asking || t.phase == Phase::kOwned) {
       if (!asking && t.confirmed && t.delivered == t.sender.una) {
@@ -362,7 +430,7 @@ void on_timer(BoxState& b, Taking& t, Time now) {
       }
     } else if (t.phase == Phase::kReleasing || (t.phase == Phase::kFailed && t.lease != 0)) {
       // A partner that is away for so long has let go of everything by itself.
-      if (!partner_there(b, now) && now - t.heard >= b.config.patience * 2) {
+      if (!partner_there(b, now) && now - b.partner.heard >= b.config.patience * 2) {
         on_released(b, t, now);
       } else {
         say_release(b, t, now);
@@ -370,8 +438,11 @@ void on_timer(BoxState& b, Taking& t, Time now) {
     }
   }
   if (t.phase == Phase::kFailed && t.owing <= now) {
-    if (t.lease != 0) --b.owned;
-    return forget(b, t);
+    if (t.lease == 0) return forget(b, t);
+    // The partner has not said that it let go; until then it would swallow what another connection sends.
+    t.phase = Phase::kReleasing;
+    t.forget = true;
+    if (t.say_again == kNever) say_release(b, t, now);
   }
   if (t.phase == Phase::kOwned) {
     if (t.delivered == t.expected) {

@@ -38,7 +38,8 @@ void unlearn(BoxState& b, Taking& t) {
   t.watch = {};
 }
 
-void watch(BoxState& b, Taking& t, const wire::Header& h, Time now) {
+void watch(BoxState& b, Taking& t, const Frame& f, Time now) {
+  const wire::Header& h = f.header;
   Watch& w = t.watch;
   const Seq seq = t.forwarded == Seq{} ? Seq::start(h.psn) : expand(h.psn, t.forwarded);
   // Nothing travels for so long: a connection may begin anew with lower numbers.
@@ -48,18 +49,25 @@ void watch(BoxState& b, Taking& t, const wire::Header& h, Time now) {
     t.forwarded_at = now;
   }
   if (is_fetch(h.opcode)) {
-    // It takes as many numbers as it has responses, which the box does not count.
-    w.seen = false;
+    const std::uint32_t numbers = numbers_of(h, t.mtu);
+    const bool again = seq < w.next && !anew;
     w.calm = 0;
+    w.seen = w.seen && numbers != 0 && (seq == w.next || again);
+    if (!w.seen || again) return;
+    w.next += numbers;
+    ++w.ends;
+    w.asks = false;
+    t.forwarded = std::max(t.forwarded, w.next - 1);
     return;
   }
+  if (fills_its_packet(h.opcode)) t.mtu = f.payload;
   if (!w.seen) {
     unlearn(b, t);  // the count of messages is broken
     start_watching(w, seq, 0, now);
   }
-  if (seq > w.next) {  // the box missed some
+  if (seq > w.next || (seq < w.next && anew)) {  // the box missed some, or the numbers begin anew
     w.seen = false;
-    return watch(b, t, h, now);
+    return watch(b, t, f, now);
   }
   if (seq < w.next) return;
   ++w.next;
@@ -73,7 +81,7 @@ void watch(BoxState& b, Taking& t, const wire::Header& h, Time now) {
 void ask(BoxState& b, Taking& t, Time now) {
   const Watch& w = t.watch;
   if (t.phase != Phase::kWatching || !t.learned || !w.seen || w.calm < b.config.calm) return;
-  if (w.next <= t.forwarded || (!w.asks && w.acked != w.next)) return;
+  if (w.next <= t.forwarded || (!w.asks && w.acked != w.next) || now < t.not_before) return;
   if (!partner_there(b, now)) return wish_for_partner(b, now);
   t.phase = Phase::kAsking;
   t.from = w.next;
@@ -88,10 +96,11 @@ void ask(BoxState& b, Taking& t, Time now) {
 Taking* place(BoxState& b, const HalfName& name, Time now) {
   if (b.free_takings.empty()) {
     b.blind_until = now + settles(b);
-    // The next one that only passes gives its place up: a stranger costs a stranger.
+    // The next one that only passes, or rests, gives its place up: a stranger costs a stranger.
     for (std::uint32_t i = 0; i < b.most() && b.free_takings.empty(); ++i) {
       Taking& t = b.takings[b.oldest++ % b.most()];
-      if (t.phase == Phase::kWatching && !t.learned) forget(b, t);
+      const bool rests = now - t.forwarded_at > b.config.patience;
+      if (t.phase == Phase::kWatching && (!t.learned || rests)) forget(b, t);
       if (i == 8) break;
     }
   }
@@ -148,11 +157,13 @@ void learn(BoxState& b, const Frame& f, Time now) {
   agree(b, *found, *mark, f.header);
 }
 
-void confirm(BoxState& b, Taking& t, const wire::Header& h) {
+void confirm(BoxState& b, Taking& t, const wire::Header& h, Time now) {
   Watch& w = t.watch;
   if (!w.seen) return;
   const Seq seq = expand(h.psn, w.next);
-  if (h.syndrome > wire::kSyndromeAck || seq >= w.next) return;
+  if (h.syndrome > wire::kSyndromeAck) return;
+  // What never passed, or passed long ago, is acknowledged: the queue pair sends to somebody else by now.
+  if (seq >= w.next || now - t.forwarded_at > b.config.patience) return unlearn(b, t);
   const Watch::Mark* m = w.find(seq);
   if (m != nullptr && ((h.aeth_msn() - m->ends) & kPsnMask) != w.offset) return unlearn(b, t);
   w.acked = std::max(w.acked, seq + 1);
@@ -161,6 +172,7 @@ void confirm(BoxState& b, Taking& t, const wire::Header& h) {
 }  // namespace
 
 void forget(BoxState& b, Taking& t) {
+  pass_farewell(b, t);
   if (t.learned) b.acked_taking_of.erase(acked_name(t.name, t.requester_qpn));
   b.taking_of.erase(t.name);
   b.deadlines.remove(b.index_of(t));
@@ -174,17 +186,46 @@ void forget(BoxState& b, Taking& t) {
 
 // What was owned passes again, from `expected` on; or nothing of it is known any more.
 void watch_again(BoxState& b, Taking& t, Time now) {
+  if (t.over) return forget(b, t);
   const bool strange = t.forget;
   t.phase = Phase::kWatching;
   t.confirmed = t.draining = t.forget = false;
   if (strange) return unlearn(b, t);
   start_watching(t.watch, t.expected, t.msn - t.watch.offset, now);
   t.forwarded = std::max(t.forwarded, t.expected - 1);
+  t.forwarded_at = now;
   if (t.held_back) {
     t.nak_due = true;
     queue(b.answering, t.answering, b.index_of(t));
   }
   t.held_back = false;
+}
+
+void follow(BoxState& b, const HalfName& name, Qpn requester_qpn, WirePsn first, std::uint32_t mtu,
+            Time now) {
+  const auto it = b.taking_of.find(name);
+  Taking* t = it == b.taking_of.end() ? place(b, name, now) : &b.takings[it->second];
+  if (t == nullptr) return b.counters.add(BoxCounter::table_full);
+  if (t->phase != Phase::kWatching) {
+    t->over = true;
+    return end_soon(b, *t, now);
+  }
+  unlearn(b, *t);
+  const HalfName acked = acked_name(name, requester_qpn);
+  if (const auto held = b.acked_taking_of.find(acked); held != b.acked_taking_of.end()) {
+    Taking& earlier = b.takings[held->second];
+    if (earlier.phase != Phase::kWatching) return;  // the acknowledgements will teach it
+    unlearn(b, earlier);
+  }
+  t->mtu = mtu;
+  t->forwarded = Seq::start(first) - 1;
+  t->forwarded_at = now;
+  t->watch = {};
+  start_watching(t->watch, Seq::start(first), 0, now);
+  t->learned = true;
+  t->requester_qpn = requester_qpn;
+  b.acked_taking_of[acked] = b.index_of(*t);
+  b.counters.add(BoxCounter::followed);
 }
 
 void on_site_request(BoxState& b, const Frame& f, Time now) {
@@ -195,9 +236,14 @@ void on_site_request(BoxState& b, const Frame& f, Time now) {
     b.counters.add(BoxCounter::table_full);
     return pass(b, Side::kLine, f);
   }
+  if (t->over) {
+    if (expand(f.header.psn, t->from) < t->from) return pass(b, Side::kLine, f);
+    b.counters.add(BoxCounter::drop_waiting);
+    return let_go(b, f);
+  }
   switch (t->phase) {
     case Phase::kWatching:
-      watch(b, *t, f.header, now);
+      watch(b, *t, f, now);
       pass(b, Side::kLine, f);
       return ask(b, *t, now);
     case Phase::kAsking:
@@ -206,7 +252,7 @@ void on_site_request(BoxState& b, const Frame& f, Time now) {
       const Seq seq = expand(f.header.psn, border);
       if (seq < t->from) return pass(b, Side::kLine, f);
       t->heard = now;
-      if (seq < border) {
+      if (seq < border && !t->forget) {
         t->ack_due = true;
         queue(b.answering, t->answering, b.index_of(*t));
       } else {
@@ -232,7 +278,7 @@ bool on_line_acknowledge(BoxState& b, const Frame& f, Time now) {
   }
   Taking& t = b.takings[it->second];
   if (t.phase == Phase::kWatching) {
-    confirm(b, t, f.header);
+    confirm(b, t, f.header, now);
     ask(b, t, now);
     return false;
   }

@@ -1,0 +1,226 @@
+// Connections that a box learns from their acknowledgements: that begin anew, that are too many, that the
+// partner has no place for or refuses; and what a box believes of its partner and of an endpoint.
+#include <gtest/gtest.h>
+
+#include "tests/wan/by_hand.h"
+
+namespace weft::wan {
+namespace {
+
+constexpr Qpn kRequester{11};
+constexpr Qpn kResponder{21};
+constexpr Duration kRest = milliseconds(50);  // longer than patience
+
+void listen(ByHand& boxes, std::initializer_list<Connection*> connections) {
+  const std::vector<Connection*> all(connections);
+  boxes.heard = [all](std::uint32_t site, const ByHand::Seen& s) {
+    for (Connection* c : all) c->hear(site, s);
+  };
+}
+
+TEST(Learning, NeedsNothingButAcknowledgements) {
+  ByHand boxes;
+  Connection c(boxes, kRequester, kResponder, 0xFF'FFF0);  // the numbers wrap meanwhile
+  listen(boxes, {&c});
+  ASSERT_TRUE(c.until_owned());
+  c.write(20);
+  EXPECT_EQ(c.done(), c.sent()) << "acknowledged early";
+  boxes.run(milliseconds(30));
+  EXPECT_EQ(c.taken(), c.sent());
+  EXPECT_EQ(boxes.box(0).owned() + boxes.box(1).owned(), 0U) << "released when it rests";
+  EXPECT_EQ(boxes.bodies(), 0U);
+}
+
+// As many connections as the table has rows were learned, and rest for good.
+TEST(Learning, GoesOnWhenTheTableIsFullOfConnectionsThatRest) {
+  ByHand boxes;
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    Connection c(boxes, {kRequester.v + i}, {kResponder.v + i}, 1000 * i);
+    listen(boxes, {&c});
+    EXPECT_TRUE(c.until_owned()) << i;
+    boxes.run(kRest);
+    EXPECT_EQ(c.taken(), c.sent()) << i;
+  }
+}
+
+// A requester connects its queue pair to another one of the same host.
+TEST(Learning, BeginsAnewWhenARequesterSendsToSomebodyElse) {
+  for (const std::uint32_t first : {10U, 500'000U}) {
+    ByHand boxes;
+    Connection before(boxes, kRequester, kResponder, 1000);
+    Connection after(boxes, kRequester, {kResponder.v + 1}, first);
+    listen(boxes, {&before, &after});
+    ASSERT_TRUE(before.until_owned());
+    boxes.run(kRest);
+    EXPECT_TRUE(after.until_owned()) << first;
+    after.settle(kRest);
+    EXPECT_EQ(after.taken(), after.sent());
+  }
+}
+
+// A responder's queue pair serves another requester, with numbers below, above, or going on.
+TEST(Learning, BeginsAnewWhenAResponderServesSomebodyElse) {
+  for (const std::uint32_t from : {0U, 1U, 2U}) {
+    ByHand boxes;
+    Connection before(boxes, kRequester, kResponder, 5000);
+    listen(boxes, {&before});
+    ASSERT_TRUE(before.until_owned());
+    boxes.run(kRest);
+    const std::uint32_t first[] = {100, 60'000, before.next().wire().v};
+    Connection after(boxes, {kRequester.v + 1}, kResponder, first[from]);
+    listen(boxes, {&after});
+    EXPECT_TRUE(after.until_owned()) << first[from];
+    after.settle(kRest);
+    EXPECT_EQ(after.taken(), after.sent());
+  }
+}
+
+// The far box has one place, and somebody who keeps it. Each question for another one costs a half a round
+// trip in which it stands still: they are rare.
+TEST(Partner, WithoutAPlaceIsNotAskedAgainAndAgain) {
+  ByHand boxes([](std::uint32_t which, BoxConfig& c) {
+    if (which == 1) c.halves = 1;
+  });
+  Connection owned(boxes, kRequester, kResponder, 1000);
+  Connection other(boxes, {kRequester.v + 1}, {kResponder.v + 1}, 90'000);
+  listen(boxes, {&owned, &other});
+  ASSERT_TRUE(owned.until_owned());
+  for (int i = 0; i < 300; ++i) {
+    owned.write(1);
+    other.write(1);
+    boxes.run(milliseconds(1));
+    if (i % 50 == 49) other.resend();
+  }
+  other.settle(kRest);
+  EXPECT_EQ(other.taken(), other.sent());
+  EXPECT_EQ(owned.done(), owned.sent());
+  EXPECT_LT(boxes.count(0, BoxCounter::drop_waiting), 30U);
+}
+
+// Its RELEASE is never answered, and the requester never falls silent.
+TEST(Partner, ThatGoesAwayLeavesAWire) {
+  ByHand boxes;
+  Connection c(boxes, kRequester, kResponder, 1000);
+  listen(boxes, {&c});
+  ASSERT_TRUE(c.until_owned());
+  boxes.run(milliseconds(4));  // everything is delivered
+  boxes.remove(1);
+  boxes.run(milliseconds(5));  // it rests, and is to be released
+  for (int i = 0; i < 100; ++i) {
+    if (i % 10 == 0) c.write(1);
+    c.resend();
+    boxes.run(milliseconds(1));
+  }
+  c.settle(kRest);
+  EXPECT_EQ(c.taken(), c.sent());
+  EXPECT_EQ(boxes.box(0).owned(), 0U);
+}
+
+// The far endpoint refuses, and every RELEASE is lost until the near box has lost patience. The far box must
+// not swallow what the next connection of that queue pair sends.
+TEST(Partner, LetsGoOfAHalfThatFailed) {
+  ByHand boxes;
+  Connection before(boxes, kRequester, kResponder, 1000);
+  listen(boxes, {&before});
+  ASSERT_TRUE(before.until_owned());
+  boxes.lose = [](std::uint32_t, const Message& m) { return m.say == Say::kRelease; };
+  before.refuses = true;
+  before.write(1);
+  boxes.run(milliseconds(4));
+  before.write(1);
+  boxes.run(milliseconds(4));
+  EXPECT_TRUE(before.failed());
+  boxes.run(milliseconds(100));
+  boxes.lose = {};
+  Connection after(boxes, {kRequester.v + 1}, kResponder, before.next().wire().v + 10);
+  listen(boxes, {&after});
+  after.write(3);
+  after.settle(milliseconds(200));
+  EXPECT_EQ(after.taken(), after.sent());
+}
+
+// What the far box has not got yet is not complete, whatever happens.
+TEST(Partner, ThatIsAwayForGoodCompletesNothing) {
+  ByHand boxes([](std::uint32_t, BoxConfig& c) { c.acknowledge = Acknowledge::kFar; });
+  Connection c(boxes, kRequester, kResponder, 1000);
+  listen(boxes, {&c});
+  ASSERT_TRUE(c.until_owned());
+  boxes.run(milliseconds(4));
+  ASSERT_EQ(c.done(), c.sent());
+  boxes.cut = true;
+  c.write(3);
+  boxes.run(milliseconds(600));  // longer than give_up
+  c.resend();
+  EXPECT_EQ(c.done() + 3, c.sent());
+  EXPECT_TRUE(c.failed());
+}
+
+// Whoever records a report cannot have it believed when the numbers have gone round.
+TEST(Message, CountsOnce) {
+  ByHand boxes;
+  Connection c(boxes, kRequester, kResponder, 1000);
+  listen(boxes, {&c});
+  ASSERT_TRUE(c.until_owned());
+  c.write(4);
+  boxes.run(milliseconds(3));
+  const ByHand::Seen last = boxes.said[1].back();
+  const std::uint64_t before = boxes.count(0, BoxCounter::not_heard);
+  boxes.from_line(0, last.frame, &*last.mad);
+  EXPECT_EQ(boxes.count(0, BoxCounter::not_heard), before + 1);
+  // However old it is.
+  for (int i = 0; i < 100; ++i) {
+    c.write(1);
+    boxes.run(milliseconds(1));
+  }
+  const std::uint64_t later = boxes.count(0, BoxCounter::not_heard);
+  boxes.from_line(0, last.frame, &*last.mad);
+  EXPECT_EQ(boxes.count(0, BoxCounter::not_heard), later + 1);
+}
+
+// "Not ready for 655 ms", about a packet that was never given.
+TEST(Endpoint, CannotRefuseWhatItWasNotGiven) {
+  ByHand boxes;
+  Connection c(boxes, kRequester, kResponder, 1000);
+  listen(boxes, {&c});
+  ASSERT_TRUE(c.until_owned());
+  boxes.run(milliseconds(3));
+  ASSERT_EQ(c.taken(), c.sent());
+  Frame f;
+  f.header.opcode = wire::kAcknowledge;
+  f.header.dest_qp = kRequester;
+  f.header.psn = c.next().wire();
+  f.header.set_aeth(wire::kSyndromeRnr, 0);
+  f.source = Connection::kB;
+  f.destination = Connection::kA;
+  boxes.from_site(1, f);
+  c.write(1);
+  boxes.run(milliseconds(5));
+  EXPECT_EQ(c.taken(), c.sent());
+}
+
+// No path takes more than 4096 bytes in a packet: what is larger passes, as on a wire.
+TEST(Endpoint, ThatSendsTooMuchInAPacketFillsNoStore) {
+  ByHand boxes;
+  Connection c(boxes, kRequester, kResponder, 1000);
+  listen(boxes, {&c});
+  ASSERT_TRUE(c.until_owned());
+  Frame f;
+  f.header.opcode = wire::kWriteOnly;
+  f.header.dest_qp = kResponder;
+  f.header.psn = c.next().wire();
+  f.payload = 9000;
+  f.source = Connection::kA;
+  f.destination = Connection::kB;
+  const std::uint64_t before = boxes.box(0).stored().n;
+  boxes.from_site(0, f);
+  EXPECT_LE(boxes.box(0).stored().n, before);
+}
+
+TEST(Secret, IsAsked) {
+  BoxConfig c = small_box(1);
+  c.secret.clear();
+  EXPECT_DEATH(Box{c}, "secret");
+}
+
+}  // namespace
+}  // namespace weft::wan
