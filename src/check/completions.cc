@@ -258,7 +258,8 @@ void Completions::receive_completed(Endpoint& e, std::uint64_t index, const Comp
 void Completions::owes_nothing(const Endpoint& e, Time now) {
   for (std::uint64_t i = 0; i < e.sends_completed; ++i) {
     if (e.sends[i].whole()) continue;
-    report_.add(now, "exactly once", "host %u qp 0x%x: request %llu succeeded, and %u of %u bytes were placed",
+    report_.add(now, "exactly once",
+                "host %u qp 0x%x: request %llu succeeded, and %u of %u bytes were placed",
                 e.facts.self.host.v, static_cast<unsigned>(e.facts.self.qpn.v), ull(e.sends[i].wr_id),
                 e.sends[i].placed_bytes, e.sends[i].length);
     return;

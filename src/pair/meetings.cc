@@ -80,7 +80,8 @@ void Meetings::hear(World& world, std::uint32_t host, const wire::CmMessage& m, 
       it->met = true;
       return;
     case wire::CmKind::kDreq:
-      world.referee().farewell({world.host(c.host[1 - side]).id(), programs_.qpn(it->connection, 1 - side)}, now);
+      world.referee().farewell({world.host(c.host[1 - side]).id(), programs_.qpn(it->connection, 1 - side)},
+                               now);
       return say(world, *it, side, wire::CmKind::kDrep);
     case wire::CmKind::kDrep:
       it->parted = true;

@@ -1,7 +1,7 @@
 // The connection manager's part of a world with a long line: queue pairs of both sites meet by REQ and REP
 // before their programs begin, and part by DREQ and DREP once these are done. The Devices are connected
-// already; what counts is that the messages pass the boxes, and that no DREQ arrives before the data that were
-// complete when it was sent.
+// already; what counts is that the messages pass the boxes, and that no DREQ arrives before the data that
+// were complete when it was sent.
 #pragma once
 #include <vector>
 

@@ -126,7 +126,8 @@ class World {
   void forge(std::uint32_t to, const wire::Address& source, const wire::Header& h,
              std::vector<std::uint8_t> payload);
 
-  // A management datagram, from one host to the general services of another; the next one that came to a host.
+  // A management datagram, from one host to the general services of another; the next one that came to a
+  // host.
   void say(std::uint32_t from, std::uint32_t to, const wire::Mad& mad);
   bool hear(std::uint32_t host, wire::Mad& mad);
 

@@ -1,9 +1,9 @@
 // A pair of boxes, the endpoints of two connections, and a byte string that plays them, the line, and
-// attackers at both sites and on the line: frames are sent, lost, recorded, altered, repeated and made up, and
-// time passes.
+// attackers at both sites and on the line: frames are sent, lost, recorded, altered, repeated and made up,
+// and time passes.
 //
-// What must hold: nothing crashes, invariants hold after every step, the stores stay below their bounds, and when
-// everybody falls silent the boxes let go of everything: no frame is kept, no half is owned.
+// What must hold: nothing crashes, invariants hold after every step, the stores stay below their bounds, and
+// when everybody falls silent the boxes let go of everything: no frame is kept, no half is owned.
 #include <cstdint>
 #include <vector>
 
@@ -45,10 +45,10 @@ struct World {
 };
 
 Frame some_frame(fuzz::Input& in) {
-  constexpr std::uint8_t kOpcodes[] = {wire::kWriteOnly,       wire::kSendOnly,    wire::kWriteFirst,
-                                       wire::kWriteMiddle,     wire::kWriteLast,   wire::kReadRequest,
-                                       wire::kReadResponseLast, wire::kFetchAdd,    wire::kAcknowledge,
-                                       wire::kAcknowledge,     wire::kAcknowledge, wire::kSendOnlyInvalidate};
+  constexpr std::uint8_t kOpcodes[] = {
+      wire::kWriteOnly,   wire::kSendOnly,    wire::kWriteFirst,       wire::kWriteMiddle,
+      wire::kWriteLast,   wire::kReadRequest, wire::kReadResponseLast, wire::kFetchAdd,
+      wire::kAcknowledge, wire::kAcknowledge, wire::kAcknowledge,      wire::kSendOnlyInvalidate};
   Frame f;
   wire::Header& h = f.header;
   h.opcode = kOpcodes[in.below(12)];

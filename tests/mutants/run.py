@@ -39,10 +39,14 @@ CHECKERS = {
     "channel-swarm": ("weft-channel-swarm", [*SWARM[0], "300"], SWARM[1]),
     "caches": ("src/sim/nic/weft_sim_nic_test", *TEST),
     "stores": ("tests/nic/weft_nic_store_test", *TEST),
+    "boxes": ("tests/wan/weft_wan_by_hand_test", *TEST),
+    "sites": ("tests/wan/weft_wan_boxes_test", *TEST),
+    "lines": ("weft-line-swarm", [*SWARM[0], "100"], SWARM[1]),
     "nics": ("src/sim/world/weft_sim_world_test", [*TEST[0], "--gtest_filter=DetailedWorld.*"], TEST[1]),
 }
 # What a part of the simulator alone does is noticed by its own: the first row whose folders hold all files of a patch.
-OWN = ((("src/channel/",), ("channels", "channel-swarm")),
+OWN = ((("src/wan/",), ("boxes", "sites", "lines")),
+       (("src/channel/",), ("channels", "channel-swarm")),
        (("src/sim/nic/context/", "src/sim/nic/cache/"), ("caches", "stores")),
        (("src/sim/nic/",), ("nics", "fabric", "fabrics")), (("src/sim/",), ("fabric", "fabrics")))
 OTHERS = tuple(c for c in CHECKERS if all(c not in own for _, own in OWN))

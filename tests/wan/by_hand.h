@@ -75,7 +75,8 @@ class ByHand {
         if (!gone_[i]) at = std::min(at, boxes_[i]->next_deadline());
       }
       now_ = std::max(now_, at);
-      const auto due = std::find_if(line_.begin(), line_.end(), [&](const Flight& f) { return f.at <= now_; });
+      const auto due =
+          std::find_if(line_.begin(), line_.end(), [&](const Flight& f) { return f.at <= now_; });
       if (due != line_.end()) {
         const Flight f = *due;
         line_.erase(due);
@@ -199,7 +200,29 @@ class Connection {
     next_ += bytes / kMtu;
     emit(first);
   }
+  // A WRITE of two packets.
+  void learn_mtu() {
+    for (const std::uint8_t op : {wire::kWriteFirst, wire::kWriteLast}) {
+      opcode_ = op;
+      write(1);
+    }
+    opcode_ = wire::kWriteOnly;
+  }
   void resend() { go_back(una_); }
+  void emit(Seq seq) {
+    Frame f;
+    const auto read = reads_.find(seq);
+    f.header.opcode = read == reads_.end() ? opcode_ : std::uint8_t{wire::kReadRequest};
+    f.header.bits = wire::kAckReq;
+    f.header.dest_qp = responder_;
+    f.header.psn = seq.wire();
+    f.header.dma_len = read == reads_.end() ? 64 : read->second;
+    f.payload = read == reads_.end() ? 64 : 0;
+    if (f.header.opcode == wire::kWriteFirst) f.payload = kMtu;
+    f.source = kA;
+    f.destination = kB;
+    boxes_.from_site(0, f);
+  }
   // Writes, a packet at a time, until the boxes have taken over once more; false: they never do.
   bool until_owned() {
     const std::uint64_t before = boxes_.count(0, BoxCounter::owned);
@@ -219,7 +242,8 @@ class Connection {
   }
   void hear(std::uint32_t site, const ByHand::Seen& s) {
     const wire::Header& h = s.frame.header;
-    if (site == 1 && h.dest_qp == responder_ && (is_push(h.opcode) || is_fetch(h.opcode)) && answers) responds(h);
+    if (site == 1 && h.dest_qp == responder_ && (is_push(h.opcode) || is_fetch(h.opcode)) && answers)
+      responds(h);
     const bool answer = h.opcode == wire::kAcknowledge || h.opcode == wire::kReadResponseLast;
     if (site == 0 && h.dest_qp == requester_ && answer) acknowledged(h);
   }
@@ -232,19 +256,6 @@ class Connection {
   bool refuses = false;
 
  private:
-  void emit(Seq seq) {
-    Frame f;
-    const auto read = reads_.find(seq);
-    f.header.opcode = read == reads_.end() ? wire::kWriteOnly : wire::kReadRequest;
-    f.header.bits = wire::kAckReq;
-    f.header.dest_qp = responder_;
-    f.header.psn = seq.wire();
-    f.header.dma_len = read == reads_.end() ? 64 : read->second;
-    f.payload = read == reads_.end() ? 64 : 0;
-    f.source = kA;
-    f.destination = kB;
-    boxes_.from_site(0, f);
-  }
   void go_back(Seq from) {
     for (Seq s = from; s < next_ && !failed_;) {
       emit(s);
@@ -259,7 +270,7 @@ class Connection {
     const std::uint32_t numbers = read ? h.dma_len / kMtu : 1;
     if (seq == expected_ && !refuses) {
       expected_ += numbers;
-      ++messages_;
+      messages_ += read || ends_message(h.opcode) ? 1U : 0U;
     }
     Frame f;
     f.header.opcode = read ? wire::kReadResponseLast : wire::kAcknowledge;
@@ -289,6 +300,7 @@ class Connection {
   Seq next_;
   Seq expected_;
   std::uint32_t messages_ = 0;
+  std::uint8_t opcode_ = wire::kWriteOnly;
   bool failed_ = false;
 };
 

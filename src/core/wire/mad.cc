@@ -340,8 +340,9 @@ bool decode(std::span<const std::uint8_t> bytes, Capability& out, MadError& erro
 }
 
 void encode(const Capability& c, Mad& out) {
-  encode(VendorHeader{c.reply ? kMethodGetResponse : kMethodGet, c.status, c.transaction, kAttributeCapability},
-         out);
+  encode(
+      VendorHeader{c.reply ? kMethodGetResponse : kMethodGet, c.status, c.transaction, kAttributeCapability},
+      out);
   capability_rows(c, Writer{out.data()});
 }
 

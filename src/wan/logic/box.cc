@@ -134,19 +134,21 @@ void Box::on_frame(Time now, Side from, const Frame& f, std::span<const std::uin
   } else {
     if (request && on_line_request(b, f, now)) return;
     if (h.opcode == wire::kAcknowledge && on_line_acknowledge(b, f, now)) return let_go(b, f);
+    on_line_answer(b, f, now);
   }
   pass(b, other(from), f);
 }
 
 bool Box::poll(Time now, Side to, Out& out) {
   BoxState& b = *state_;
-  if (to == Side::kLine ? next_message(b, out, now) : next_answer(b, out)) return true;
+  if (to == Side::kLine && next_message(b, out, now)) return true;
   Frame passes;
   if (b.passing[static_cast<std::size_t>(to)].take(passes)) {
     out = {passes, nullptr, true};
     return true;
   }
-  return to == Side::kLine ? next_for_line(b, out, now) : next_for_site(b, out, now);
+  // An acknowledgement must not overtake the answer of a READ.
+  return to == Side::kLine ? next_for_line(b, out, now) : next_answer(b, out) || next_for_site(b, out, now);
 }
 
 bool Box::poll_released(BodyId& body) {

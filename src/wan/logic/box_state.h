@@ -3,6 +3,7 @@
 //   watch.cc     what passes: learning who the requester is, and asking for ownership
 //   follow.cc    what the connection manager says: connections begin, and end behind their data
 //   taking.cc    halves of the site's requesters: taken, acknowledged, sent over the line
+//   reading.cc   READs and atomics inside an ownership
 //   giving.cc    halves of the partner's requesters: kept, delivered to the site's endpoints
 //   partner.cc   messages between the boxes
 //   box.cc       which frame goes where, what leaves next, time-outs
@@ -206,6 +207,10 @@ void on_timer(BoxState& b, Taking& t, Time now);
 bool next_answer(BoxState& b, Out& out);
 bool next_for_line(BoxState& b, Out& out, Time now);
 Time deadline_of(const BoxState& b, const Taking& t);
+
+// reading.cc
+bool take_read(BoxState& b, Taking& t, const Frame& f, Seq seq);
+void on_line_answer(BoxState& b, const Frame& f, Time now);
 
 // giving.cc
 bool on_line_request(BoxState& b, const Frame& f, Time now);

@@ -126,6 +126,9 @@ bool on_line_request(BoxState& b, const Frame& f, Time now) {
   if (g == nullptr) return false;
   const Seq seq = expand(f.header.psn, g->line.expected);
   if (seq < g->from) return false;
+  // The near box lets one pass when everything before it is delivered; or it is repeated.
+  const bool read = is_fetch(f.header.opcode) && !g->orphan && g->syndrome == 0;
+  if (read && (seq < g->line.expected || g->sender.una == g->line.expected)) return false;
   if (g->orphan || g->syndrome != 0 || !may_be_kept(f)) {
     let_go(b, f);
     report(b, *g);
@@ -169,12 +172,18 @@ bool on_site_acknowledge(BoxState& b, const Frame& f, Time now) {
   const bool acks = syndrome <= wire::kSyndromeAck;
   const Seq to = expand(f.header.psn, g->sender.una) + (acks ? 1 : 0);
   if (to < g->from || (acks && to == g->from)) return false;
+  const bool of_a_read = !acks && to >= g->sender.max && g->syndrome == 0;
+  if (of_a_read) {  // or of nothing: the near box knows
+    acknowledged(b, *g, to, now);
+    arm(b, *g);
+    maybe_gone(b, *g);
+    return false;
+  }
   b.counters.add(BoxCounter::swallowed);
   let_go(b, f);
   if (g->syndrome != 0) return true;
   acknowledged(b, *g, to, now);
-  // A NAK of what was never given is about nothing.
-  if (!acks && to == g->sender.una && to < g->sender.max) {
+  if (!acks && to == g->sender.una) {
     if (syndrome == wire::kSyndromeNakSequence) {
       (void)b.to_site(*g).nack({to, false, {}}, false, now);
     } else if ((syndrome & 0xE0U) == wire::kSyndromeRnr) {

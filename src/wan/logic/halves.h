@@ -1,7 +1,7 @@
 // What a box knows of half-connections: those that its site's endpoints send on (Taking), and those that they
 // answer on and the partner has taken over (Giving).
 //
-//                 READ, quiet, strange                      Taking
+//                 quiet, strange, farewell                  Taking
 //   watching --> asking --> owned --> releasing --+
 //      ^                      |                   |         watching   a wire; learns who the requester is
 //      +----------------------|-------------------+         asking     the partner is asked; what is new
@@ -59,6 +59,7 @@ struct Taking {
   bool draining = false;
   bool forget = false;     // what was learned does not fit any more
   bool over = false;       // its requester is gone, or another connection: its packets are dropped
+  bool reading = false;    // answers of READs are awaited
   bool leaving = false;    // `farewell` waits until everything is delivered
   bool held_back = false;  // packets at or behind `expected` were dropped: they must be asked for again
   bool full = false;       // for want of room
@@ -79,7 +80,7 @@ struct Taking {
   Watch watch;
   Frame farewell;
   Time not_before{};  // it is asked for again: the partner had no place for it
-  Seq forwarded{};  // the highest number that passed
+  Seq forwarded{};    // the highest number that passed
   Time forwarded_at{};
 
   Seq from{};
@@ -87,8 +88,10 @@ struct Taking {
   Seq wanted{};     // everything before was asked to be acknowledged
   Seq told{};       // everything before was
   Seq delivered{};  // everything before is with the far endpoint: kept until then
+  Seq read_end{};   // of READs that passed and whose answers have not
   Seq gap{};
   std::uint32_t msn = 0;         // messages that ended before `expected`
+  std::uint32_t reads = 0;       // READs between `expected` and `read_end`
   std::uint32_t told_msn = 0;    // before `told`
   std::uint32_t stored_msn = 0;  // before sender.una
   std::uint32_t delivered_msn = 0;
@@ -155,7 +158,10 @@ constexpr bool starts_message(std::uint8_t op) {
 constexpr std::uint32_t numbers_of(const wire::Header& h, std::uint32_t mtu) {
   constexpr std::uint32_t kLeastMtu = 256;
   if (h.opcode != wire::kReadRequest || h.dma_len <= kLeastMtu) return 1;
-  return mtu == 0 ? 0 : h.dma_len / mtu + (h.dma_len % mtu != 0 ? 1 : 0);
+  constexpr std::uint32_t kMost = 1U << 22U;  // half of what can be told apart
+  if (mtu == 0) return 0;
+  const std::uint32_t n = h.dma_len / mtu + (h.dma_len % mtu != 0 ? 1 : 0);
+  return n <= kMost ? n : 0;
 }
 
 }  // namespace weft::wan

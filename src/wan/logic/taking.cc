@@ -57,11 +57,15 @@ void say_release(BoxState& b, Taking& t, Time now) {
 void maybe_released(BoxState& b, Taking& t, Time now) {
   if (t.phase != Phase::kOwned || !t.draining || t.delivered != t.expected) return;
   stop_sending(b, t);
+  if (t.reading) t.forget = true;  // what is on its way of an answer was not counted
   t.phase = Phase::kReleasing;
   t.asked = 0;
   say_release(b, t, now);
   pass_farewell(b, t);
 }
+
+// So long a half may rest.
+Duration quiet(const BoxState& b, const Taking& t) { return t.reading ? b.config.patience : b.config.quiet; }
 
 // The requester sends something else than what was acknowledged last: another connection with the same
 // numbers.
@@ -73,7 +77,8 @@ void begin_owning(BoxState& b, Taking& t, Time now) {
   t.phase = Phase::kOwned;
   t.expected = t.wanted = t.told = t.delivered = t.from;
   t.msn = t.told_msn = t.stored_msn = t.delivered_msn = (t.watch.ends + t.watch.offset) & kPsnMask;
-  t.held = 0;
+  t.held = t.reads = 0;
+  t.reading = false;
   t.sender.start(t.from);
   t.account = {};
   t.silence = {};
@@ -88,8 +93,15 @@ void begin_owning(BoxState& b, Taking& t, Time now) {
 void take(BoxState& b, Taking& t, const Frame& f, Time now) {
   const wire::Header& h = f.header;
   const Seq seq = expand(h.psn, t.expected);
-  if (seq < t.from) return pass(b, Side::kLine, f);
+  if (seq < t.from && !is_fetch(h.opcode)) return pass(b, Side::kLine, f);
   t.heard = now;
+  if (is_fetch(h.opcode) && take_read(b, t, f, seq)) return arm(b, t, now);
+  if (seq < t.from) return pass(b, Side::kLine, f);
+  if (t.reading && seq >= t.expected && t.read_end > t.expected) {
+    t.held_back = true;
+    b.counters.add(BoxCounter::drop_waiting);
+    return let_go(b, f);
+  }
   if (seq < t.expected) {
     b.counters.add(BoxCounter::site_duplicate);
     answer(b, t, t.ack_due);
@@ -97,7 +109,7 @@ void take(BoxState& b, Taking& t, const Frame& f, Time now) {
   }
   if (seq > t.expected) {
     b.counters.add(BoxCounter::drop_gap);
-    if (t.draining || t.full) {
+    if (t.draining || t.full || t.held_back) {
       t.held_back = true;
     } else if (!t.nak_sent) {
       t.nak_sent = true;
@@ -124,10 +136,11 @@ void take(BoxState& b, Taking& t, const Frame& f, Time now) {
   if (t.delivered == t.expected) t.owing = now;
   if (!t.sender.outstanding()) b.to_line(t).begin(now);
   if (ends_message(h.opcode)) t.msn = (t.msn + 1) & kPsnMask;
+  if (fills_its_packet(h.opcode)) t.mtu = f.payload;
   b.outgoing.put(b.index_of(t), seq, t.msn, f);
   t.held += Store::cost(f);
   ++t.expected;
-  t.nak_sent = t.full = false;
+  t.nak_sent = t.full = t.held_back = false;
   b.counters.add(BoxCounter::taken);
   if ((h.bits & wire::kAckReq) != 0) {
     t.wanted = t.expected;
@@ -308,6 +321,11 @@ void on_report(BoxState& b, Taking& t, const Message& m, Time now) {
       answer(b, t, t.nak_due);
     }
   }
+  // A READ waited for that.
+  if (t.held_back && !t.draining && !t.reading && t.delivered == t.expected) {
+    t.held_back = false;
+    answer(b, t, t.nak_due);
+  }
   // A lost report of what was sent costs a time-out; of what was delivered nobody would hear again.
   if (t.delivered != t.sender.una && t.say_again == kNever) t.say_again = now + b.config.line_timeout;
   maybe_released(b, t, now);
@@ -340,6 +358,11 @@ bool next_answer(BoxState& b, Out& out) {
     if (t.phase == Phase::kFree || !t.learned || t.over || (!nak && !ack)) continue;
     const bool owned = t.phase == Phase::kOwned || t.phase == Phase::kReleasing;
     const Seq upto = owned ? answerable(b, t) : t.expected;
+    if (t.reading && t.phase == Phase::kOwned) {  // answered() comes back to it
+      t.nak_due = nak;
+      t.ack_due = ack;
+      continue;
+    }
     // A NAK acknowledges everything before it.
     if (nak && upto != t.expected) {
       t.nak_due = true;
@@ -401,7 +424,7 @@ Time deadline_of(const BoxState& b, const Taking& t) {
   Time at = t.say_again;
   if (t.phase == Phase::kFailed) return std::min(at, t.owing);
   if (t.phase != Phase::kOwned) return at;
-  if (t.delivered == t.expected) return std::min(at, t.heard.after(b.config.quiet));
+  if (t.delivered == t.expected) return std::min(at, t.heard.after(quiet(b, t)));
   at = std::min(at, t.owing.after(b.config.give_up));
   if (t.confirmed && t.sender.una < t.sender.nxt) {
     RoundTrip trip = b.line_trip;
@@ -446,7 +469,7 @@ void on_timer(BoxState& b, Taking& t, Time now) {
   }
   if (t.phase == Phase::kOwned) {
     if (t.delivered == t.expected) {
-      if (t.heard.after(b.config.quiet) <= now) drain(b, t, now);
+      if (t.heard.after(quiet(b, t)) <= now) drain(b, t, now);
     } else if (t.owing.after(b.config.give_up) <= now) {
       fail_half(b, t, wire::kSyndromeNakOperation, now);
     } else if (t.confirmed && t.sender.una < t.sender.nxt) {

@@ -292,6 +292,8 @@ bool on_line_acknowledge(BoxState& b, const Frame& f, Time now) {
     }
     return false;
   }
+  // Answering a READ failed.
+  if (t.phase == Phase::kOwned && t.reading && !acks && seq >= t.expected && seq < t.read_end) return false;
   b.counters.add(BoxCounter::swallowed);
   return true;
 }
