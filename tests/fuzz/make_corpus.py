@@ -4,10 +4,11 @@
   decode   the UDP payloads of data/vectors/packets.txt, one file per vector. Run this after adding a vector.
   cm       connections and SIDR exchanges that succeed, as the decisions that cm_fuzz.cc reads from its bytes
   device   one operation of each kind, delivered and acknowledged, in each mode: decisions of device_fuzz.cc
+  wan      an ownership, READs inside it, a line that is cut, a connection that meets and parts: decisions of wan_fuzz.cc
   scenario the examples, a topology, a trace, a size distribution, and what `weft-fabric-swarm --print` draws
            from some seeds, if it is built (as build/weft-fabric-swarm)
 
-Seeds of cm and device go stale when their target reads its bytes in another order. They are then still valid
+Seeds of cm, device and wan go stale when their target reads its bytes in another order. They are then still valid
 inputs, only dull ones; write them again here.
 """
 import pathlib
@@ -77,6 +78,23 @@ def device():
             write("device", f"{mode_name}_{name}", begin + window + (receive + post + carry + back) * 3)
 
 
+def wan():
+    begin = [0, 255, 2, 255, 2, 0xF8, 0xF8]  # acknowledges early; stores, bitmaps, first numbers
+    push = lambda n: [0, 0, n - 1]
+    read, resend, silent, answers = [0, 3, 1], [0, 4], [0, 5, 0, 0], [0, 5, 1, 0]
+    cut, whole = [0, 6, 3], [0, 6, 0]
+    run = lambda tenths: [0, 11, tenths]
+    learn = (push(1) + run(20)) * 12 + resend + run(40)
+    # A message: its kind, number, whose queue pair, first number, MTU; the frame around it; where it comes
+    greet = lambda kind, mine, forth, site: [0, 10, kind, 1, mine, 0, 0xF8, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, forth, site]
+    meet = greet(0, 1, 1, 0) + run(20) + greet(1, 0, 0, 1) + run(20)
+    write("wan", "owned", begin + learn + push(8) + run(60) + push(3) + run(200))
+    write("wan", "read", begin + learn + read + run(60) + push(4) + read + read + run(80))
+    write("wan", "cut", begin + learn + cut + push(8) + run(250) + whole + run(250) + resend + run(60))
+    write("wan", "farewell", begin + meet + learn + silent + push(5) + greet(2, 0, 1, 0) + run(60) + answers + run(100))
+    write("wan", "reconnect", begin + meet + learn + silent + push(5) + meet + answers + push(3) + run(100))
+
+
 def scenario():
     root = here.parent.parent
     for example in sorted((root / "examples").glob("*.toml")):
@@ -93,4 +111,5 @@ def scenario():
 decode()
 cm()
 device()
+wan()
 scenario()

@@ -54,11 +54,12 @@ Frame some_frame(fuzz::Input& in) {
   h.opcode = kOpcodes[in.below(12)];
   if (in.flag()) h.bits = wire::kAckReq;
   h.psn = {(0xFF'FF00U + in.u16()) & kPsnMask};
-  h.dest_qp = {(in.flag() ? 11U : 21U) + in.below(3)};
+  const std::uint32_t side = in.flag() ? 11U : 21U;
+  h.dest_qp = {side + in.below(3)};
   h.dma_len = in.u16();
   if (h.opcode == wire::kAcknowledge) {
-    const bool acks = in.flag();
-    h.set_aeth(acks ? std::uint8_t{wire::kSyndromeAck} : in.u8(), in.u8());
+    const std::uint8_t syndrome = in.flag() ? std::uint8_t{wire::kSyndromeAck} : in.u8();
+    h.set_aeth(syndrome, in.u8());
   } else {
     f.payload = in.u16() % 9000;
   }
@@ -75,7 +76,8 @@ wire::Mad some_greeting(fuzz::Input& in) {
   wire::CmMessage m;
   m.kind = kKinds[in.below(4)];
   m.local_id = m.remote_id = in.below(3);
-  m.qpn = {(in.flag() ? 11U : 21U) + in.below(2)};
+  const std::uint32_t side = in.flag() ? 11U : 21U;
+  m.qpn = {side + in.below(2)};
   m.starting_psn = {0xFF'FF00U + in.u8()};
   m.mtu = static_cast<std::uint8_t>(in.below(7));
   wire::Mad mad;

@@ -97,6 +97,31 @@ TEST(Partner, WithoutAPlaceIsNotAskedAgainAndAgain) {
   EXPECT_LT(boxes.count(0, BoxCounter::drop_waiting), 30U);
 }
 
+// Frames to nowhere do not lead its questions astray.
+TEST(Partner, IsLookedForBetweenEndpointsThatTalk) {
+  ByHand boxes;
+  Connection c(boxes, kRequester, kResponder, 1000);
+  listen(boxes, {&c});
+  Frame stray;
+  stray.header.opcode = wire::kWriteOnly;
+  stray.header.dest_qp = {77};
+  stray.source = wire::Address::v4(10, 0, 0, 9);
+  stray.destination = wire::Address::v4(9, 9, 9, 9);
+  for (int i = 0; i < 40; ++i) {
+    c.write(1);
+    for (int k = 0; k < 4; ++k) {
+      boxes.run(microseconds(500));
+      boxes.from_site(0, stray);
+    }
+  }
+  EXPECT_GT(boxes.count(0, BoxCounter::owned), 0U);
+  for (const auto& said : boxes.said) {
+    for (const ByHand::Seen& s : said) {
+      EXPECT_TRUE(s.frame.destination == Connection::kA || s.frame.destination == Connection::kB);
+    }
+  }
+}
+
 // Its RELEASE is never answered, and the requester never falls silent.
 TEST(Partner, ThatGoesAwayLeavesAWire) {
   ByHand boxes;

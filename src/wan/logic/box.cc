@@ -116,14 +116,7 @@ void Box::on_frame(Time now, Side from, const Frame& f, std::span<const std::uin
   BoxState& b = *state_;
   const wire::Header& h = f.header;
   if (b.blind_until == kNever) b.blind_until = now + settles(b);
-  if (from == Side::kSite) {
-    b.here = f.source;
-    b.there = f.destination;
-  } else {
-    if (is_message(mad) && on_message(b, mad, now)) return let_go(b, f);
-    b.here = f.destination;
-    b.there = f.source;
-  }
+  if (from == Side::kLine && is_message(mad) && on_message(b, f, mad, now)) return let_go(b, f);
   if (!mad.empty() && on_connection_message(b, from, f, mad, now)) return;
   const bool request = is_push(h.opcode) || is_fetch(h.opcode);
   if (h.mode != wire::Mode::kRoce) {

@@ -67,6 +67,8 @@ struct Partner {
   bool answer_due = false;
   std::uint64_t answer_to = 0;
   std::uint64_t answer_with = 0;
+  wire::Address answer_from;  // as the question came
+  wire::Address answer_at;
   bool there = false;
   Once messages;
   Once leases;  // those that it asked for, or gave back
@@ -139,7 +141,8 @@ struct BoxState {
   Partner partner;
   std::uint64_t leases = 0;
   std::uint64_t messages = 0;
-  wire::Address here;  // of endpoints whose frames pass: hello goes between them
+  wire::Address
+      here;  // hello goes between two endpoints that talk, or where the partner's messages come from
   wire::Address there;
   wire::Mad mad{};
 
@@ -225,7 +228,7 @@ bool next_for_site(BoxState& b, Out& out, Time now);
 Time deadline_of(const BoxState& b, const Giving& g);
 
 // partner.cc
-bool on_message(BoxState& b, std::span<const std::uint8_t> mad, Time now);
+bool on_message(BoxState& b, const Frame& f, std::span<const std::uint8_t> mad, Time now);
 bool next_message(BoxState& b, Out& out, Time now);
 bool partner_there(const BoxState& b, Time now);
 void wish_for_partner(BoxState& b, Time now);

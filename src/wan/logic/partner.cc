@@ -20,6 +20,13 @@ void ask(BoxState& b, Time now) {
   arm_partner(b);
 }
 
+// Between these two addresses a message of the partner came: whatever else passes does not decide where it is
+// looked for.
+void along(BoxState& b, const Frame& f) {
+  b.here = f.destination;
+  b.there = f.source;
+}
+
 // Everything that was agreed with the partner is void.
 void partner_gone(BoxState& b) {
   for (Giving& g : b.givings) {
@@ -27,19 +34,25 @@ void partner_gone(BoxState& b) {
   }
 }
 
-void on_hello(BoxState& b, const Message& m, Time now) {
+void on_hello(BoxState& b, const Frame& f, const Message& m, Time now) {
   Partner& p = b.partner;
   if (m.answer) {  // a question
     p.answer_due = true;
     p.answer_to = m.sender;
     p.answer_with = m.lease;
-    if (!partner_there(b, now) || p.instance != m.sender) wish_for_partner(b, now);
+    p.answer_from = f.destination;
+    p.answer_at = f.source;
+    if (!partner_there(b, now) || p.instance != m.sender) {
+      if (b.partner.instance == 0) along(b, f);
+      wish_for_partner(b, now);
+    }
     return;
   }
   if (m.receiver != b.config.instance || m.lease != p.question || p.question == 0)
     return b.counters.add(BoxCounter::not_heard);
   p.question = 0;
   p.heard = now;
+  along(b, f);
   const bool back = !std::exchange(p.there, true);
   if (back) b.counters.add(BoxCounter::partner_found);
   if (back && p.instance == m.sender) {
@@ -127,14 +140,14 @@ void wish_for_partner(BoxState& b, Time now) {
   if (b.partner.asked == kNever || b.partner.asked.after(b.config.hello) <= now) ask(b, now);
 }
 
-bool on_message(BoxState& b, std::span<const std::uint8_t> mad, Time now) {
+bool on_message(BoxState& b, const Frame& f, std::span<const std::uint8_t> mad, Time now) {
   Message m;
   if (!decode(mad, b.key, m) || m.sender == b.config.instance) {
     b.counters.add(BoxCounter::not_heard);
     return false;
   }
   if (m.say == Say::kHello) {
-    on_hello(b, m, now);
+    on_hello(b, f, m, now);
     b.counters.add(BoxCounter::heard);
     return true;
   }
@@ -148,6 +161,7 @@ bool on_message(BoxState& b, std::span<const std::uint8_t> mad, Time now) {
     b.counters.add(BoxCounter::not_heard);
     return true;
   }
+  along(b, f);
   b.counters.add(BoxCounter::heard);
   if (m.say == Say::kOwn) {
     on_own(b, m, now);
@@ -174,7 +188,7 @@ bool next_message(BoxState& b, Out& out, Time now) {
     Message m = message(b, Say::kHello);
     m.receiver = p.answer_to;
     m.lease = p.answer_with;
-    return send(b, m, b.here, b.there, out);
+    return send(b, m, p.answer_from, p.answer_at, out);
   }
   if (std::exchange(p.ask_due, false)) {
     Message m = message(b, Say::kHello);
