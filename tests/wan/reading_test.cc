@@ -37,7 +37,10 @@ struct Reading {
 // The responder is slow. The READ waits for the WRITEs before it, the WRITEs behind it wait for its answer,
 // and then everything is acknowledged early again.
 TEST(Read, PassesInOrderAndTheOwnershipGoesOn) {
-  Reading r([](std::uint32_t, BoxConfig& c) { c.site_tries = 200; });
+  Reading r([](std::uint32_t, BoxConfig& c) {
+    c.site_tries = 200;
+    c.quiet = milliseconds(15);
+  });
   ASSERT_TRUE(r.owned);
   r.c.answers = false;
   r.c.write(3);

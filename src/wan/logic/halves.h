@@ -82,6 +82,7 @@ struct Taking {
   Time not_before{};  // it is asked for again: the partner had no place for it
   Seq forwarded{};    // the highest number that passed
   Time forwarded_at{};
+  Time passed_at{};  // the last packet, also one that was sent again
 
   Seq from{};
   Seq expected{};   // of the site

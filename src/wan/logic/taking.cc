@@ -324,6 +324,7 @@ void on_report(BoxState& b, Taking& t, const Message& m, Time now) {
   // A READ waited for that.
   if (t.held_back && !t.draining && !t.reading && t.delivered == t.expected) {
     t.held_back = false;
+    t.heard = now;  // it is asked to go on
     answer(b, t, t.nak_due);
   }
   // A lost report of what was sent costs a time-out; of what was delivered nobody would hear again.

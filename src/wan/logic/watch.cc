@@ -17,6 +17,9 @@ const Watch::Mark* Watch::find(Seq seq) const {
 
 namespace {
 
+// What passed so long ago is not acknowledged any more.
+bool rests(const BoxState& b, const Taking& t, Time now) { return now - t.passed_at > b.config.patience; }
+
 // The stream begins anew with the packet at `next`; who its requester is stays known.
 void start_watching(Watch& w, Seq next, std::uint32_t ends, Time now) {
   w.seen = true;
@@ -44,6 +47,7 @@ void watch(BoxState& b, Taking& t, const Frame& f, Time now) {
   const Seq seq = t.forwarded == Seq{} ? Seq::start(h.psn) : expand(h.psn, t.forwarded);
   // Nothing travels for so long: a connection may begin anew with lower numbers.
   const bool anew = now - t.forwarded_at > b.config.patience;
+  t.passed_at = now;
   if (seq >= t.forwarded || anew) {
     t.forwarded = seq;
     t.forwarded_at = now;
@@ -101,8 +105,7 @@ Taking* place(BoxState& b, const HalfName& name, Time now) {
     // The next one that only passes, or rests, gives its place up: a stranger costs a stranger.
     for (std::uint32_t i = 0; i < b.most() && b.free_takings.empty(); ++i) {
       Taking& t = b.takings[b.oldest++ % b.most()];
-      const bool rests = now - t.forwarded_at > b.config.patience;
-      if (t.phase == Phase::kWatching && (!t.learned || rests)) forget(b, t);
+      if (t.phase == Phase::kWatching && (!t.learned || rests(b, t, now))) forget(b, t);
       if (i == 8) break;
     }
   }
@@ -145,6 +148,7 @@ void learn(BoxState& b, const Frame& f, Time now) {
   for (Taking& t : b.takings) {
     if (t.phase == Phase::kFree || t.learned) continue;
     if (t.name.requester != f.destination || t.name.responder != f.source) continue;
+    if (rests(b, t, now)) continue;
     const Watch::Mark* m = t.watch.seen ? t.watch.find(expand(f.header.psn, t.watch.next)) : nullptr;
     if (m != nullptr) {
       clear = clear && found == nullptr;
@@ -165,7 +169,7 @@ void confirm(BoxState& b, Taking& t, const wire::Header& h, Time now) {
   const Seq seq = expand(h.psn, w.next);
   if (h.syndrome > wire::kSyndromeAck) return;
   // What never passed, or passed long ago, is acknowledged: the queue pair sends to somebody else by now.
-  if (seq >= w.next || now - t.forwarded_at > b.config.patience) return unlearn(b, t);
+  if (seq >= w.next || rests(b, t, now)) return unlearn(b, t);
   const Watch::Mark* m = w.find(seq);
   if (m != nullptr && ((h.aeth_msn() - m->ends) & kPsnMask) != w.offset) return unlearn(b, t);
   w.acked = std::max(w.acked, seq + 1);
@@ -195,7 +199,7 @@ void watch_again(BoxState& b, Taking& t, Time now) {
   if (strange) return unlearn(b, t);
   start_watching(t.watch, t.expected, t.msn - t.watch.offset, now);
   t.forwarded = std::max(t.forwarded, t.expected - 1);
-  t.forwarded_at = now;
+  t.forwarded_at = t.passed_at = now;
   if (t.held_back) {
     t.nak_due = true;
     queue(b.answering, t.answering, b.index_of(t));
@@ -221,7 +225,7 @@ void follow(BoxState& b, const HalfName& name, Qpn requester_qpn, WirePsn first,
   }
   t->mtu = mtu;
   t->forwarded = Seq::start(first) - 1;
-  t->forwarded_at = now;
+  t->forwarded_at = t->passed_at = now;
   t->watch = {};
   start_watching(t->watch, Seq::start(first), 0, now);
   t->learned = true;
