@@ -429,6 +429,8 @@ Duration World::farewell_bound() const {
   constexpr std::uint8_t kLongestTimeout = 11;  // plan.cc
   for (const DeviceConfig& d : config_.hosts)
     tries = std::max(tries, check::answers_kept(longest_rto(d, kLongestTimeout)));
+  // A box remembers for so long that a half has failed.
+  if (config_.line.there) tries = tries + config_.line.boxes[0].give_up;
   return referee_.progress().bound() + tries;
 }
 
