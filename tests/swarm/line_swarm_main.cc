@@ -33,7 +33,7 @@ struct Tally {
 
 // Reached too seldom to be asked for: nobody refuses anything here, and nobody goes away on purpose.
 constexpr wan::BoxCounter kElsewhere[] = {wan::BoxCounter::failed, wan::BoxCounter::orphaned,
-                                          wan::BoxCounter::declined};
+                                          wan::BoxCounter::declined, wan::BoxCounter::drained_for_read};
 
 void run_world(Tally& t) {
   const LineResult r = run_line_seed(t.seed);

@@ -97,6 +97,34 @@ TEST(Partner, WithoutAPlaceIsNotAskedAgainAndAgain) {
   EXPECT_LT(boxes.count(0, BoxCounter::drop_waiting), 30U);
 }
 
+// The far box agrees, and the line is cut before it hears that anybody is there. The near box gives up by
+// itself; the far box must not keep what nobody asks it for any more.
+TEST(Partner, ThatIsNeverHeardAfterItsQuestionIsLetGo) {
+  ByHand boxes;
+  Connection c(boxes, kRequester, kResponder, 1000);
+  listen(boxes, {&c});
+  ASSERT_TRUE(c.until_owned());
+  boxes.run(kRest);
+  bool asked = false;
+  boxes.lose = [&asked](std::uint32_t from, const Message& m) {
+    asked = asked || (from == 0 && m.say == Say::kOwn);
+    return from == 0 && m.say == Say::kHello && !m.answer;
+  };
+  for (int i = 0; i < 100 && !asked; ++i) {
+    c.write(1);
+    boxes.run(milliseconds(1));
+  }
+  ASSERT_TRUE(asked);
+  boxes.cut = true;
+  boxes.run(milliseconds(200));
+  boxes.cut = false;
+  boxes.lose = {};
+  c.settle(milliseconds(300));
+  EXPECT_EQ(c.taken(), c.sent());
+  boxes.run(milliseconds(100));
+  EXPECT_EQ(boxes.box(0).owned() + boxes.box(1).owned(), 0U);
+}
+
 // Frames to nowhere do not lead its questions astray.
 TEST(Partner, IsLookedForBetweenEndpointsThatTalk) {
   ByHand boxes;

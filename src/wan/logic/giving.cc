@@ -232,12 +232,12 @@ void on_own(BoxState& b, const Message& m, Time now) {
     start(*g, Seq::start(m.from));
   }
   g->lease = m.lease;
+  g->agreed = now;
   g->ahead_count = 0;
   g->owned_due = true;
   report(b, *g);
   arm_partner(b);
   arm(b, *g);
-  (void)now;
 }
 
 void on_release(BoxState& b, const Message& m) {

@@ -99,8 +99,9 @@ bool send(BoxState& b, const Message& m, const wire::Address& from, const wire::
   return true;
 }
 
-bool say(BoxState& b, Taking& t, Out& out) {
-  const bool own = std::exchange(t.own_due, false);
+// A question that nobody may hear is not asked: the half knows when its partner has let go of everything.
+bool say(BoxState& b, Taking& t, Out& out, Time now) {
+  const bool own = std::exchange(t.own_due, false) && partner_there(b, now);
   const bool release = std::exchange(t.release_due, false);
   if (!own && !release) return false;
   Message m = message(b, own ? Say::kOwn : Say::kRelease);
@@ -182,7 +183,6 @@ bool on_message(BoxState& b, const Frame& f, std::span<const std::uint8_t> mad, 
 }
 
 bool next_message(BoxState& b, Out& out, Time now) {
-  (void)now;
   Partner& p = b.partner;
   if (std::exchange(p.answer_due, false)) {
     Message m = message(b, Say::kHello);
@@ -204,7 +204,7 @@ bool next_message(BoxState& b, Out& out, Time now) {
   for (std::uint32_t row = 0; b.talking.take(row);) {
     if (row < b.most()) {
       b.takings[row].talking = false;
-      if (say(b, b.takings[row], out)) return true;
+      if (say(b, b.takings[row], out, now)) return true;
     } else {
       b.givings[row - b.most()].talking = false;
       if (say(b, b.givings[row - b.most()], out)) return true;
@@ -227,6 +227,10 @@ void on_partner_timer(BoxState& b, Time now) {
     p.there = false;
     b.counters.add(BoxCounter::partner_lost);
     partner_gone(b);
+  }
+  // It asked for an ownership, and was never heard since.
+  for (Giving& g : b.givings) {
+    if (!p.there && g.used && !g.orphan && g.agreed.after(b.config.patience) <= now) orphan(b, g);
   }
   if (needs_partner(b)) wish_for_partner(b, now);
   arm_partner(b);

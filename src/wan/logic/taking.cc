@@ -453,8 +453,9 @@ void on_timer(BoxState& b, Taking& t, Time now) {
         t.say_again = now + b.config.line_timeout;
       }
     } else if (t.phase == Phase::kReleasing || (t.phase == Phase::kFailed && t.lease != 0)) {
-      // A partner that is away for so long has let go of everything by itself.
-      if (!partner_there(b, now) && now - b.partner.heard >= b.config.patience * 2) {
+      // A partner that is away for so long has let go of everything by itself: the last question was asked
+      // within `patience`, and it waits as long for another word.
+      if (!partner_there(b, now) && now - b.partner.heard >= b.config.patience * 3) {
         on_released(b, t, now);
       } else {
         say_release(b, t, now);
