@@ -247,6 +247,87 @@ void a_region_is_registered_anew(Program& p) {
   expect(ibv_dereg_mr(region) == 0 && ibv_dealloc_pd(other) == 0, "all goes");
 }
 
+// All changes alone and together, of regions of each kind. The rights that are asked for lack remote writing.
+void every_change_of_a_region_counts(Program& p, bool zero_based, bool elsewhere) {
+  constexpr int kMove = IBV_REREG_MR_CHANGE_TRANSLATION;
+  constexpr int kRights = IBV_REREG_MR_CHANGE_ACCESS;
+  constexpr int kDomain = IBV_REREG_MR_CHANGE_PD;
+  constexpr std::uint64_t kElsewhere = 0x7000'0000'0000;
+  constexpr std::size_t kOld = 2048;
+  constexpr std::size_t kNew = 4096;
+  const unsigned kind = zero_based ? unsigned{IBV_ACCESS_ZERO_BASED} : 0;
+  ibv_pd* const own = p.pd;
+  ibv_pd* const other = ibv_alloc_pd(p.context);
+  ibv_mr* const own_source = p.mr;
+  ibv_mr* const other_source = ibv_reg_mr(other, p.memory.data(), p.memory.size(), kAll);
+  for (int flags = kMove; flags <= (kMove | kRights | kDomain); ++flags) {
+    const bool moves = (flags & kMove) != 0;
+    const bool closes = (flags & kRights) != 0;
+    const bool emigrates = (flags & kDomain) != 0;
+    ibv_mr* const region =
+        elsewhere ? ibv_reg_mr_iova(own, &p.memory[kOld], 64, kElsewhere, kAll | kind)
+                  : ibv_reg_mr(own, &p.memory[kOld], 64, static_cast<int>(kAll | kind));
+    expect(region != nullptr, "a region is registered");
+    const std::uint32_t key = region->rkey;
+    const int access = static_cast<int>(IBV_ACCESS_LOCAL_WRITE | kind);
+    expect(ibv_rereg_mr(region, flags, emigrates ? other : nullptr, moves ? &p.memory[kNew] : nullptr,
+                        moves ? 128 : 0, closes ? access : 0) == 0,
+           "it is changed");
+    const std::size_t from = moves ? kNew : kOld;
+    const std::size_t length = moves ? 128 : 64;
+    expect(region->addr == &p.memory[from] && region->length == length && region->rkey == key &&
+               region->pd == (emigrates ? other : own),
+           "and says so, under its key");
+    // Where its first byte is for those who name it.
+    const std::uint64_t base = zero_based ? 0 : elsewhere && !moves ? kElsewhere : p.at(from);
+    const auto write = [&](bool at_home, std::uint64_t offset) {
+      p.pd = at_home == emigrates ? other : own;
+      p.mr = at_home == emigrates ? other_source : own_source;
+      Pair q(p);
+      p.memory[0] = static_cast<std::uint8_t>(0x40 + flags);
+      p.memory[from + length - 8] = 0;
+      const ibv_wc_status status = p.write(q.x, key, base + offset);
+      p.pd = own;
+      p.mr = own_source;
+      return status;
+    };
+    expect(write(true, length - 8) == (closes ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS), "its rights hold");
+    expect(p.memory[from + length - 8] == (closes ? 0 : 0x40 + flags), "at its place");
+    expect(write(true, length - 7) == IBV_WC_REM_ACCESS_ERR, "its end is where it was said to be");
+    expect(write(false, 0) == IBV_WC_REM_ACCESS_ERR, "the other domain has no part in it");
+    expect(ibv_dereg_mr(region) == 0, "it goes");
+  }
+  expect(ibv_dereg_mr(other_source) == 0 && ibv_dealloc_pd(other) == 0, "all goes");
+}
+
+// ibv_alloc_parent_domain(3): the protection domain is that of the domain it was made of.
+void a_parent_domain_is_its_protection_domain(Program& p) {
+  ibv_td_init_attr promise{};
+  ibv_td* const td = ibv_alloc_td(p.context, &promise);
+  expect(td != nullptr, "a thread domain is allocated");
+  ibv_parent_domain_init_attr of{};
+  of.pd = p.pd;
+  of.td = td;
+  ibv_pd* const own = p.pd;
+  ibv_pd* const parent = ibv_alloc_parent_domain(p.context, &of);
+  expect(parent != nullptr, "and a parent domain");
+  ibv_mr* const region = ibv_reg_mr(parent, &p.memory[2048], 64, kAll);
+  {
+    p.pd = parent;
+    Pair q(p);
+    p.pd = own;
+    p.memory[0] = 0x55;
+    expect(p.write(q.x, p.mr->rkey, p.at(256)) == IBV_WC_SUCCESS && p.memory[256] == 0x55,
+           "its queue pairs use the domain's regions");
+  }
+  {
+    Pair q(p);
+    expect(p.write(q.x, region->rkey, p.at(2048)) == IBV_WC_SUCCESS && p.memory[2048] == 0x55,
+           "and the domain's queue pairs use its");
+  }
+  expect(ibv_dereg_mr(region) == 0 && ibv_dealloc_pd(parent) == 0 && ibv_dealloc_td(td) == 0, "all goes");
+}
+
 // ibv_wr_post(3): when ibv_wr_complete fails, nothing that was built is executed.
 void a_posting_that_fails_is_taken_back(Program& p) {
   Pair q(p);
@@ -355,6 +436,10 @@ int main() {
   a_bind_is_of_the_window_that_it_names(p);
   windows_and_regions_may_count_from_zero(p);
   a_region_is_registered_anew(p);
+  every_change_of_a_region_counts(p, false, false);
+  every_change_of_a_region_counts(p, true, false);
+  every_change_of_a_region_counts(p, false, true);
+  a_parent_domain_is_its_protection_domain(p);
   a_posting_that_fails_is_taken_back(p);
   a_queue_that_overruns_says_so(p);
   a_shared_queue_has_a_domain_of_its_own(p);

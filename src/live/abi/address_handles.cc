@@ -58,7 +58,7 @@ WEFT_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
     h->base.pd = pd;
     h->base.handle = id->v;
     h->id = *id;
-    return &h.publish(id->v)->base;
+    return &h.publish(id->v, {pd})->base;
   });
 }
 

@@ -2,6 +2,7 @@
 #include <poll.h>
 
 #include <cerrno>
+#include <climits>
 
 #include "live/abi/handles.h"
 
@@ -44,7 +45,8 @@ void count_use(ibv_comp_channel* channel, int more) {
   pthread_mutex_unlock(&channel->context->mutex);
 }
 
-CqHandle* create(ibv_context* context, int entries, void* cookie, ibv_comp_channel* channel) {
+CqHandle* create(ibv_context* context, int entries, void* cookie, ibv_comp_channel* channel,
+                 const Needs& needs = {}) {
   if (entries <= 0) return refuse(EINVAL);
   const ChannelHandle* const reports = channel != nullptr ? find<ChannelHandle>(channel, context) : nullptr;
   if (channel != nullptr && reports == nullptr) return refuse(EINVAL);
@@ -61,7 +63,7 @@ CqHandle* create(ibv_context* context, int entries, void* cookie, ibv_comp_chann
   pthread_mutex_init(&h->base.mutex, nullptr);
   pthread_cond_init(&h->base.cond, nullptr);
   count_use(channel, 1);
-  return h.publish(h->base.handle);
+  return h.publish(h->base.handle, needs);
 }
 
 // --- events ---
@@ -103,8 +105,15 @@ ibv_cq_ex* create_extended(ibv_context* context, ibv_cq_init_attr_ex* init) {
   if ((init->wc_flags & ~kReadable) != 0 || (init->comp_mask & ~kMasks) != 0 ||
       ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 && (init->flags & ~kFlags) != 0))
     return refuse(EOPNOTSUPP);
-  if (init->comp_vector != 0) return refuse(EINVAL);
-  CqHandle* const h = create(context, static_cast<int>(init->cqe), init->cq_context, init->channel);
+  if (init->comp_vector != 0 || init->cqe > INT_MAX) return refuse(EINVAL);
+  Needs needs{};
+  if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0) {
+    const PdHandle* const domain = find<PdHandle>(init->parent_domain, context);
+    if (domain == nullptr || !domain->is_parent) return refuse(EINVAL);
+    needs = {init->parent_domain};
+  }
+  CqHandle* const h =
+      create(context, static_cast<int>(init->cqe), init->cq_context, init->channel, needs);
   if (h == nullptr) return nullptr;
   ibv_cq_ex& c = h->base;
   c.start_poll = start_poll;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,7 +17,6 @@ namespace weft::live::abi {
 namespace {
 
 constexpr std::uint32_t kVendor = 0x025253;  // of the extensions' MADs too (docs/protocol/constants.md#sizes)
-constexpr char kFirmware[] = "weft 0.1";
 constexpr std::uint8_t kEthernet = IBV_LINK_LAYER_ETHERNET;
 
 // A program that cannot open its device prints errno's text at best, so this sentence is printed first.
@@ -72,6 +70,9 @@ void fill(verbs_context& v) {
   v.create_cq_ex = create_cq_ex;
   v.create_qp_ex = create_qp_ex;
   v.create_srq_ex = create_srq_ex;
+  v.alloc_td = alloc_thread_domain;
+  v.dealloc_td = dealloc_thread_domain;
+  v.alloc_parent_domain = alloc_parent_domain;
   ibv_context_ops& ops = v.context.ops;
   ops.alloc_mw = alloc_window;
   ops.bind_mw = bind_window;
@@ -172,6 +173,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   ibv_device_attr_ex a{};
   if (const int failed = ibv_query_device(context, &a.orig_attr); failed != 0) return failed;
   a.phys_port_cnt_ex = a.orig_attr.phys_port_cnt;
+  a.device_cap_flags_ex = a.orig_attr.device_cap_flags;  // all of them, as the kernel has it
   std::memset(out, 0, size);
   std::memcpy(out, &a, std::min(size, sizeof a));
   return 0;
@@ -284,6 +286,7 @@ WEFT_EXPORT int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std:
   out->gid = gid_of(engine_of(context));
   out->port_num = 1;
   out->gid_type = IBV_GID_TYPE_ROCE_V2;
+  out->ndev_ifindex = engine_of(context).attributes().interface;
   return 0;
 }
 
@@ -321,23 +324,6 @@ WEFT_EXPORT int ibv_get_pkey_index(ibv_context* context, std::uint8_t port, __be
   if (only_port(port) && pkey == 0xFFFF) return 0;
   errno = EINVAL;
   return -1;
-}
-
-// --- sysfs, which knows nothing of us ---
-
-WEFT_EXPORT const char* ibv_get_sysfs_path() { return "/sys"; }
-
-WEFT_EXPORT int ibv_read_sysfs_file(const char* directory, const char* file, char* out, std::size_t size) {
-  char path[PATH_MAX];
-  const int length = std::snprintf(path, sizeof path, "%s/%s", directory, file);
-  if (length < 0 || static_cast<std::size_t>(length) >= sizeof path) return -1;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  const ssize_t n = read(fd, out, size);
-  close(fd);
-  if (n <= 0) return -1;
-  if (out[n - 1] == '\n') out[n - 1] = '\0';
-  return static_cast<int>(n);
 }
 
 // --- fork: registered memory is the process's own, nothing needs protecting ---

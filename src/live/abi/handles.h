@@ -44,6 +44,11 @@ struct ContextHandle {
 struct PdHandle {
   ibv_pd base{};
   PdId id{};
+  bool is_parent = false;  // a parent domain: another handle of the domain that it was made of
+};
+
+struct TdHandle {
+  ibv_td base{};
 };
 
 struct MrHandle {
@@ -119,6 +124,11 @@ int post_shared_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad);
 int poll(ibv_cq* cq, int count, ibv_wc* out);
 int request_notify(ibv_cq* cq, int solicited_only);
 
+// --- domains.cc ---
+ibv_td* alloc_thread_domain(ibv_context* context, ibv_td_init_attr* init);
+int dealloc_thread_domain(ibv_td* td);
+ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* init);
+
 // --- resources.cc ---
 ibv_mw* alloc_window(ibv_pd* pd, ibv_mw_type type);
 int bind_window(ibv_qp* qp, ibv_mw* window, ibv_mw_bind* bind);
@@ -139,6 +149,7 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init);
 void add_send_operations(QpHandle& qp);
 
 // --- device.cc ---
+inline constexpr char kFirmware[] = "weft 0.1";
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size);
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* out,
                     std::size_t size);

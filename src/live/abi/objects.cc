@@ -1,5 +1,6 @@
 #include "live/abi/objects.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace weft::live::abi {
@@ -15,9 +16,24 @@ void Objects::add(const void* object, const Entry& entry) {
   table_.emplace(object, entry);
 }
 
-void Objects::number(const void* object, std::uint32_t number) {
+void Objects::publish(const void* object, std::uint32_t number, const Needs& needs) {
   const std::lock_guard lock(mutex_);
-  table_.at(object).number = number;
+  Entry& entry = table_.at(object);
+  entry.number = number;
+  entry.needs = needs;
+}
+
+void Objects::set_needs(const void* object, const Needs& needs) {
+  const std::lock_guard lock(mutex_);
+  if (const auto it = table_.find(object); it != table_.end()) it->second.needs = needs;
+}
+
+bool Objects::needed(const void* object) {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(table_.begin(), table_.end(), [object](const auto& row) {
+    const Needs& needs = row.second.needs;
+    return std::find(needs.begin(), needs.end(), object) != needs.end();
+  });
 }
 
 std::optional<std::uint32_t> Objects::find(const void* object, Free type, ibv_context* context) {

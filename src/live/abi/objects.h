@@ -5,10 +5,13 @@
 // Only calls that a kernel would see look here. Posting and polling go straight to the object, as a driver's
 // do.
 //
+// Each knows what it was made of, so that a domain does not go before what was made in it.
+//
 // Closing a context frees the handles that are left on it.
 #pragma once
 #include <infiniband/verbs.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <memory>
@@ -19,6 +22,9 @@
 
 namespace weft::live::abi {
 
+// The handles that an object was made of; nullptr is none.
+using Needs = std::array<const void*, 2>;
+
 class Objects {
  public:
   using Free = void (*)(void*);
@@ -26,11 +32,14 @@ class Objects {
     Free free = nullptr;  // of its type, which it names at the same time
     ibv_context* context = nullptr;
     std::uint32_t number = 0;
+    Needs needs{};
   };
   using Table = std::unordered_map<const void*, Entry>;
 
   void add(const void* object, const Entry& entry);
-  void number(const void* object, std::uint32_t number);
+  void publish(const void* object, std::uint32_t number, const Needs& needs);
+  void set_needs(const void* object, const Needs& needs);
+  bool needed(const void* object);  // by another one
   // The number of the object, if it is alive and of this type and context (nullptr: any context).
   std::optional<std::uint32_t> find(const void* object, Free type, ibv_context* context);
   // Takes the object out of the table, so that no other call finds it from here on. Empty if it is not there.
@@ -51,6 +60,7 @@ std::uint32_t number_of(const Base& b) {
   return b.handle;
 }
 inline std::uint32_t number_of(const ibv_comp_channel& c) { return static_cast<std::uint32_t>(c.fd); }
+inline std::uint32_t number_of(const ibv_td&) { return 0; }  // the kernel knows none
 
 template <class Handle>
 void free_handle(void* h) {
@@ -73,8 +83,8 @@ class NewHandle {
   Handle* get() { return handle_.get(); }
   Handle* operator->() { return handle_.get(); }
   // Hands the handle to the program.
-  Handle* publish(std::uint32_t number) {
-    objects().number(handle_.get(), number);
+  Handle* publish(std::uint32_t number, const Needs& needs = {}) {
+    objects().publish(handle_.get(), number, needs);
     return handle_.release();
   }
 

@@ -62,7 +62,7 @@ ibv_qp* create(ibv_context* context, ibv_pd* pd, ibv_qp_init_attr& init, std::ui
   b.state = IBV_QPS_RESET;
   pthread_mutex_init(&b.mutex, nullptr);
   pthread_cond_init(&b.cond, nullptr);
-  return &h.publish(b.handle)->base.qp_base;
+  return &h.publish(b.handle, {pd})->base.qp_base;
 }
 
 // The operations of ibv_wr_* that each service has (ibv_create_qp_ex's send_ops_flags).

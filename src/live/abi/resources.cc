@@ -1,4 +1,4 @@
-// Protection domains, memory regions and windows, shared receive queues.
+// Memory regions and windows, shared receive queues.
 #include <cerrno>
 #include <climits>
 
@@ -35,7 +35,7 @@ ibv_mr* register_memory(ibv_pd* pd, void* memory, std::size_t length, std::uint6
   h->base.handle = mr->lkey.v >> 8U;
   h->base.lkey = mr->lkey.v;
   h->base.rkey = mr->rkey.v;
-  return &h.publish(h->base.handle)->base;
+  return &h.publish(h->base.handle, {pd})->base;
 }
 
 ibv_srq* create_srq(ibv_context* context, ibv_pd* pd, void* cookie, ibv_srq_attr& attr) {
@@ -54,7 +54,7 @@ ibv_srq* create_srq(ibv_context* context, ibv_pd* pd, void* cookie, ibv_srq_attr
   h->base.handle = h->engine->id.v;
   pthread_mutex_init(&h->base.mutex, nullptr);
   pthread_cond_init(&h->base.cond, nullptr);
-  return &h.publish(h->base.handle)->base;
+  return &h.publish(h->base.handle, {pd})->base;
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ ibv_mw* new_window(ibv_pd* pd, WindowType type) {
   h->key = *key;
   h->base.handle = key->v >> 8U;
   h->base.type = type == WindowType::k1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2;
-  return &h.publish(h->base.handle)->base;
+  return &h.publish(h->base.handle, {pd})->base;
 }
 }  // namespace
 
@@ -125,25 +125,6 @@ using namespace weft;
 using namespace weft::live;
 using namespace weft::live::abi;
 
-WEFT_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
-  return at_edge([&]() -> ibv_pd* {
-    NewHandle<PdHandle> h(context);
-    const auto id = engine_of(context).alloc_pd();
-    if (!id) return refuse(errno_of(id.error()));
-    h->base.context = context;
-    h->base.handle = id->v;
-    h->id = *id;
-    return &h.publish(id->v)->base;
-  });
-}
-
-WEFT_EXPORT int ibv_dealloc_pd(ibv_pd* pd) {
-  return at_edge([&] {
-    return destroy<PdHandle>(pd,
-                             [](PdHandle& h) { return answer(engine_of(h.base.context).dealloc_pd(h.id)); });
-  });
-}
-
 WEFT_EXPORT ibv_mr* ibv_reg_mr(ibv_pd* pd, void* memory, std::size_t length, int access) {
   return ibv_reg_mr_iova2(pd, memory, length, reinterpret_cast<std::uint64_t>(memory),
                           static_cast<unsigned>(access));
@@ -184,7 +165,10 @@ WEFT_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* memory, st
             .reregister_mr(h->lkey, static_cast<std::uint8_t>(flags), changes_pd ? domain->id : PdId{},
                            memory, length, static_cast<std::uint8_t>(rights));
     if (!done) return refused(IBV_REREG_MR_ERR_CMD, errno_of(done.error()));
-    if (changes_pd) mr->pd = pd;
+    if (changes_pd) {
+      mr->pd = pd;
+      objects().set_needs(mr, {pd});
+    }
     if (moves) {
       mr->addr = memory;
       mr->length = length;

@@ -78,9 +78,10 @@ Context::~Context() {
     if (mine(cq)) static_cast<void>(take_cq(nic, cq->id));
   }
   std::erase_if(nic.channels, [&](const auto& channel) { return channel->owner == this; });
-  std::erase_if(nic.windows, [&](const auto& w) {
-    return w.second == this && nic.device().dealloc_window(w.first).has_value();
-  });
+  for (std::size_t i = 0; i < nic.window_owners.size(); ++i) {
+    if (nic.window_owners[i] != this) continue;
+    if (nic.device().dealloc_window({static_cast<std::uint32_t>(i) << 8U})) nic.window_owners[i] = nullptr;
+  }
   for (MrRecord& mr : nic.mrs) {
     if (mr.owner == this && nic.device().deregister_mr(mr.lkey)) mr.owner = nullptr;
   }
@@ -173,20 +174,18 @@ Outcome<void> Context::deregister_mr(Key lkey) {
 Outcome<Key> Context::alloc_window(PdId pd, WindowType type) {
   const Owned owned(nic_->ownership());
   if (!owns(pd)) return fail(Errc::kInvalid);
-  nic_->windows.reserve(nic_->windows.size() + 1);
   const auto key = nic_->device().alloc_window(pd, type);
-  if (key) nic_->windows.emplace_back(*key, this);
+  if (key) nic_->window_owners[KeyTable::region_of(*key).v] = this;
   return key;
 }
 
 Outcome<void> Context::dealloc_window(Key key) {
   const Owned owned(nic_->ownership());
   // A window's tag changes with every binding; its index stays.
-  const auto it = std::find_if(nic_->windows.begin(), nic_->windows.end(),
-                               [&](const auto& w) { return (w.first.v ^ key.v) < 256 && w.second == this; });
-  if (it == nic_->windows.end()) return fail(Errc::kNotFound);
+  const std::uint32_t index = KeyTable::region_of(key).v;
+  if (index >= nic_->window_owners.size() || nic_->window_owners[index] != this) return fail(Errc::kNotFound);
   const auto done = nic_->device().dealloc_window(key);
-  if (done) nic_->windows.erase(it);
+  if (done) nic_->window_owners[index] = nullptr;
   return done;
 }
 

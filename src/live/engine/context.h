@@ -36,6 +36,7 @@ namespace weft::live {
 // What ibv_query_device, ibv_query_port and ibv_query_gid report. Every limit is the true one.
 struct Attributes {
   wire::Address address;           // the GID (::ffff:a.b.c.d), RoCE v2, port 1
+  std::uint32_t interface = 0;     // the kernel's number of the one that has the address
   std::uint64_t guid = 0;          // derived from the address; equal addresses give equal guids
   std::optional<wire::Mode> mode;  // none: each queue pair's is what its peer speaks
   bool strict_write_order = false;

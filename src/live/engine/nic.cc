@@ -18,6 +18,7 @@
 #include "live/engine/nic_state.h"
 #include "live/engine/sizing.h"
 #include "live/wires/impaired.h"
+#include "live/wires/interfaces.h"
 #include "live/wires/neighbours.h"
 #include "live/wires/udp.h"
 
@@ -72,6 +73,7 @@ std::uint64_t fold(const wire::Address& a) {
 Attributes describe(const Options& options, const WireFacts& facts, const DeviceConfig& config) {
   Attributes a;
   a.address = facts.address;
+  a.interface = facts.interface;
   a.guid = guid_of(facts.address);
   a.mode = options.mode;
   a.strict_write_order = options.strict_write_order;
@@ -136,6 +138,8 @@ std::uint64_t guid_of(const wire::Address& address) {
   return (fold(address) & ~0x0300'0000'0000'0000ULL) | 0x0200'0000'0000'0000ULL;
 }
 
+std::uint32_t interface_of(const wire::Address& address) { return find_interface(address).index; }
+
 Result<std::shared_ptr<Nic>> open_nic(const Options& options) {
   auto udp = UdpWire::open(options.address, kRocePort);
   if (!udp) return tl::unexpected(udp.error());
@@ -161,6 +165,7 @@ Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig&
       ahs(config.max_ah),
       qps(std::size_t{1} << config.qpn_bits),
       mrs(config.max_mr),
+      window_owners(config.max_mr),
       pd_owners(config.max_pd),
       stats_(options.stats),
       level_from_dscp_(options.level_from_dscp),

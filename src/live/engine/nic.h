@@ -1,9 +1,7 @@
 // The process's network card: wire, shard and background thread. One per process and address; the
 // drop-in library keeps it, contexts share it. It closes when the last holder lets go.
 //
-// Today one process has an address to itself: a second one is refused with a sentence that names the
-// ways out. (Processes can come to share an address through an SO_REUSEPORT group and a slot in the
-// queue pair number; the slot is there, zero bits wide.)
+// Other processes of the user may have the same address (docs/ARCHITECTURE.md#several-processes-on-one-address).
 #pragma once
 #include <memory>
 
@@ -16,6 +14,9 @@ class Nic;
 
 // An EUI-64 with the local bit set, from the address: equal addresses give equal guids.
 std::uint64_t guid_of(const wire::Address& address);
+
+// The kernel's number of the network interface that has the address; 0: none has.
+std::uint32_t interface_of(const wire::Address& address);
 
 // Binds UDP 4791 on the address and starts the background thread.
 Result<std::shared_ptr<Nic>> open_nic(const Options& options);

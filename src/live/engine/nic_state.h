@@ -68,7 +68,7 @@ class Nic {
   std::vector<AhRecord> ahs;  // by AhId
   std::vector<std::unique_ptr<QpRecord>> qps;
   std::vector<MrRecord> mrs;                            // by region
-  std::vector<std::pair<Key, const Context*>> windows;  // in no order
+  std::vector<const Context*> window_owners;            // by index, as regions
   std::vector<const Context*> pd_owners;
   std::vector<std::unique_ptr<CompletionChannel>> channels;
   // Who is told of a connection or a listener, by its number (connections.h).

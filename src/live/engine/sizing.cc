@@ -15,7 +15,7 @@ constexpr Duration kLeastTimeout = milliseconds(1);
 constexpr Duration kPacingQuantum = microseconds(50);
 constexpr std::uint32_t kIpAndUdp = 20 + 8;
 constexpr std::uint32_t kQpnBits = 16;
-constexpr std::uint32_t kQpnSpace = 1U << 24U;
+constexpr std::uint32_t kSlots = 254;  // 1 to 254: 0 has the well-known queue pairs, 255 the number of groups
 
 }  // namespace
 
@@ -39,9 +39,9 @@ DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed) {
   c.seed = seed;
   c.qpn_bits = kQpnBits;
   // The slot where other processes have the same address; a random byte in its place otherwise.
-  c.qpn_base = facts.slot != 0
-                   ? std::uint32_t{facts.slot} << kQpnBits
-                   : static_cast<std::uint32_t>(Prng(seed).below(kQpnSpace)) & ~((1U << kQpnBits) - 1U);
+  const std::uint32_t slot =
+      facts.slot != 0 ? facts.slot : 1 + static_cast<std::uint32_t>(Prng(seed).below(kSlots));
+  c.qpn_base = slot << kQpnBits;
 
   c.address = facts.address;
   c.port_mtu = verbs_mtu(facts.mtu);

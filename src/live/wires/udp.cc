@@ -5,11 +5,8 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,6 +18,8 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "live/wires/interfaces.h"
+#include "live/wires/sockets.h"
 
 namespace weft::live {
 namespace {
@@ -41,36 +40,12 @@ bool is_v4(const wire::Address& a) {
          a.bytes[10] == 0xFF && a.bytes[11] == 0xFF;
 }
 
-sockaddr_in to_sockaddr(const wire::Address& a, std::uint16_t port) {
-  sockaddr_in sa{};
-  sa.sin_family = AF_INET;
-  sa.sin_port = htons(port);
-  std::memcpy(&sa.sin_addr, &a.bytes[12], 4);
-  return sa;
-}
-
-wire::Address from_sockaddr(const sockaddr_in& sa) {
-  std::array<std::uint8_t, 4> b{};
-  std::memcpy(b.data(), &sa.sin_addr, 4);
-  return wire::Address::v4(b[0], b[1], b[2], b[3]);
-}
-
 std::string reason() { return std::strerror(errno); }
-
-bool set_option(int fd, int level, int name, int value) {
-  return setsockopt(fd, level, name, &value, sizeof value) == 0;
-}
 
 int get_option(int fd, int level, int name) {
   int value = 0;
   socklen_t size = sizeof value;
   return getsockopt(fd, level, name, &value, &size) == 0 ? value : 0;
-}
-
-// As much socket memory as we are allowed: the privileged call first.
-void enlarge(int fd, int forced, int ordinary, std::uint32_t bytes) {
-  const int value = static_cast<int>(bytes);
-  if (!set_option(fd, SOL_SOCKET, forced, value)) set_option(fd, SOL_SOCKET, ordinary, value);
 }
 
 // The control messages of a send, aligned as the kernel wants them.
@@ -121,37 +96,6 @@ std::uint32_t probe_segments(const wire::Address& address) {
   return limit;
 }
 
-struct Interface {
-  std::uint32_t mtu = 1500;
-  bool loopback = false;
-};
-
-// The interface that the address belongs to; an Ethernet's values when none claims it.
-Interface find_interface(int fd, const wire::Address& address) {
-  const in_addr_t wanted = to_sockaddr(address, 0).sin_addr.s_addr;
-  Interface found;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return found;
-  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
-    if (i->ifa_addr == nullptr || i->ifa_netmask == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
-    sockaddr_in own{};
-    sockaddr_in mask{};
-    std::memcpy(&own, i->ifa_addr, sizeof own);
-    std::memcpy(&mask, i->ifa_netmask, sizeof mask);
-    // Any address of the loopback network is local; elsewhere only the interface's own is.
-    const bool loopback = (i->ifa_flags & IFF_LOOPBACK) != 0;
-    const in_addr_t covered = loopback ? mask.sin_addr.s_addr : ~in_addr_t{0};
-    if (((own.sin_addr.s_addr ^ wanted) & covered) != 0) continue;
-    ifreq request{};
-    std::strncpy(request.ifr_name, i->ifa_name, IFNAMSIZ - 1);
-    if (ioctl(fd, SIOCGIFMTU, &request) == 0) found.mtu = static_cast<std::uint32_t>(request.ifr_mtu);
-    found.loopback = loopback;
-    break;
-  }
-  freeifaddrs(list);
-  return found;
-}
-
 // Whether it is the address of all hosts of a network. Linux lets a socket bind it, and refuses to connect to
 // it.
 bool is_broadcast(const wire::Address& address) {
@@ -161,20 +105,6 @@ bool is_broadcast(const wire::Address& address) {
   const bool refused = connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 && errno == EACCES;
   close(fd);
   return refused;
-}
-
-std::vector<wire::Address> own_addresses() {
-  std::vector<wire::Address> own;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return own;
-  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
-    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
-    sockaddr_in sa{};
-    std::memcpy(&sa, i->ifa_addr, sizeof sa);
-    own.push_back(from_sockaddr(sa));
-  }
-  freeifaddrs(list);
-  return own;
 }
 
 std::string bind_sentence(const wire::Address& address, std::uint16_t port) {
@@ -307,7 +237,8 @@ Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std
   WireFacts& facts = wire->facts_;
   facts.address = address;
   facts.port = port;
-  const Interface interface = find_interface(fd, address);
+  const Interface interface = find_interface(address);
+  facts.interface = interface.index;
   facts.mtu = interface.mtu;
   // Only a real network marks packets, and a control message costs a tenth of a small datagram. A
   // kernel that does not know the option just does not tell.

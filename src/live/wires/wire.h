@@ -66,6 +66,7 @@ struct WireFacts {
   std::uint16_t port = 0;  // ours
   // The top byte of our queue pair numbers, where other processes may have the same address; else 0.
   std::uint8_t slot = 0;
+  std::uint32_t interface = 0;      // the kernel's number of the one that has the address; 0: none
   std::uint32_t mtu = 0;            // of the interface: IP header and all that follows
   std::uint32_t max_frames = 1;     // per train
   std::uint32_t max_bytes = 65000;  // per train
