@@ -5,6 +5,7 @@
 //
 //   weft run -- weft-datagrams
 #include <infiniband/verbs.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -106,12 +107,15 @@ ibv_ah_attr vector_to(const ibv_gid& gid) {
 }
 
 void refusals(const Program& p, ibv_qp* qp) {
-  ibv_gid group = p.gid;
-  group.raw[12] = 224;
+  ibv_gid group{};
+  group.raw[0] = 0xFF;
+  group.raw[15] = 5;
   ibv_ah_attr a = vector_to(group);
   errno = 0;
-  expect(ibv_create_ah(p.pd, &a) == nullptr && errno == EOPNOTSUPP, "a group has no address handle");
-  expect(ibv_attach_mcast(qp, &group, 0) == EOPNOTSUPP, "and is not joined");
+  expect(ibv_create_ah(p.pd, &a) == nullptr && errno == EINVAL, "an IPv6 group has no address handle");
+  expect(ibv_attach_mcast(qp, &group, 0) == EINVAL, "and is not joined");
+  expect(ibv_attach_mcast(qp, &p.gid, 0) == EINVAL, "a host is no group");
+  expect(ibv_detach_mcast(qp, &p.gid, 0) == EINVAL, "and is not left");
   a = vector_to(p.gid);
   a.is_global = 0;
   errno = 0;
@@ -150,6 +154,69 @@ void too_long(Program& p, ibv_qp* qp, ibv_ah* ah, ibv_qp* to) {
   expect(ibv_query_qp(qp, &a, IBV_QP_STATE, &init) == 0 && a.qp_state == IBV_QPS_SQE, "the state is SQE");
   a.qp_state = IBV_QPS_RTS;
   expect(ibv_modify_qp(qp, &a, IBV_QP_STATE) == 0, "which RTS ends");
+}
+
+// A group of this process's own, so that programs that run beside it are not in it.
+ibv_gid own_group() {
+  ibv_gid gid{};
+  gid.raw[10] = gid.raw[11] = 0xFF;
+  gid.raw[12] = 239;
+  gid.raw[13] = 77;
+  gid.raw[14] = static_cast<std::uint8_t>(getpid() >> 8);
+  gid.raw[15] = static_cast<std::uint8_t>(getpid());
+  return gid;
+}
+
+// a sends to the group: every queue pair attached gets a copy, the sender, too, and nobody else.
+void groups(Program& p, ibv_qp* a, ibv_qp* b) {
+  const ibv_gid gid = own_group();
+  ibv_ah_attr vector = vector_to(gid);
+  vector.grh.hop_limit = 1;
+  ibv_ah* const ah = ibv_create_ah(p.pd, &vector);
+  expect(ah != nullptr, "a group has an address handle");
+  ibv_sge sge = p.piece(0, 14);
+  ibv_send_wr wr{};
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = IBV_WR_SEND;
+  wr.wr.ud = {ah, b->qp_num, kQkey};
+  ibv_send_wr* bad = nullptr;
+  expect(ibv_post_send(a, &wr, &bad) == EINVAL, "a group is everybody's");
+  wr.wr.ud.remote_qpn = 0xFFFFFF;
+  std::strcpy(p.memory.data(), "is anybody...");
+  const auto send = [&](std::uint64_t copies_for_a, std::uint64_t copies_for_b) {
+    expect(ibv_post_send(a, &wr, &bad) == 0, "a datagram to the group is posted");
+    std::uint64_t got_a = 0;
+    std::uint64_t got_b = 0;
+    for (std::uint64_t i = 0; i < 1 + copies_for_a + copies_for_b; ++i) {
+      const ibv_wc wc = p.next();
+      expect(wc.status == IBV_WC_SUCCESS, "it leaves, and comes");
+      if (wc.opcode != IBV_WC_RECV) continue;
+      ++(wc.qp_num == a->qp_num ? got_a : got_b);
+      expect(wc.src_qp == a->qp_num && wc.byte_len == kGrh + 14, "from its sender");
+      const char* const at = p.memory.data() + wc.wr_id;
+      expect(std::strcmp(at + kGrh, p.memory.data()) == 0, "unchanged");
+      expect(std::memcmp(at + kGrh - 4, &gid.raw[12], 4) == 0, "and its header has the group");
+    }
+    expect(got_a == copies_for_a && got_b == copies_for_b, "by those who are attached");
+    ibv_wc wc{};
+    for (int i = 0; i < 10'000; ++i) expect(ibv_poll_cq(p.cq, 1, &wc) == 0, "and nobody else");
+  };
+  p.receive(a, 20480);
+  p.receive(b, 24576);
+  p.receive(b, 28672);
+  send(0, 0);
+  expect(ibv_attach_mcast(b, &gid, 0) == 0 && ibv_attach_mcast(b, &gid, 0) == 0,
+         "b is attached, twice is once");
+  send(0, 1);
+  expect(ibv_attach_mcast(a, &gid, 0) == 0, "a is attached");
+  send(1, 1);
+  expect(ibv_destroy_qp(b) == EBUSY, "a queue pair does not go before it has left");
+  expect(ibv_detach_mcast(b, &gid, 0) == 0 && ibv_detach_mcast(b, &gid, 0) == EINVAL, "b leaves, once");
+  expect(ibv_detach_mcast(a, &gid, 0) == 0, "a leaves");
+  p.receive(b, 20480);
+  send(0, 0);
+  expect(ibv_destroy_ah(ah) == 0, "the address handle goes");
 }
 
 }  // namespace
@@ -218,6 +285,8 @@ int main() {
   expect(wc.status == IBV_WC_SUCCESS && wc.qp_num == a->qp_num && wc.src_qp == b->qp_num, "and arrived");
   expect((wc.wc_flags & IBV_WC_WITH_IMM) != 0 && wc.imm_data == 0x0A0B0C0D, "with its immediate");
   expect(std::strcmp(p.memory.data() + 8192 + kGrh, "I am") == 0, "as it was when posted");
+
+  groups(p, a, b);
 
   expect(ibv_destroy_qp(a) == 0 && ibv_destroy_qp(b) == 0, "queue pairs go");
   expect(ibv_dereg_mr(p.mr) == 0 && ibv_destroy_cq(p.cq) == 0, "memory and queue go");

@@ -264,9 +264,8 @@ void every_change_of_a_region_counts(Program& p, bool zero_based, bool elsewhere
     const bool moves = (flags & kMove) != 0;
     const bool closes = (flags & kRights) != 0;
     const bool emigrates = (flags & kDomain) != 0;
-    ibv_mr* const region =
-        elsewhere ? ibv_reg_mr_iova(own, &p.memory[kOld], 64, kElsewhere, kAll | kind)
-                  : ibv_reg_mr(own, &p.memory[kOld], 64, static_cast<int>(kAll | kind));
+    ibv_mr* const region = elsewhere ? ibv_reg_mr_iova(own, &p.memory[kOld], 64, kElsewhere, kAll | kind)
+                                     : ibv_reg_mr(own, &p.memory[kOld], 64, static_cast<int>(kAll | kind));
     expect(region != nullptr, "a region is registered");
     const std::uint32_t key = region->rkey;
     const int access = static_cast<int>(IBV_ACCESS_LOCAL_WRITE | kind);

@@ -3,6 +3,8 @@
 
     run_veth.py WEFT --mode irn --link no_segmentation -- ib_write_bw -n 200
 
+Behind `::` stands what the client runs, if it is not the server's command and its address.
+
 Loopback hands a train of frames over as one piece. A real network does not: the frames of a train arrive one by one, or joined
 anew by a receiver's offload. --link says who segments:
 
@@ -138,12 +140,14 @@ def run_once(a, hosts, command):
     """(whether the programs ended well, what they printed, all counters of both)"""
     options = ["--mode", a.mode]
     deadline = time.monotonic() + a.seconds
-    server = start(hosts[0], a, options, command)
+    at = command.index("::") if "::" in command else len(command)
+    serve, ask = command[:at], command[at + 1:] or [*command, hosts[0].address]
+    server = start(hosts[0], a, options, serve)
     # The server listens on a TCP port before it does anything that takes long; a client that comes too
     # early is refused at once and tries again.
     while True:
         time.sleep(0.2)
-        client = start(hosts[1], a, options, [*command, hosts[0].address])
+        client = start(hosts[1], a, options, ask)
         text, code = finish(client, deadline - time.monotonic())
         early = "onnection refused" in text or "Couldn't connect" in text
         if code == 0 or not early or server.poll() is not None or time.monotonic() > deadline:

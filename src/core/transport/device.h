@@ -67,7 +67,9 @@ class Device {
   // then.
   Outcome<PathId> open_path(const PathAttr& attr);
   const PathAttr& path(PathId id) const;
-  // UD: a destination for datagrams. Requests that were posted do not need it any more. Groups: kUnsupported.
+  // UD: a destination for datagrams. Requests that were posted do not need it any more. A datagram to a
+  // group is for queue pair kEveryMember; who that is is the world's to say, which gives each member its own
+  // copy.
   Outcome<AhId> create_ah(PdId pd, PathId path);
   Outcome<void> destroy_ah(AhId ah);
   Outcome<Qpn> create_qp(const QpInit& init);  // rounds rings up to powers of two

@@ -65,6 +65,7 @@ class KeyTable {
   }
   static RegionId region_of(Key key) { return {key.v >> 8U}; }
   bool uses(PdId pd) const {
+    if (free_.size() == rows_.size()) return false;
     for (const Row& r : rows_) {
       if (r.live && r.pd == pd) return true;
     }

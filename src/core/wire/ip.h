@@ -41,6 +41,11 @@ constexpr bool is_v4_mapped(const Address& a) {
   return a.bytes[10] == 0xFF && a.bytes[11] == 0xFF;
 }
 
+// A group of hosts: 224.0.0.0/4, mapped, or ff00::/8.
+constexpr bool is_group(const Address& a) {
+  return is_v4_mapped(a) ? (a.bytes[12] & 0xF0U) == 0xE0U : a.bytes[0] == 0xFF;
+}
+
 // Returns the header's length, 20 or 40; `out` must hold it.
 std::size_t write_ip_header(const IpHeader& h, std::span<std::uint8_t> out);
 

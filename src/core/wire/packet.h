@@ -43,7 +43,10 @@ struct RxPacket {
   std::uint32_t payload = 0;  // bytes, pad excluded
   std::uint8_t tos = 0;       // DSCP and ECN; CE is 3 in the low two bits
   std::uint8_t ttl = 64;
+  const Address* group = nullptr;  // that it was sent to; nullptr: to the Device's own address
 };
+// The destination of datagrams to a group.
+inline constexpr Qpn kEveryMember{0xFF'FFFF};
 inline constexpr std::uint8_t kEcnMask = 0x03;
 inline constexpr std::uint8_t kEcnEct0 = 0x02;  // switches may mark it
 inline constexpr std::uint8_t kEcnCe = 0x03;

@@ -1,4 +1,5 @@
-// Address handles: where a datagram goes, from an address vector or from a datagram that came.
+// Address handles: where a datagram goes, from an address vector or from a datagram that came; and groups,
+// where datagrams for several come.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -20,6 +21,17 @@ bool path_of(const ibv_ah_attr& a, PathAttr& out) {
 }
 
 namespace {
+
+// The group of a queue pair's attachment. A LID means nothing here, as in every RoCE network.
+template <class Step>
+int with_group(ibv_qp* qp, const ibv_gid* gid, const Step& step) {
+  const QpHandle* const h = find<QpHandle>(qp);
+  if (h == nullptr || gid == nullptr) return EINVAL;
+  wire::Address group;
+  std::copy_n(gid->raw, group.bytes.size(), group.bytes.begin());
+  if (!wire::is_v4_mapped(group)) return EINVAL;
+  return answer(step(engine_of(qp->context), h->engine, group));
+}
 
 int attributes_from(const Context& engine, std::uint8_t port, const ibv_wc& wc, const ibv_grh& grh,
                     ibv_ah_attr& out) {
@@ -81,4 +93,20 @@ WEFT_EXPORT ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, 
   ibv_ah_attr attr;
   if (ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr) != 0) return nullptr;
   return ibv_create_ah(pd, &attr);
+}
+
+WEFT_EXPORT int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t) {
+  return at_edge([&] {
+    return with_group(qp, gid, [](Context& engine, const Qp* q, const wire::Address& group) {
+      return engine.attach(q, group);
+    });
+  });
+}
+
+WEFT_EXPORT int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t) {
+  return at_edge([&] {
+    return with_group(qp, gid, [](Context& engine, const Qp* q, const wire::Address& group) {
+      return engine.detach(q, group);
+    });
+  });
 }

@@ -112,8 +112,7 @@ ibv_cq_ex* create_extended(ibv_context* context, ibv_cq_init_attr_ex* init) {
     if (domain == nullptr || !domain->is_parent) return refuse(EINVAL);
     needs = {init->parent_domain};
   }
-  CqHandle* const h =
-      create(context, static_cast<int>(init->cqe), init->cq_context, init->channel, needs);
+  CqHandle* const h = create(context, static_cast<int>(init->cqe), init->cq_context, init->channel, needs);
   if (h == nullptr) return nullptr;
   ibv_cq_ex& c = h->base;
   c.start_poll = start_poll;

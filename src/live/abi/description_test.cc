@@ -1,5 +1,5 @@
-// How the device describes itself, by calls and by what programs read in sysfs; and what it does not have, refused
-// the way a NIC without it refuses.
+// How the device describes itself, by calls and by what programs read in sysfs; and what it does not have,
+// refused the way a NIC without it refuses.
 #include <gtest/gtest.h>
 #include <net/if.h>
 
@@ -87,7 +87,8 @@ TEST(Sysfs, SaysWhatTheCallsSay) {
 TEST(Sysfs, HasNothingElseOfOurs) {
   Program p;
   const std::string folder = p.context->device->ibdev_path;
-  for (const char* file : {"ports/1/gids/1", "ports/1/gid_attrs/types/1", "ports/2/state", "ports/1/", "", "no"})
+  for (const char* file :
+       {"ports/1/gids/1", "ports/1/gid_attrs/types/1", "ports/2/state", "ports/1/", "", "no"})
     EXPECT_EQ(in_sysfs(folder, file), "none") << file;
   EXPECT_EQ(in_sysfs(folder, "node_type", 5), "none") << "no room for the text and its end";
   EXPECT_EQ(in_sysfs(folder, "node_type", 6), "1: CA");
@@ -114,8 +115,7 @@ TEST(Refusals, AreThoseOfANicWithoutTheCapability) {
   ASSERT_EQ(ibv_query_device_ex(p.context, nullptr, &device), 0);
   errno = 0;
 
-  for (const ibv_qp_type type :
-       {IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV, IBV_QPT_DRIVER}) {
+  for (const ibv_qp_type type : {IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV, IBV_QPT_DRIVER}) {
     ibv_qp_init_attr init = p.plain(type);
     expect_unsupported(ibv_create_qp(p.pd, &init));
   }

@@ -258,6 +258,9 @@ WEFT_EXPORT int ibv_query_device(ibv_context* context, ibv_device_attr* out) {
   out->max_srq = clamp_int(a.max_srq);
   out->max_srq_wr = clamp_int(a.max_qp_wr);
   out->max_srq_sge = clamp_int(a.max_sge);
+  out->max_mcast_grp = clamp_int(a.max_groups);
+  out->max_mcast_qp_attach = clamp_int(a.max_members);
+  out->max_total_mcast_qp_attach = clamp_int(std::uint64_t{a.max_groups} * a.max_members);
   out->max_pkeys = 1;
   out->phys_port_cnt = 1;
   return 0;

@@ -1,9 +1,11 @@
 // Protection domains, and what programs with many threads make of them.
 //
 //   protection domain   what keys are checked against
-//   thread domain       a program's promise that one thread at a time uses what is made in it. Every call here may
+//   thread domain       a program's promise that one thread at a time uses what is made in it. Every call
+//   here may
 //                       come from any thread, so the promise is taken and nothing is left out for it
-//   parent domain       a protection domain and a thread domain under one handle. Whatever is made in it is in that
+//   parent domain       a protection domain and a thread domain under one handle. Whatever is made in it is
+//   in that
 //                       protection domain, so it works with what is made there directly
 //
 // A domain goes when nothing needs it any more (objects.h), else it is EBUSY.

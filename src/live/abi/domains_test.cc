@@ -1,5 +1,5 @@
-// Thread domains and parent domains: other handles of what there is, which go in their order. That a queue pair in
-// a parent domain uses keys of its protection domain is in tests/interop/rules.cc.
+// Thread domains and parent domains: other handles of what there is, which go in their order. That a queue
+// pair in a parent domain uses keys of its protection domain is in tests/interop/rules.cc.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,5 +1,5 @@
-// What ibv_query_device and ibv_query_port say can be reached, and not passed: the first object or size beyond is
-// refused, and one that goes makes room for another.
+// What ibv_query_device and ibv_query_port say can be reached, and not passed: the first object or size
+// beyond is refused, and one that goes makes room for another.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -83,7 +83,8 @@ struct LimitsTest : ::testing::Test {
 };
 
 TEST_F(LimitsTest, ThereAreAsManyDomainsAsTheDeviceSays) {
-  expect_as_many(device.max_pd - 1, [&] { return ibv_alloc_pd(context); }, ibv_dealloc_pd);  // one is there
+  expect_as_many(
+      device.max_pd - 1, [&] { return ibv_alloc_pd(context); }, ibv_dealloc_pd);  // one is there
 }
 
 TEST_F(LimitsTest, ThereAreAsManyRegionsAsTheDeviceSays) {
@@ -93,20 +94,28 @@ TEST_F(LimitsTest, ThereAreAsManyRegionsAsTheDeviceSays) {
 
 TEST_F(LimitsTest, ThereAreAsManyWindowsAsTheDeviceSays) {
   expect_as_many(
-      device.max_mw, [&] { return ibv_alloc_mw(pd, IBV_MW_TYPE_2); }, [](ibv_mw* w) { return ibv_dealloc_mw(w); });
+      device.max_mw, [&] { return ibv_alloc_mw(pd, IBV_MW_TYPE_2); },
+      [](ibv_mw* w) { return ibv_dealloc_mw(w); });
 }
 
 TEST_F(LimitsTest, ThereAreAsManyCompletionQueuesAsTheDeviceSays) {
-  expect_as_many(device.max_cq, [&] { return queue(); }, ibv_destroy_cq);
+  expect_as_many(
+      device.max_cq, [&] { return queue(); }, ibv_destroy_cq);
 }
 
 TEST_F(LimitsTest, ThereAreAsManyQueuePairsAsTheDeviceSays) {
   ibv_cq* const cq = queue();
-  expect_as_many(device.max_qp, [&] { return queue_pair(cq, {1, 1, 1, 1, 0}); }, ibv_destroy_qp);
+  expect_as_many(
+      device.max_qp,
+      [&] {
+        return queue_pair(cq, {1, 1, 1, 1, 0});
+      },
+      ibv_destroy_qp);
 }
 
 TEST_F(LimitsTest, ThereAreAsManySharedReceiveQueuesAsTheDeviceSays) {
-  expect_as_many(device.max_srq, [&] { return shared(1, 1); }, ibv_destroy_srq);
+  expect_as_many(
+      device.max_srq, [&] { return shared(1, 1); }, ibv_destroy_srq);
 }
 
 TEST_F(LimitsTest, ThereAreAsManyAddressHandlesAsTheDeviceSays) {
@@ -114,7 +123,31 @@ TEST_F(LimitsTest, ThereAreAsManyAddressHandlesAsTheDeviceSays) {
   to.is_global = 1;
   to.port_num = 1;
   ASSERT_EQ(ibv_query_gid(context, 1, 0, &to.grh.dgid), 0);
-  expect_as_many(device.max_ah, [&] { return ibv_create_ah(pd, &to); }, ibv_destroy_ah);
+  expect_as_many(
+      device.max_ah, [&] { return ibv_create_ah(pd, &to); }, ibv_destroy_ah);
+}
+
+TEST_F(LimitsTest, ThereAreAsManyGroupsAndMembersAsTheDeviceSays) {
+  ibv_cq* const cq = queue();
+  const auto fresh = [&] { return queue_pair(cq, {1, 1, 1, 1, 0}, IBV_QPT_UD); };
+  ibv_gid gid{};
+  gid.raw[10] = gid.raw[11] = 0xFF;
+  gid.raw[12] = 239;
+  const auto group = [&](int i) {
+    gid.raw[15] = static_cast<std::uint8_t>(i);
+    return &gid;
+  };
+  ibv_qp* last = nullptr;
+  for (int i = 0; i < device.max_mcast_qp_attach; ++i) {
+    last = fresh();
+    ASSERT_EQ(ibv_attach_mcast(last, group(0), 0), 0) << i;
+  }
+  EXPECT_EQ(ibv_attach_mcast(fresh(), group(0), 0), ENOMEM);
+  EXPECT_EQ(ibv_detach_mcast(last, group(0), 0), 0);
+  EXPECT_EQ(ibv_attach_mcast(fresh(), group(0), 0), 0);
+  for (int i = 1; i < device.max_mcast_grp; ++i) ASSERT_EQ(ibv_attach_mcast(last, group(i), 0), 0) << i;
+  EXPECT_EQ(ibv_attach_mcast(last, group(device.max_mcast_grp), 0), ENOMEM);
+  EXPECT_EQ(device.max_total_mcast_qp_attach, device.max_mcast_grp * device.max_mcast_qp_attach);
 }
 
 TEST_F(LimitsTest, QueuesAreAsLongAsTheDeviceSays) {

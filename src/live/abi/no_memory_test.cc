@@ -155,11 +155,40 @@ TEST(NoMemory, MakesEveryCreatingCallFailAndLeaveNothingBehind) {
       return ibv_create_qp_ex(context, &init);
     });
     ASSERT_NE(qp_ex, nullptr);
+    ibv_td* const td = exhaust([&] {
+      ibv_td_init_attr init{};
+      return ibv_alloc_td(context, &init);
+    });
+    ASSERT_NE(td, nullptr);
+    ibv_pd* const parent = exhaust([&] {
+      ibv_parent_domain_init_attr init{};
+      init.pd = pd;
+      init.td = td;
+      return ibv_alloc_parent_domain(context, &init);
+    });
+    ASSERT_NE(parent, nullptr);
+    ibv_qp* const member = exhaust([&] {
+      ibv_qp_init_attr init{};
+      init.send_cq = init.recv_cq = cq;
+      init.cap = {4, 4, 1, 1, 0};
+      init.qp_type = IBV_QPT_UD;
+      return ibv_create_qp(parent, &init);
+    });
+    ASSERT_NE(member, nullptr);
+    ibv_gid group{};
+    group.raw[10] = group.raw[11] = 0xFF;
+    group.raw[12] = 239;
+    group.raw[15] = static_cast<std::uint8_t>(round);
+    EXPECT_NE(exhaust([&] { return ibv_attach_mcast(member, &group, 0) == 0 ? member : nullptr; }), nullptr);
     ibv_device** const list = exhaust([] { return ibv_get_device_list(nullptr); });
     ASSERT_NE(list, nullptr);
     ibv_free_device_list(list);
 
     // No failed call has left a user of these behind, so they can be destroyed.
+    EXPECT_EQ(ibv_detach_mcast(member, &group, 0), 0);
+    EXPECT_EQ(ibv_destroy_qp(member), 0);
+    EXPECT_EQ(ibv_dealloc_pd(parent), 0);
+    EXPECT_EQ(ibv_dealloc_td(td), 0);
     EXPECT_EQ(ibv_destroy_qp(qp_ex), 0);
     EXPECT_EQ(ibv_destroy_qp(qp), 0);
     EXPECT_EQ(ibv_destroy_ah(ah), 0);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/wire/ip.h"
 #include "live/abi/handles.h"
 
 namespace weft::live::abi {
@@ -165,7 +166,7 @@ int modify(ibv_qp* qp, const ibv_qp_attr* from, int mask) {
   to.sqd_notify = from->en_sqd_async_notify != 0;
   PathAttr path;
   if ((mask & IBV_QP_AV) != 0) {
-    if (!path_of(from->ah_attr, path)) return EINVAL;
+    if (!path_of(from->ah_attr, path) || wire::is_group(path.peer)) return EINVAL;
     to.service_level = from->ah_attr.sl;
   }
   const int failed = answer(engine.modify_qp(h->engine, to, static_cast<std::uint32_t>(mask), path));

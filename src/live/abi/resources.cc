@@ -216,8 +216,6 @@ WEFT_EXPORT int ibv_destroy_srq(ibv_srq* srq) {
 
 // --- what we do not have ---
 
-WEFT_EXPORT int ibv_attach_mcast(ibv_qp*, const ibv_gid*, std::uint16_t) { return errno = EOPNOTSUPP; }
-WEFT_EXPORT int ibv_detach_mcast(ibv_qp*, const ibv_gid*, std::uint16_t) { return errno = EOPNOTSUPP; }
 WEFT_EXPORT ibv_context* ibv_import_device(int) { return refuse(EOPNOTSUPP); }
 WEFT_EXPORT ibv_pd* ibv_import_pd(ibv_context*, std::uint32_t) { return refuse(EOPNOTSUPP); }
 WEFT_EXPORT void ibv_unimport_pd(ibv_pd*) {}

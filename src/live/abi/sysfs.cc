@@ -1,5 +1,5 @@
-// What programs read about a device in sysfs. The kernel knows nothing of ours, so the files below its folder are
-// answered here, for whoever reads them through libibverbs; all others are read.
+// What programs read about a device in sysfs. The kernel knows nothing of ours, so the files below its folder
+// are answered here, for whoever reads them through libibverbs; all others are read.
 #include <fcntl.h>
 #include <net/if.h>
 #include <unistd.h>
@@ -42,7 +42,8 @@ std::string interface_text(const wire::Address& address) {
   return name;
 }
 
-// The content of a file in the device's folder; an empty entry of a table, like a file that is not there, has none.
+// The content of a file in the device's folder; an empty entry of a table, like a file that is not there, has
+// none.
 std::optional<std::string> content_of(std::string_view file, const wire::Address& address) {
   if (file == "node_type") return "1: CA";
   if (file == "node_desc" || file == "hca_type") return "weft";

@@ -69,7 +69,9 @@ Context::~Context() {
   nic.settle_owned();
   const auto mine = [&](const auto& record) { return record != nullptr && record->owner == this; };
   for (auto& qp : nic.qps) {
-    if (mine(qp)) static_cast<void>(take_qp(nic, qp->qpn));
+    if (!mine(qp)) continue;
+    nic.detach_all_owned(qp->qpn);
+    static_cast<void>(take_qp(nic, qp->qpn));
   }
   for (auto& srq : nic.srqs) {
     if (mine(srq)) static_cast<void>(take_srq(nic, srq->id));
@@ -337,6 +339,7 @@ Outcome<void> Context::destroy_qp(Qp* qp) {
   std::unique_ptr<QpRecord> gone;
   {
     const Owned owned(nic_->ownership());
+    if (nic_->shard().memberships().has_groups_of(qp->qpn)) return fail(Errc::kBusy);
     nic_->settle_owned();
     auto taken = take_qp(*nic_, qp->qpn);
     if (!taken) return fail(taken.error());

@@ -55,6 +55,8 @@ struct Attributes {
   std::uint32_t max_qp_init_rd_atomic = 0;
   std::uint32_t max_srq = 0;
   std::uint32_t max_ah = 0;
+  std::uint32_t max_groups = 0;
+  std::uint32_t max_members = 0;  // of a group
 };
 
 // An eventfd and the completion queues that report to it.
@@ -155,7 +157,12 @@ class Context {
   // configuration decides.
   Outcome<void> modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask, const PathAttr& to = {});
   Outcome<QpAttr> query_qp(const Qp* qp);
-  Outcome<void> destroy_qp(Qp* qp);  // waits until its events were acknowledged
+  Outcome<void> destroy_qp(Qp* qp);  // waits until its events were acknowledged; kBusy: it is in a group
+
+  // --- groups: datagrams to an IPv4 group go to every queue pair attached to it ---
+  // kInvalid: no group, or no service of datagrams. Attached already: done.
+  Outcome<void> attach(const Qp* qp, const wire::Address& group);
+  Outcome<void> detach(const Qp* qp, const wire::Address& group);  // kInvalid: it is not attached
 
   // --- address handles (SendWr::ah) ---
   Outcome<AhId> create_ah(PdId pd, const PathAttr& path);

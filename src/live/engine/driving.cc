@@ -167,11 +167,14 @@ void Nic::wake() {
 
 // Sleeps until `until`, a wake(), or (if asked) something on the wire.
 void Nic::sleep(Time now, Time until, bool watch_wire) {
-  pollfd fds[3] = {{wake_fd_, POLLIN, 0}, {wire_->descriptor(), POLLIN, 0}, {wire_->mailbox(), POLLIN, 0}};
+  pollfd fds[4] = {{wake_fd_, POLLIN, 0},
+                   {wire_->descriptor(), POLLIN, 0},
+                   {wire_->mailbox(), POLLIN, 0},
+                   {groups_fd_.load(), POLLIN, 0}};
   std::int64_t ns = std::max<std::int64_t>(0, (until - now).ns());
   if (ns > kShortSleep.ns()) ns -= ns / kLateShare;
   const timespec wait{ns / 1'000'000'000, ns % 1'000'000'000};
-  ppoll(fds, watch_wire ? 3 : 1, until == kNever ? nullptr : &wait, nullptr);
+  ppoll(fds, watch_wire ? 4 : 1, until == kNever ? nullptr : &wait, nullptr);
   if ((fds[0].revents & POLLIN) != 0) {
     std::uint64_t drop = 0;
     [[maybe_unused]] const ssize_t n = read(wake_fd_, &drop, sizeof drop);

@@ -91,6 +91,8 @@ Attributes describe(const Options& options, const WireFacts& facts, const Device
   a.max_qp_init_rd_atomic = kMostReads;
   a.max_srq = config.max_srq;
   a.max_ah = config.max_ah;
+  a.max_groups = kMostGroups;
+  a.max_members = kMostMembers;
   return a;
 }
 

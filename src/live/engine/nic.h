@@ -1,7 +1,8 @@
 // The process's network card: wire, shard and background thread. One per process and address; the
 // drop-in library keeps it, contexts share it. It closes when the last holder lets go.
 //
-// Other processes of the user may have the same address (docs/ARCHITECTURE.md#several-processes-on-one-address).
+// Other processes of the user may have the same address
+// (docs/ARCHITECTURE.md#several-processes-on-one-address).
 #pragma once
 #include <memory>
 

@@ -59,6 +59,10 @@ class Nic {
   void dispatch_events_owned();
   // Nothing is sent before or after it, and nobody is told.
   Outcome<void> modify_owned(Qp& qp, const QpAttr& attr, std::uint32_t mask, const PathAttr& to);
+  // --- groups (groups.cc) ---
+  Outcome<void> attach_owned(const wire::Address& group, Qpn qpn);
+  Outcome<void> detach_owned(const wire::Address& group, Qpn qpn);
+  void detach_all_owned(Qpn qpn);
   void report_once();
   cm::Cm& connections_owned() { return shard_.services().manager(); }
 
@@ -67,8 +71,8 @@ class Nic {
   std::vector<std::unique_ptr<SrqRecord>> srqs;
   std::vector<AhRecord> ahs;  // by AhId
   std::vector<std::unique_ptr<QpRecord>> qps;
-  std::vector<MrRecord> mrs;                            // by region
-  std::vector<const Context*> window_owners;            // by index, as regions
+  std::vector<MrRecord> mrs;                  // by region
+  std::vector<const Context*> window_owners;  // by index, as regions
   std::vector<const Context*> pd_owners;
   std::vector<std::unique_ptr<CompletionChannel>> channels;
   // Who is told of a connection or a listener, by its number (connections.h).
@@ -115,6 +119,7 @@ class Nic {
   std::atomic<bool> parked_{false};                // it sleeps and does not watch the wire
   std::atomic<bool> called_{false};                // woken by a post, and has not looked since
   std::atomic<bool> stopping_{false};
+  std::atomic<int> groups_fd_{-1};  // the wire's, once it has one
   int wake_fd_ = -1;
   std::thread thread_;
 

@@ -90,12 +90,58 @@ bool Shard::hand_over(Time now, Wire& wire, const RxTrain& train, std::span<cons
   return false;
 }
 
+// A group is for datagrams: what names any other queue pair than every member's came by the wrong door, be it
+// the host's services or a connection. Our own datagrams come back, and were delivered when they left.
+void Shard::take_from_group(Time now, const wire::Address& group) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < batch_.size; ++i) {
+    const wire::RxPacket& p = batch_.packets[i];
+    const wire::Header& h = p.header;
+    if (h.dest_qp != wire::kEveryMember ||
+        (h.opcode != wire::kUdSendOnly && h.opcode != wire::kUdSendOnlyImm)) {
+      unpacker_.count_for_nobody();
+      continue;
+    }
+    if (p.source == address_ && own(h.src_qp())) continue;
+    batch_.payloads[kept] = batch_.payloads[i];
+    batch_.packets[kept++] = p;
+  }
+  batch_.size = kept;
+  deliver_to_members(now, group, batch_);
+  batch_.size = 0;
+  batch_.for_services = false;
+}
+
+// Each member's copy is the packet with the member's number.
+void Shard::deliver_to_members(Time now, const wire::Address& group, RxBatch& batch) {
+  if (batch.size == 0) return;
+  for (const Qpn member : memberships_.members_of(group)) {
+    for (std::size_t i = 0; i < batch.size; ++i) batch.packets[i].header.dest_qp = member;
+    MemorySink sink{regions_, {batch.payloads.data(), batch.size}};
+    device_.on_packets(now, batch.view(), sink);
+  }
+}
+
+// The frame that was packed last.
+void Shard::keep_for_members(const wire::Header& header, std::uint32_t payload, IpChoice ip) {
+  DCHECK(!own_copies_.full());
+  own_copies_.payloads[own_copies_.size] =
+      packers_[filling_]->last_frame().data() + wire::header_bytes(header);
+  own_copies_.packets[own_copies_.size++] = {
+      .header = header, .source = address_, .payload = payload, .tos = ip.traffic_class, .ttl = ip.hop_limit};
+}
+
 bool Shard::receive(Time now, Wire& wire) {
   const std::span<const RxTrain> trains = wire.receive(now);
   for (const RxTrain& train : trains) {
+    if (train.for_group()) deliver(now, wire, train);  // what came before it was not
     std::uint32_t at = 0;
     do {
       at = unpacker_.unpack(train, at, batch_);
+      if (train.for_group()) {
+        take_from_group(now, train.group);
+        continue;
+      }
       if (batch_.full() || batch_.for_services) deliver(now, wire, train);
     } while (at < train.bytes);
   }
@@ -160,6 +206,7 @@ bool Shard::pack(const wire::Burst& burst, Wire& wire, Time now) {
   IpChoice ip{static_cast<std::uint8_t>((path.traffic_class & ~wire::kEcnMask) |
                                         (burst.ecn_capable ? wire::kEcnEct0 : 0))};
   if (path.hop_limit != 0) ip.hop_limit = path.hop_limit;
+  const bool for_members = !memberships_.members_of(destination).empty();
   bool sent = true;
   std::array<Piece, kMostPieces> pieces;
   for (std::size_t k = 0; k < burst.packets.size(); ++k) {
@@ -176,6 +223,13 @@ bool Shard::pack(const wire::Burst& burst, Wire& wire, Time now) {
       device_.gather_failed(burst, k, now);
       break;
     }
+    if (for_members) keep_for_members(p.header, p.payload, ip);
+  }
+  if (for_members) {
+    const wire::Address group = destination;  // the Device may change its paths
+    for (std::size_t i = 0; i < own_copies_.size; ++i) own_copies_.packets[i].group = &group;
+    deliver_to_members(now, group, own_copies_);
+    own_copies_.size = 0;
   }
   return sent;
 }

@@ -8,9 +8,11 @@
 //             full, or a few trains left: has_to_send() then tells. Data first, then ACKs: an ACK then
 //             rides as the short last segment of a reply's train, and a ping-pong costs one system call
 //             per message
+//   groups    datagrams to a group go to each of its members here (memberships.h), and nothing else that is
+//             sent to it. Our own go there when they leave, so that a sender that is a member has its copy
+//             before its request is complete; what comes back of them is dropped
 //   services  datagrams to queue pair 1 never reach the Device: they are the host's (services.h), and go on
-//   to
-//             another process of its address if they are for that
+//             to another process of its address if they are for that
 //   fire      timers, only when the wire is drained: what lies in the socket may be the ACK that makes
 //             a time-out needless. After a stall of our own, timers restart instead of firing
 //   step      all of it, until nothing moves or the caller's patience (turns) is used up
@@ -27,6 +29,7 @@
 #include <vector>
 
 #include "core/transport/device.h"
+#include "live/engine/memberships.h"
 #include "live/engine/services.h"
 #include "live/wires/pack.h"
 #include "live/wires/unpack.h"
@@ -50,6 +53,8 @@ class Shard {
   const Device& device() const { return device_; }
   GeneralServices& services() { return services_; }
   const GeneralServices& services() const { return services_; }
+
+  Memberships& memberships() { return memberships_; }
 
   // --- memory ---
   void set_region(RegionId region, std::uint8_t* base) { regions_[region.v] = base; }
@@ -82,17 +87,23 @@ class Shard {
   bool hand_over(Time now, Wire& wire, const RxTrain& train, std::span<const std::uint8_t> mad);
   Flush flush(Wire& wire, Packer& packer);
   void deliver(Time now, Wire& wire, const RxTrain& train);
+  void take_from_group(Time now, const wire::Address& group);
+  void deliver_to_members(Time now, const wire::Address& group, RxBatch& batch);
+  void keep_for_members(const wire::Header& header, std::uint32_t payload, IpChoice ip);
+  bool own(Qpn qpn) const { return ((qpn.v ^ device_.config().qpn_base) & ~qpn_mask_) == 0; }
 
   Device device_;
   GeneralServices services_;
   wire::Address address_;
   std::uint8_t slot_;
+  Memberships memberships_;
   WirePsn services_psn_{};  // of the next datagram from queue pair 1
   std::uint32_t qpn_mask_;
   std::vector<std::uint8_t*> regions_;
   std::vector<std::uint8_t*> inline_areas_;
   Unpacker unpacker_;
   RxBatch batch_;
+  RxBatch own_copies_;  // of datagrams to a group, for its members here
   // The train under construction, and the full one that waits for the wire.
   std::array<std::unique_ptr<Packer>, 2> packers_;
   std::uint32_t filling_ = 0;

@@ -79,7 +79,10 @@ void fill(EventHandle& e) {
   e.base.status = h.status;
   if (is_datagram(*h.id)) {
     e.base.param.ud = datagrams_of(h.told);
-    if (h.context != nullptr) e.base.param.ud.private_data = h.context;
+    if (h.type == RDMA_CM_EVENT_MULTICAST_JOIN || h.type == RDMA_CM_EVENT_MULTICAST_ERROR) {
+      e.base.param.ud.private_data = h.context;
+      e.base.param.ud.ah_attr.grh.traffic_class = h.id->tos;
+    }
   } else {
     e.base.param.conn = connection_of(h.told);
   }

@@ -51,6 +51,7 @@ void destroy(CmId& id) {
   Host& h = *host();
   if (id.listener) h.connections.close(*id.listener);
   if (id.conn) h.connections.forget(*id.conn);
+  detach_groups(id);
   auto& queue = *id.channel().queue;
   const auto about = [&](const Happening& e) { return e.id == &id; };
   for (const Happening& unseen : queue.withdraw(about)) {

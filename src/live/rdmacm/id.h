@@ -36,7 +36,7 @@ struct Happening {
   rdma_cm_event_type type = RDMA_CM_EVENT_ADDR_RESOLVED;
   int status = 0;
   cm::CmEvent told;         // by the manager, if it was
-  void* context = nullptr;  // MULTICAST_JOIN
+  void* context = nullptr;  // of a join: comes back with its event
 };
 
 struct Channel {
@@ -57,6 +57,13 @@ enum class Stage : std::uint8_t {
   kRequested,  // a new identifier, to be accepted or rejected
   kConnecting,
   kConnected,
+};
+
+// A group that an identifier has joined.
+struct Membership {
+  wire::Address group;
+  bool sends_only = false;
+  bool attached = false;  // its queue pair is
 };
 
 struct CmId {
@@ -89,6 +96,7 @@ struct CmId {
   std::optional<ibv_qp_init_attr> endpoint;  // of the queue pairs that rdma_get_request() makes
   std::uint8_t responder_resources = 0;      // as the request offered
   std::uint8_t initiator_depth = 0;
+  std::vector<Membership> groups;
 
   Channel& channel() { return *reinterpret_cast<Channel*>(base.channel); }
   void tell(Happening happening);  // to its channel
@@ -130,5 +138,9 @@ int create_queue_pair(CmId& id, ibv_qp_init_attr_ex& init);
 void destroy_queue_pair(CmId& id);
 // What verbs is to show of a queue pair that the engine has brought up.
 void show_connected(CmId& id);
+
+// --- multicast.cc ---
+int attach_groups(CmId& id);  // a new queue pair, to the groups that its identifier has joined before
+void detach_groups(CmId& id);
 
 }  // namespace weft::live::rdmacm

@@ -111,10 +111,13 @@ int create_queue_pair(CmId& id, ibv_qp_init_attr_ex& init) {
   }
   id.base.qp = qp;
   id.base.pd = init.pd;
-  return 0;
+  const int failed = attach_groups(id);
+  if (failed != 0) destroy_queue_pair(id);
+  return failed;
 }
 
 void destroy_queue_pair(CmId& id) {
+  detach_groups(id);
   if (id.base.qp != nullptr) ibv_destroy_qp(id.base.qp);
   id.base.qp = nullptr;
   destroy_queues(id);

@@ -12,7 +12,7 @@ constexpr std::uint32_t kMostReads = 16;    // of the inner wire, by one receive
 // What several processes handed over lies back to back as well, whoever sent it.
 bool same_but_for_bytes(const RxTrain& a, const RxTrain& b) {
   return a.source == b.source && a.source_port == b.source_port && a.tos == b.tos && a.ttl == b.ttl &&
-         a.stray == b.stray && a.handed == b.handed;
+         a.stray == b.stray && a.handed == b.handed && a.group == b.group;
 }
 
 }  // namespace

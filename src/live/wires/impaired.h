@@ -49,6 +49,9 @@ class ImpairedWire final : public Wire {
   std::span<const RxTrain> receive(Time now) override;
   SendStatus send(const TxTrain& train) override { return inner_->send(train); }
   void show_headers() override { inner_->show_headers(); }
+  Outcome<void> join(const wire::Address& group) override { return inner_->join(group); }
+  void leave(const wire::Address& group) override { inner_->leave(group); }
+  int groups() const override { return inner_->groups(); }
   int descriptor() const override { return inner_->descriptor(); }
   int mailbox() const override { return inner_->mailbox(); }
   Neighbours* neighbours() override { return inner_->neighbours(); }

@@ -45,6 +45,10 @@ class Packer {
   bool empty() const { return frames_ == 0; }
   bool mostly_full() const { return frames_ * 2 > facts_.max_frames || bytes_ * 2 > facts_.max_bytes; }
   std::uint32_t frames() const { return frames_; }
+  // As it leaves; it stays there until the packer takes others after clear().
+  std::span<const std::uint8_t> last_frame() const {
+    return {buffer_.get() + bytes_ - last_size_, last_size_};
+  }
   TxTrain train() const { return {{buffer_.get(), bytes_}, frame_size_, destination_, ip_}; }
   void clear() { frames_ = bytes_ = frame_size_ = 0; }
 

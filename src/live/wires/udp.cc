@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/wire/ip.h"
 #include "live/wires/interfaces.h"
 #include "live/wires/sockets.h"
 
@@ -28,17 +29,12 @@ constexpr std::size_t kSlots = 32;
 constexpr std::size_t kSlotBytes = 65536;
 constexpr std::size_t kSlotStride = kSlotBytes + 4096 + 192;  // slots start in different cache sets
 constexpr std::uint32_t kLargeMessage = 16384;
-constexpr std::size_t kControlBytes = 128;
 // How long what others hand over may wait while a program spins on its own socket.
 constexpr Duration kMailEvery = microseconds(50);
 constexpr std::uint32_t kMostReads = 16;  // of the socket, by one receive()
 constexpr std::uint8_t kLastSlot = 254;
+constexpr std::uint32_t kGroupBuffer = 4U << 20U;
 constexpr std::uint32_t kLargestTrain = 65507;  // 65535 - IPv4 - UDP: the kernel's bound on one send
-
-bool is_v4(const wire::Address& a) {
-  return std::all_of(a.bytes.begin(), a.bytes.begin() + 10, [](std::uint8_t b) { return b == 0; }) &&
-         a.bytes[10] == 0xFF && a.bytes[11] == 0xFF;
-}
 
 std::string reason() { return std::strerror(errno); }
 
@@ -127,7 +123,7 @@ std::string bind_sentence(const wire::Address& address, std::uint16_t port) {
 
 std::string to_text(const wire::Address& address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
-  if (is_v4(address)) {
+  if (wire::is_v4_mapped(address)) {
     inet_ntop(AF_INET, &address.bytes[12], text.data(), text.size());
   } else {
     inet_ntop(AF_INET6, address.bytes.data(), text.data(), text.size());
@@ -140,46 +136,12 @@ struct UdpWire::Buffers {
   std::array<mmsghdr, kSlots> messages{};
   std::array<iovec, kSlots> iovecs{};
   std::array<sockaddr_in, kSlots> sources{};
-  struct alignas(cmsghdr) Control {
-    std::array<char, kControlBytes> bytes;
-  };
-  std::array<Control, kSlots> controls{};
+  std::array<ReceiveControl, kSlots> controls{};
   std::array<RxTrain, kSlots> trains{};
 
   void prepare(std::size_t i) {
     iovecs[i] = {bytes.get() + i * kSlotStride, kSlotBytes};
-    msghdr& m = messages[i].msg_hdr;
-    m.msg_name = &sources[i];
-    m.msg_namelen = sizeof sources[i];
-    m.msg_iov = &iovecs[i];
-    m.msg_iovlen = 1;
-    m.msg_control = &controls[i];
-    m.msg_controllen = kControlBytes;
-    m.msg_flags = 0;
-  }
-
-  RxTrain read(std::size_t i) {
-    RxTrain t;
-    t.data = bytes.get() + i * kSlotStride;
-    t.bytes = messages[i].msg_len;
-    t.frame_size = t.bytes;
-    t.source = from_sockaddr(sources[i]);
-    t.source_port = ntohs(sources[i].sin_port);
-    msghdr& m = messages[i].msg_hdr;
-    for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
-      if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
-        int segment = 0;
-        std::memcpy(&segment, CMSG_DATA(c), sizeof segment);
-        if (segment > 0) t.frame_size = std::min(t.bytes, static_cast<std::uint32_t>(segment));
-      } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
-        std::memcpy(&t.tos, CMSG_DATA(c), sizeof t.tos);
-      } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) {
-        int ttl = 0;
-        std::memcpy(&ttl, CMSG_DATA(c), sizeof ttl);
-        t.ttl = static_cast<std::uint8_t>(ttl);
-      }
-    }
-    return t;
+    messages[i].msg_hdr = received_into(iovecs[i], sources[i], controls[i]);
   }
 };
 
@@ -194,6 +156,7 @@ void UdpWire::abandon(int nowhere) {
   dup3(nowhere, fd_, O_CLOEXEC);
   if (probe_fd_ >= 0) dup3(nowhere, probe_fd_, O_CLOEXEC);
   if (neighbours_ != nullptr) neighbours_->abandon(nowhere);
+  if (groups_ != nullptr) groups_->abandon(nowhere);
 }
 
 void UdpWire::visit_counters(const SeeCounter& see) const {
@@ -207,7 +170,8 @@ void UdpWire::visit_counters(const SeeCounter& see) const {
 
 Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std::uint16_t port,
                                                const UdpOptions& options) {
-  if (!is_v4(address)) return fail("address " + to_text(address) + ": the udp wire speaks IPv4 only");
+  if (!wire::is_v4_mapped(address))
+    return fail("address " + to_text(address) + ": the udp wire speaks IPv4 only");
   if (is_broadcast(address)) {
     return fail("address " + to_text(address) +
                 " is the broadcast address of its network; take the address of one host, such as 127.0.0.2");
@@ -233,6 +197,10 @@ Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std
     return fail(bind_sentence(address, port));
   }
   set_option(fd, IPPROTO_IP, IP_TTL, wire->usual_.hop_limit);
+  // Datagrams to groups leave by our interface, whatever the routes say.
+  ip_mreqn by{};
+  by.imr_address = self.sin_addr;
+  setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &by, sizeof by);
   wire->own_hosts_ = own_addresses();
   WireFacts& facts = wire->facts_;
   facts.address = address;
@@ -252,7 +220,38 @@ Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std
   return wire;
 }
 
+Outcome<void> UdpWire::join(const wire::Address& group) {
+  if (groups_ == nullptr) {
+    auto opened = Groups::open(facts_, kGroupBuffer);
+    if (!opened) return fail(opened.error());
+    from_groups_.reserve(Groups::kSlots);
+    groups_ = std::move(*opened);
+    if (headers_) groups_->show_headers();
+  }
+  return groups_->join(group);
+}
+
+void UdpWire::leave(const wire::Address& group) {
+  if (groups_ != nullptr) groups_->leave(group);
+}
+
 std::span<const RxTrain> UdpWire::receive(Time now) {
+  if (groups_ == nullptr) return receive_own(now);
+  // In turns, too: neither hides the other.
+  const bool groups_first = std::exchange(groups_first_, !groups_first_);
+  std::span<const RxTrain> ours = groups_first ? read_groups() : receive_own(now);
+  if (ours.empty()) ours = groups_first ? receive_own(now) : read_groups();
+  return ours;
+}
+
+std::span<const RxTrain> UdpWire::read_groups() {
+  const std::span<const RxTrain> trains = groups_->receive();
+  from_groups_.assign(trains.begin(), trains.end());
+  for (RxTrain& train : from_groups_) train.stray = is_stray(train);
+  return from_groups_;
+}
+
+std::span<const RxTrain> UdpWire::receive_own(Time now) {
   if (neighbours_ == nullptr) return read_socket();
   // In turns: a full mailbox must not hide the socket, nor the probes there that end the handing over.
   const bool mail_due = now >= mail_at_;
@@ -289,8 +288,8 @@ std::span<const RxTrain> UdpWire::read_socket() {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < count; ++i) {
     bytes += b.messages[i].msg_len;
-    b.trains[i] = b.read(i);
-    b.trains[i].stray = b.trains[i].source_port != facts_.port && of_this_host(b.trains[i].source);
+    b.trains[i] = train_of(b.messages[i], b.sources[i]);
+    b.trains[i].stray = is_stray(b.trains[i]);
   }
   // More at once only for small messages that keep coming: a ping-pong must not pay for a second look.
   ++streak_;
@@ -366,6 +365,12 @@ void UdpWire::keep_or_hand(const RxTrain& train) {
 void UdpWire::show_headers() {
   set_option(fd_, IPPROTO_IP, IP_RECVTOS, 1);
   set_option(fd_, IPPROTO_IP, IP_RECVTTL, 1);
+  headers_ = true;
+  if (groups_ != nullptr) groups_->show_headers();
+}
+
+bool UdpWire::is_stray(const RxTrain& train) const {
+  return train.source_port != facts_.port && of_this_host(train.source);
 }
 
 bool UdpWire::of_this_host(const wire::Address& source) const {
@@ -383,7 +388,11 @@ SendStatus UdpWire::send(const TxTrain& train) {
   message.msg_iov = &iov;
   message.msg_iovlen = 1;
   SendControl control;
-  if (train.ip != usual_) {
+  if (wire::is_group(train.destination)) {
+    // The socket's own choices are for hosts: the kernel has another hop limit for groups.
+    control.add(message, IPPROTO_IP, IP_TOS, int{train.ip.traffic_class});
+    control.add(message, IPPROTO_IP, IP_TTL, int{train.ip.hop_limit});
+  } else if (train.ip != usual_) {
     // Most processes choose once: the first choice becomes the socket's, and costs nothing from then on.
     if (!usual_known_) {
       set_option(fd_, IPPROTO_IP, IP_TOS, train.ip.traffic_class);
@@ -394,7 +403,7 @@ SendStatus UdpWire::send(const TxTrain& train) {
       control.add(message, IPPROTO_IP, IP_TTL, int{train.ip.hop_limit});
     }
   }
-  usual_known_ = true;
+  usual_known_ = usual_known_ || !wire::is_group(train.destination);
   if (train.frame_size < train.bytes.size()) {
     if (!facts_.identification_counts) return send_singly(train, message);
     control.add(message, SOL_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(train.frame_size));

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "live/wires/groups.h"
 #include "live/wires/neighbours.h"
 #include "live/wires/place_finder.h"
 #include "live/wires/wire.h"
@@ -52,6 +53,9 @@ class UdpWire final : public Wire {
   std::span<const RxTrain> receive(Time now) override;
   SendStatus send(const TxTrain& train) override;
   void show_headers() override;
+  Outcome<void> join(const wire::Address& group) override;
+  void leave(const wire::Address& group) override;
+  int groups() const override { return groups_ != nullptr ? groups_->descriptor() : -1; }
   int descriptor() const override { return fd_; }
   int mailbox() const override { return neighbours_ != nullptr ? neighbours_->descriptor() : -1; }
   Neighbours* neighbours() override { return neighbours_.get(); }
@@ -65,8 +69,11 @@ class UdpWire final : public Wire {
   struct Buffers;  // receive slots and their message headers
   UdpWire();
   SendStatus send_singly(const TxTrain& train, msghdr message);
+  bool is_stray(const RxTrain& train) const;
   bool of_this_host(const wire::Address& source) const;
   void join_others();
+  std::span<const RxTrain> receive_own(Time now);
+  std::span<const RxTrain> read_groups();
   std::span<const RxTrain> read_socket();
   std::span<const RxTrain> read_mail(Time now);
   std::span<const RxTrain> sort_out(std::span<const RxTrain> trains);
@@ -80,6 +87,11 @@ class UdpWire final : public Wire {
   bool usual_known_ = false;              // it is that of the first train
   std::vector<wire::Address> own_hosts_;  // addresses of this host, when the wire was opened
   std::unique_ptr<Buffers> buffers_;
+
+  std::unique_ptr<Groups> groups_;    // since the first was joined
+  std::vector<RxTrain> from_groups_;  // of the last receive
+  bool groups_first_ = false;
+  bool headers_ = false;
 
   // With other processes on the address.
   std::unique_ptr<Neighbours> neighbours_;

@@ -63,7 +63,7 @@ bool Unpacker::icrc_matches(Source& s, const RxTrain& train, std::span<const std
   const std::size_t covered = frame.size() - wire::kIcrcBytes;
   const std::uint32_t received = load_le(frame.data() + covered);
   const wire::IpFacts ip{.source = train.source,
-                         .destination = local_,
+                         .destination = train.for_group() ? train.group : local_,
                          .source_port = train.source_port,
                          .udp_length = static_cast<std::uint16_t>(kUdpHeaderBytes + frame.size()),
                          .identification = s.next};
@@ -143,6 +143,7 @@ std::uint32_t Unpacker::unpack(const RxTrain& train, std::uint32_t from, RxBatch
     p.payload = decoded.payload;
     p.tos = train.tos;
     p.ttl = train.ttl;
+    p.group = train.for_group() ? &train.group : nullptr;
     out.payloads[out.size] = frame.data() + decoded.payload_offset;
     ++out.size;
   }

@@ -35,6 +35,7 @@ namespace weft::live {
   X(rx_pad, "dropped: pad count larger than the payload, or length not whole words") \
   X(rx_payload, "dropped: bytes behind a packet that carries none")                  \
   X(rx_icrc, "dropped: ICRC wrong")                                                  \
+  X(rx_group, "dropped: sent to a group, and no datagram for its members")           \
   X(icrc_id_inferred, "accepted with an IP identification solved for")               \
   X(icrc_id_numbered, "of those, with one that only a sender who numbers packets writes")
 
@@ -64,6 +65,7 @@ class Unpacker {
   // the byte to go on from, or the train's length.
   std::uint32_t unpack(const RxTrain& train, std::uint32_t from, RxBatch& out);
 
+  void count_for_nobody() { ++counters_.rx_group; }
   const WireCounters& counters() const { return counters_; }
 
  private:

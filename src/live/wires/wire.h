@@ -13,6 +13,7 @@
 #include <functional>
 #include <span>
 
+#include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/wire/packet.h"
 
@@ -41,7 +42,9 @@ struct RxTrain {
   std::uint8_t ttl = 64;  // after show_headers()
   // Its source is an address of this host, but not the port of a soft NIC there: some program's own socket.
   bool stray = false;
-  bool handed = false;  // another process of this address received it and handed it over
+  bool handed = false;       // another process of this address received it and handed it over
+  wire::Address group = {};  // that it was sent to; none: to our address
+  bool for_group() const { return group != wire::Address{}; }
 };
 
 struct TxTrain {
@@ -91,11 +94,20 @@ class Wire {
   virtual SendStatus send(const TxTrain& train) = 0;
   // From here on trains tell what the IP header said; that costs time, so it is off until asked for.
   virtual void show_headers() {}
+  // From here on, until leave(), what is sent to this group is received too. kUnsupported: the wire has no
+  // groups, or the network does not.
+  virtual Outcome<void> join(const wire::Address& group) {
+    static_cast<void>(group);
+    return fail(Errc::kUnsupported);
+  }
+  virtual void leave(const wire::Address& group) { static_cast<void>(group); }
   // Readable when receive() may have something, except for what next_due() announces.
   virtual int descriptor() const = 0;
   // The same for what other processes hand over; -1: nobody does. A descriptor of its own, because one that
   // stands for both would cost something with every datagram.
   virtual int mailbox() const { return -1; }
+  // The same for what is sent to groups; -1: none was joined yet.
+  virtual int groups() const { return -1; }
   // The other processes of its address; nullptr if it has that for itself.
   virtual Neighbours* neighbours() { return nullptr; }
   // In a forked child: its descriptors become `nowhere`'s, because what they were is the parent's.

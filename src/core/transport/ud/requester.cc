@@ -7,18 +7,21 @@
 #include "core/transport/ud/requester.h"
 
 #include "core/transport/engine.h"
+#include "core/wire/ip.h"
 
 namespace weft {
 namespace {
 
 constexpr std::uint32_t kOwnQkey = 0x8000'0000;  // in a request: "the sending queue pair's"
-constexpr Qpn kMulticastQp{0xFF'FFFF};
 
 }  // namespace
 
 Outcome<void> ud_check_address(const Engine& e, const QueuePair& q, const SendWr& wr) {
   const AddressHandle* to = e.address_handles.find(wr.ah);
-  if (to == nullptr || to->pd != q.pd || wr.remote_qpn >= kMulticastQp) return fail(Errc::kInvalid);
+  if (to == nullptr || to->pd != q.pd || wr.remote_qpn > wire::kEveryMember) return fail(Errc::kInvalid);
+  // A group is every member's, and a host is none.
+  const bool group = wire::is_group(e.paths[to->path.v].attr.peer);
+  if (group != (wr.remote_qpn == wire::kEveryMember)) return fail(Errc::kInvalid);
   return {};
 }
 

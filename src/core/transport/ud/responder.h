@@ -29,7 +29,7 @@ Placed ud_place(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxPack
   const ColdQueuePair& c = e.cold(q);
   const Sge* const sges = e.recv_sges(c, q.rq_head);
   const std::uint32_t count = c.rq[q.rq_head & c.rq_mask].sge_count;
-  const Grh grh = ud_grh(p, e.config.address);
+  const Grh grh = ud_grh(p, p.group != nullptr ? *p.group : e.config.address);
   const Placed v =
       rc_scatter(e, c.receive_pd, sges, count, 0, wire::kGrhBytes,
                  [&](RegionId region, std::uint64_t offset, std::uint32_t from, std::uint32_t take) {

@@ -83,6 +83,26 @@ TEST_F(UdTest, ADatagramBringsItsGrhAndSaysWhoSentIt) {
   EXPECT_EQ(wire::load_be32(grh + 36), 0x0A000002U);
 }
 
+// The world gives each member its own copy, and says what for.
+TEST_F(UdTest, ADatagramToAGroupBringsTheGroupsHeader) {
+  receives(1);
+  const wire::Address group = wire::Address::v4(239, 1, 2, 3);
+  wire::RxPacket p;
+  p.header.opcode = wire::kUdSendOnly;
+  p.header.dest_qp = w.qb;
+  p.header.set_deth(TwoDevices::kQkey, w.qa);
+  p.source = w.a.address;
+  p.group = &group;
+  const std::vector<std::uint8_t> nothing;
+  Side::Copier sink{w.b, &nothing};
+  w.b.device.on_packets(w.now, {&p, 1}, sink);
+  ASSERT_EQ(w.b.completions().size(), 1U);
+  const std::uint8_t* const grh = w.b.bytes().data() + 16384;
+  EXPECT_EQ(wire::load_be32(grh + 32), 0x0A000001U);
+  EXPECT_EQ(wire::load_be32(grh + 36), 0xEF010203U);
+  EXPECT_EQ(wire::internet_checksum(wire::internet_sum({grh + 20, 20})), 0);
+}
+
 TEST_F(UdTest, Ipv6DatagramsBringTheirIpv6Header) {
   wire::RxPacket p;
   p.header.opcode = wire::kUdSendOnly;
@@ -217,11 +237,15 @@ TEST_F(UdTest, AddressHandlesAreCheckedWhenARequestIsPosted) {
     return !posted && posted.error() == Errc::kInvalid;
   };
   SendWr r = datagram(0);
-  r.remote_qpn = {0xFFFFFF};
-  EXPECT_TRUE(refused(r)) << "a group";
+  r.remote_qpn = wire::kEveryMember;
+  EXPECT_TRUE(refused(r)) << "a host is no group";
   const PathId group = *d.open_path({wire::Address::v4(224, 0, 0, 5)});
-  EXPECT_EQ(d.create_ah(w.a.pd, group).error(), Errc::kUnsupported);
   EXPECT_EQ(d.create_ah({77}, group).error(), Errc::kInvalid);
+  r.ah = *d.create_ah(w.a.pd, group);
+  EXPECT_FALSE(refused(r));
+  r.remote_qpn = w.qb;
+  EXPECT_TRUE(refused(r)) << "a group is every member's";
+  ASSERT_TRUE(d.destroy_ah(r.ah));
   const PdId other = *d.alloc_pd();
   r = datagram(0);
   r.ah = *d.create_ah(other, *d.open_path({w.b.address}));
