@@ -62,8 +62,8 @@ inline ibv_send_wr request_of(const SendWr& from) {
   return wr;
 }
 
-inline Completion completion_of(const ibv_wc& wc) {
-  Completion c;
+// In place: what is put together and then copied whole waits for its own stores.
+inline void fill(Completion& c, const ibv_wc& wc) {
   c.wr_id = wc.wr_id;
   c.status = static_cast<WcStatus>(wc.status);
   c.opcode = static_cast<WcOpcode>(wc.opcode);
@@ -72,7 +72,6 @@ inline Completion completion_of(const ibv_wc& wc) {
   c.imm = (wc.wc_flags & IBV_WC_WITH_INV) != 0 ? wc.invalidated_rkey : ntohl(wc.imm_data);
   c.qpn = {wc.qp_num};
   c.src_qp = {wc.src_qp};
-  return c;
 }
 
 }  // namespace weft

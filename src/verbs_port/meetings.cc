@@ -25,6 +25,12 @@ sockaddr_in socket_address(const wire::Address& a, std::uint16_t port) {
   std::memcpy(&sa.sin_addr, &a.bytes[12], 4);
   return sa;
 }
+wire::Address address_of(const sockaddr* at) {
+  if (at == nullptr || at->sa_family != AF_INET) return {};
+  std::uint8_t b[4];
+  std::memcpy(b, &reinterpret_cast<const sockaddr_in*>(at)->sin_addr, sizeof b);
+  return wire::Address::v4(b[0], b[1], b[2], b[3]);
+}
 sockaddr* generic(sockaddr_in& a) { return reinterpret_cast<sockaddr*>(&a); }
 
 // What a peer told. False: it is no port's.
@@ -231,6 +237,7 @@ void Meetings::end(Meeting& m) {
 
 void Meetings::say(PortEventKind kind, ConnectionId id, const Meeting& m, const ConnectData& data) {
   PortEvent e;
+  if (kind == PortEventKind::kConnectRequest) e.peer = address_of(rdma_get_peer_addr(m.id));
   e.kind = kind;
   e.connection = id;
   e.qpn = m.qpn;

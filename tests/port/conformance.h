@@ -106,7 +106,9 @@ class Server final : public Party {
  private:
   void answer(const PortEvent& e) {
     require(e.service == kService, "the request names the service");
-    if (e.data.size == 4 && std::memcmp(e.data.bytes.data(), "away", 4) == 0) {
+    if (e.data.size == 20 && std::memcmp(e.data.bytes.data(), "away", 4) == 0) {
+      require(std::memcmp(e.data.bytes.data() + 4, e.peer.bytes.data(), 16) == 0,
+              "the request names the address of the end that asks");
       ConnectData why;
       why.size = 4;
       std::memcpy(why.bytes.data(), "full", 4);
@@ -184,6 +186,11 @@ class Client final : public Party {
     ConnectData data;
     data.size = static_cast<std::uint8_t>(std::strlen(word));
     std::memcpy(data.bytes.data(), word, data.size);
+    if (std::strcmp(word, "away") == 0) {
+      const wire::Address own = port_.facts().address;
+      std::memcpy(data.bytes.data() + data.size, own.bytes.data(), own.bytes.size());
+      data.size = static_cast<std::uint8_t>(data.size + own.bytes.size());
+    }
     const auto made = port_.connect(server_, service, qpn_, terms_, data);
     require(made.has_value(), "one may ask");
     if (made) attempt_ = *made;

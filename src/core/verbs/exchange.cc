@@ -78,6 +78,7 @@ Outcome<ConnectionId> MeetingPort::connect(const wire::Address& to, std::uint16_
   PortEvent event;
   event.connection = id;
   event.service = service;
+  event.peer = address_;
   event.qpn = heard ? kNoQpn : qpn;
   if (heard) event.data = data;
   event.kind = heard ? PortEventKind::kConnectRequest : PortEventKind::kRejected;

@@ -94,7 +94,7 @@ struct PortQueuePair {
 };
 
 enum class PortEventKind : std::uint8_t {
-  kConnectRequest,  // connection, service, data: accept() or reject() it
+  kConnectRequest,  // connection, service, peer, data: accept() or reject() it
   kEstablished,     // connection, qpn, data of the other end (at the end that asked)
   kRejected,        // connection, qpn; data of the other end, if it said why
   kDisconnected,    // connection, qpn: the other end hung up; the queue pair is in ERR
@@ -108,6 +108,7 @@ struct PortEvent {
   Qpn qpn = kNoQpn;
   CqId cq{};
   std::uint16_t service = 0;
+  wire::Address peer;  // kConnectRequest: where it comes from
   ConnectData data;
 };
 
