@@ -10,6 +10,7 @@
 // A channel is kLeft when its end was told and the program has given back every message of it, and kFree at
 // the next poll().
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -54,7 +55,23 @@ struct ChannelCounts {
   std::uint32_t reconnects = 0;
 };
 
-struct Channel {
+// From a request that the program made to its response in the program's hands: the peer's program and both
+// programs' polls are in it.
+struct RoundTrips {
+  std::uint64_t count = 0;
+  Duration last{};
+  Duration least{};
+  Duration smoothed{};  // an eighth of each new one, as RFC 6298 §2 does
+
+  void add(Duration d) {
+    last = d;
+    least = count == 0 ? d : std::min(least, d);
+    smoothed = count == 0 ? d : smoothed + (d - smoothed) / 8;
+    ++count;
+  }
+};
+
+struct alignas(64) Channel {
   enum class State : std::uint8_t {
     kFree,
     kAsked,
@@ -67,7 +84,7 @@ struct Channel {
     kLeft  // its end was handed out; free at the next poll()
   };
 
-  // --- what every message touches ---
+  // --- what every message touches: three cache lines, and one entry of each ring ---
   State state = State::kFree;
   bool asked = false;      // this end asked for the channel, so it asks again
   bool may_early = true;   // we may send an ACK early
@@ -81,26 +98,30 @@ struct Channel {
   std::uint16_t sq_done = 0;
   std::uint16_t sq_signaled = 0;
   std::uint16_t reads_out = 0;
+  std::uint16_t ring_mask = 0;
   std::uint32_t index = 0;
   Qpn qpn = kNoQpn;
+  std::uint32_t waiting = 0;  // messages in the queue
+  // What was sent and what was taken, by number, depth of each rounded up to a power of two; then receives,
+  // by slot. nullptr in what was taken: given back.
+  std::unique_ptr<Message*[]> rings;
+  std::uint64_t fetching = 0;  // messages before it need no READ posted any more
+  Time heard{};                // the peer was last heard of
+  std::uint32_t frame = 0;     // the longest that the peer has room for
+  std::uint32_t largest = 0;   // that the peer takes
   SendWindow tx;
   TakeWindow rx;
-  std::uint64_t fetching = 0;  // messages before it need no READ posted any more
-  std::uint32_t frame = 0;     // the longest that the peer has room for
-  std::uint32_t ring_mask = 0;
-  std::uint32_t waiting = 0;  // messages in the queue
-  std::uint32_t held = 0;     // messages that the program has, or that are in the line to it
-  std::uint32_t calls = 0;    // requests without an answer
-  Message* first = nullptr;   // the queue
+  std::uint32_t held = 0;   // messages that the program has, or that are in the line to it
+  std::uint32_t calls = 0;  // requests without an answer
+  ChannelCounts counts;     // messages and bytes first
+
+  // --- what only a full window, a request or a fetch touches ---
+  Message* first = nullptr;  // the queue
   Message* last = nullptr;
-  Message** sent_ring = nullptr;   // depth, a power of two
-  Message** taken_ring = nullptr;  // likewise; nullptr: given back
-  Message** receives = nullptr;    // by slot
-  Time owed_at = kNever;           // an early ACK is due
-  Time nop_at = kNever;
-  Time hungry_at = kNever;  // memory for a fetch is asked for again
-  Time heard{};             // the peer was last heard of
-  ChannelCounts counts;
+  RoundTrips round_trips;
+  Time hungry_at = kNever;   // memory for a fetch is asked for again
+  Time slow_until = kNever;  // the filter holds up the next message
+  std::uint64_t judged = 0;  // messages before it have met the filter
 
   // --- what only its beginning and its end touch ---
   Context* context = nullptr;
@@ -109,25 +130,25 @@ struct Channel {
   ConnectionId connection{};
   bool connected = false;  // `connection` means something
   std::uint16_t service = 0;
-  std::uint16_t slots = 0;    // receives
-  std::uint32_t largest = 0;  // that the peer takes
   std::uint64_t session = 0;
   std::uint32_t peer_keeps_ms = 0;
   Time until = kNever;  // an attempt, a farewell or a kept session ends then
   Time kept_until = kNever;
   Time redial_at = kNever;
   wire::Address peer;
-  Channel* next_fetching = nullptr;
+  Channel* fetching_before = nullptr;  // in the line of those that fetch
+  Channel* fetching_after = nullptr;
   struct About : Telling {
     Channel* channel = nullptr;
   };
-  About begun;                        // kAsked or kOpened
-  About ended;                        // kClosed
-  std::unique_ptr<Message*[]> rings;  // the three of them
+  About begun;  // kAsked or kOpened
+  About ended;  // kClosed
 
-  Message*& sent_at(std::uint64_t number) { return sent_ring[number & ring_mask]; }
-  Message*& taken_at(std::uint64_t number) { return taken_ring[number & ring_mask]; }
+  Message*& sent_at(std::uint64_t number) const { return rings[number & ring_mask]; }
+  Message*& taken_at(std::uint64_t number) const { return rings[ring_mask + 1U + (number & ring_mask)]; }
+  Message*& receive_at(std::uint32_t slot) const { return rings[2U * (ring_mask + 1U) + slot]; }
   bool over() const { return state == State::kFree || state == State::kClosed || state == State::kLeft; }
+  bool talks() const { return state == State::kOpen || state == State::kClosing; }
   std::uint16_t sq_used() const { return static_cast<std::uint16_t>(sq_posted - sq_done); }
 };
 

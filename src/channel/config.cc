@@ -41,7 +41,10 @@ Result<void> Config::validate() const {
                               not_negative("reconnect_ms", reconnect, true),
                               not_negative("redial_ms", redial, false),
                               not_negative("look_us", look, true),
-                              not_negative("idle_memory_ms", idle_memory, false)}) {
+                              not_negative("idle_memory_ms", idle_memory, false),
+                              within("filter_drop_ppm", filter_drop, 0, 1'000'000),
+                              within("filter_fail_ppm", filter_fail, 0, 1'000'000),
+                              not_negative("filter_delay_us", filter_delay, true)}) {
     if (!checked) return checked;
   }
   return {};

@@ -41,6 +41,11 @@ struct Config {
   Duration redial = milliseconds(10);   // between attempts to reconnect
   Duration look{};  // between looks at what is not a completion: over libibverbs that asks the kernel
   Duration idle_memory = seconds(1);  // an unused region is given back after this
+  // Faults on purpose, of messages that come (filter.cc).
+  std::uint32_t filter_drop = 0;  // of a million
+  std::uint32_t filter_fail = 0;  // of a million: the connection fails
+  Duration filter_delay{};        // of each
+  bool filters() const { return filter_drop != 0 || filter_fail != 0 || filter_delay.ps != 0; }
 
   Result<void> validate() const;
 };

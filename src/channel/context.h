@@ -23,7 +23,10 @@
 //   fetch.cc     what is too long for a frame                    timers.cc    what happens because nothing
 //   does
 #pragma once
+#include <tsl/robin_map.h>
+
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -31,10 +34,12 @@
 #include <vector>
 
 #include "channel/channel.h"
+#include "channel/clock.h"
 #include "channel/config.h"
 #include "channel/memory.h"
 #include "channel/message.h"
 #include "channel/params.h"
+#include "channel/row.h"
 #include "core/base/prng.h"
 #include "core/base/result.h"
 #include "core/base/units.h"
@@ -74,6 +79,8 @@ struct ContextCounts {
   std::uint64_t fresh_qps = 0;       // queue pairs made
   std::uint64_t reused_qps = 0;      // taken from the cache
   std::uint64_t starved = 0;         // fetches that waited for memory
+  std::uint64_t dropped = 0;         // messages, by the filter
+  std::uint64_t failed = 0;          // connections, by the filter
   std::uint64_t longest_gap_ns = 0;  // between two polls
 };
 
@@ -111,6 +118,10 @@ class Context {
   Time next_wake() const;  // when poll() has something to do by itself
   // The time has gone on since the last poll(): deadlines that the next calls set count from here.
   void at(Time time) { now_ = std::max(now_, time); }
+  // The program's clock goes back by so much, for one that runs longer than a Time lasts (106 days): whatever
+  // was to happen in an hour still is. Costs a look at every channel and every call. `by` is at most
+  // kMostRebase (clock.h), and now().
+  void rebase(Duration by);
   Time now() const { return now_; }
   // For a program that sleeps, after poll(): a completion that comes after this is told by the port's
   // events, once; those before it have been gone through. It takes no event of the port, since that could be
@@ -130,6 +141,12 @@ class Context {
     return config_.channels - static_cast<std::uint32_t>(free_.size() + left_.size());
   }
   std::uint32_t cached_qps() const { return static_cast<std::uint32_t>(idle_qps_.size()); }
+  template <class See>
+  void each_channel(See see) const {  // that is not over
+    for (const Channel& c : channels_) {
+      if (!c.over()) see(c);
+    }
+  }
   static std::uint64_t bytes_per_channel(const Config& config);  // of an idle one, buffers aside
   void check_invariants() const;                                 // what window.h and channel.h draw; aborts
 
@@ -142,13 +159,31 @@ class Context {
     kProbe = 5,
     kClose = 6
   };
+  static constexpr std::uint32_t kBatch = 32;  // completions that are looked at together
   struct Call : Telling {
     Channel* channel = nullptr;
     std::uint64_t cookie = 0;
+    Time deadline = kNever;
+    Time asked_at{};
     Fate fate = Fate::kDelivered;
     bool busy = false;
     bool over = false;  // its outcome is in the line
     std::uint16_t turn = 0;
+  };
+
+  // A session that a peer asked for. Peers choose the numbers, so that what they hash to is not theirs to
+  // know.
+  struct SessionName {
+    wire::Address peer;
+    std::uint64_t session = 0;
+    bool operator==(const SessionName&) const = default;
+  };
+  struct SessionHash {
+    std::uint64_t secret = 0;
+    std::size_t operator()(const SessionName& n) const;
+  };
+  struct ConnectionHash {
+    std::size_t operator()(ConnectionId id) const { return id.v * 0x9E37'79B9'7F4A'7C15ULL >> 32U; }
   };
 
   Context(VerbsPort& port, const Config& config, std::uint64_t seed);
@@ -157,10 +192,15 @@ class Context {
   // context.cc
   void tell(Telling& telling, Telling::What what);
   void turn(bool looks);
+  void look_ahead(std::uint32_t n) const;
   void completed(const Completion& c);
   void bury();
   Outcome<Qpn> take_qp();
-  std::uint64_t work_id(Work work, const Channel& c, std::uint32_t arg) const;
+  // What a work request is told by: work 4 bits, life 12, channel 20, and 28 of its own.
+  static std::uint64_t work_id(Work work, const Channel& c, std::uint32_t arg) {
+    return static_cast<std::uint64_t>(work) << 60U | std::uint64_t{c.life & 0xFFFU} << 48U |
+           std::uint64_t{c.index} << 28U | arg;
+  }
   // life.cc
   void look();
   void happened(const PortEvent& e);
@@ -169,8 +209,10 @@ class Context {
   void rejected(Channel& c, const PortEvent& e);
   void reject(ConnectionId connection, Refusal why);
   Channel* take_channel();
+  void connect_by(Channel& c, ConnectionId id);
+  void forget_connection(Channel& c);
   Channel* by_connection(ConnectionId id);
-  Channel* by_session(std::uint64_t session);
+  Channel* by_session(const SessionName& name);
   bool furnish(Channel& c);
   bool dial(Channel& c);
   Reason answer_call(Channel& c);
@@ -187,14 +229,28 @@ class Context {
   void maybe_leave(Channel& c);
   void free_those_that_left();
   // send.cc
-  Outcome<void> enqueue(Channel& c, Message* m, std::uint32_t most_waiting);
-  void unqueue(Channel& c, Message* m);
-  void pump(Channel& c);
+  static Outcome<void> may_send(const Channel& c, const Message* m, std::uint32_t most_waiting);
+  void submit(Channel& c, Message* m, bool tell_delivery);
+  static void unqueue(Channel& c, Message* m);
+  bool may_post(const Channel& c) const;
+  static void give_number(Channel& c, Message& m);
+  // Whatever may leave now. Mostly there is nothing.
+  void pump(Channel& c) {
+    if (c.waiting != 0 || c.tx.posted != c.tx.seq || c.state == Channel::State::kClosing) pump_on(c);
+  }
+  void pump_on(Channel& c);
+  void ring() {
+    if (posted_) port_.ring();
+    posted_ = false;
+  }
   bool post_message(Channel& c, Message& m);
   bool post_control(Channel& c, Kind kind);
   std::uint32_t immediate(Channel& c, Kind kind, Role role, bool head, std::uint64_t number);
   bool post(Channel& c, SendWr& wr, Work work, std::uint32_t number, bool signaled);
-  void acknowledged(Channel& c);
+  void acknowledged(Channel& c) {
+    if (c.tx.acked != c.tx.done()) settle_those_done(c);
+  }
+  void settle_those_done(Channel& c);
   void settle(Message& m, Fate fate);
   Call* find_call(CallId id);
   void settle_call(Call& call, Fate fate);
@@ -207,8 +263,15 @@ class Context {
   void hand_over(Channel& c);
   void take_back(Channel& c, Message& m);
   void drop_received(Message& m);
+  // filter.cc
+  enum class Filtered : std::uint8_t { kPass, kLater, kDrop, kFail };
+  Filtered filter(Channel& c, std::uint64_t number);
   // fetch.cc
-  void join_fetching(Channel& c);
+  void join_fetching(Channel& c) {
+    if (c.fetching != c.rx.wta) get_in_line(c);
+  }
+  void get_in_line(Channel& c);
+  void leave_line(Channel& c);
   void leave_fetching(Channel& c);
   void fetch();
   bool fetch_one(Channel& c);
@@ -216,12 +279,23 @@ class Context {
   // timers.cc
   void arm(Channel& c, Time at) { channel_times_.at_latest(c.index, at); }
   void timers();
+  template <class Late>
+  void fire(Row& row, Late late);
+  void owe_ack(Channel& c) {
+    if (!owed_.contains(c.index)) owed_.put(c.index, now_.after(config_.ack_delay));
+  }
+  void ack_late(Channel& c);
+  void ask_by_nop(Channel& c);
   void channel_time(Channel& c);
   Time due(const Channel& c) const;
+  Time next_time() const {
+    return std::min({owed_.next(), nops_.next(), channel_times_.next(), call_times_.next()});
+  }
 
   VerbsPort& port_;
   Config config_;
   Prng random_;
+  Prng filter_random_;
   MemoryCache lent_;  // what is sent: peers may read it with its key
   MemoryCache own_;   // what is received: nobody else's
   CqId cq_{};
@@ -232,6 +306,8 @@ class Context {
   Time now_{};
   Time polled_{};
   bool behind_ = false;  // completions are left from the last turn
+  bool posted_ = false;  // something was posted since the port was rung
+  std::array<Completion, kBatch> batch_;
   Time look_at_{};
   Time shrink_at_{};
   std::vector<Channel> channels_;
@@ -242,7 +318,11 @@ class Context {
   std::vector<Qpn> idle_qps_;
   std::vector<Qpn> graves_;     // their connections are over
   std::uint32_t busy_qps_ = 0;  // in channels and in graves; each may fill its share of the completion queue
-  Deadlines channel_times_;
+  tsl::robin_map<ConnectionId, std::uint32_t, ConnectionHash> by_connection_;  // indexes of channels
+  tsl::robin_map<SessionName, std::uint32_t, SessionHash> by_session_;         // those that a peer asked for
+  Row owed_;                 // acknowledgements: ack_delay after something was taken
+  Row nops_;                 // patience after an early ACK that left messages in flight
+  Deadlines channel_times_;  // everything else of a channel
   Deadlines call_times_;
   Telling* line_ = nullptr;
   Telling* line_end_ = nullptr;

@@ -45,31 +45,31 @@ Fragment fragment_at(const Announcement& a, std::uint32_t offset, std::uint32_t 
 
 }  // namespace
 
-void Context::join_fetching(Channel& c) {
-  if (c.in_line || c.hungry_at != kNever || c.fetching == c.rx.wta) return;
+void Context::get_in_line(Channel& c) {
+  if (c.in_line || c.hungry_at != kNever) return;
   c.in_line = true;
-  c.next_fetching = nullptr;
-  (fetching_end_ != nullptr ? fetching_end_->next_fetching : fetching_) = &c;
+  c.fetching_before = fetching_end_;
+  c.fetching_after = nullptr;
+  (fetching_end_ != nullptr ? fetching_end_->fetching_after : fetching_) = &c;
   fetching_end_ = &c;
+}
+
+void Context::leave_line(Channel& c) {
+  c.in_line = false;
+  (c.fetching_before != nullptr ? c.fetching_before->fetching_after : fetching_) = c.fetching_after;
+  (c.fetching_after != nullptr ? c.fetching_after->fetching_before : fetching_end_) = c.fetching_before;
 }
 
 void Context::leave_fetching(Channel& c) {
   c.hungry_at = kNever;
-  if (!c.in_line) return;
-  c.in_line = false;
-  Channel* before = nullptr;
-  for (Channel* at = fetching_; at != &c; at = at->next_fetching) before = at;
-  (before != nullptr ? before->next_fetching : fetching_) = c.next_fetching;
-  if (fetching_end_ == &c) fetching_end_ = before;
+  if (c.in_line) leave_line(c);
 }
 
 // Turns go round until nothing more may leave.
 void Context::fetch() {
   while (fetching_ != nullptr && outstanding_ < config_.outstanding) {
     Channel& c = *fetching_;
-    fetching_ = c.next_fetching;
-    if (fetching_ == nullptr) fetching_end_ = nullptr;
-    c.in_line = false;
+    leave_line(c);
     if (fetch_one(c)) join_fetching(c);
   }
 }

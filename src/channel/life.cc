@@ -8,6 +8,7 @@
 //
 // finish() is the only way out: it tells what became of every message, and that the channel is gone.
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "channel/context.h"
@@ -56,20 +57,41 @@ void Context::happened(const PortEvent& e) {
   }
   if (e.kind == PortEventKind::kEstablished) return established(*c, e);
   if (e.kind == PortEventKind::kRejected) return rejected(*c, e);
-  c->connected = false;
+  forget_connection(*c);
   fail_channel(*c, Reason::kLost);
 }
 
-Channel* Context::by_connection(ConnectionId id) {
-  const auto it = std::find_if(channels_.begin(), channels_.end(),
-                               [&](const Channel& c) { return c.connected && c.connection == id; });
-  return it == channels_.end() ? nullptr : &*it;
+void Context::connect_by(Channel& c, ConnectionId id) {
+  c.connection = id;
+  c.connected = true;
+  by_connection_[id] = c.index;
 }
 
-Channel* Context::by_session(std::uint64_t session) {
-  const auto it = std::find_if(channels_.begin(), channels_.end(),
-                               [&](const Channel& c) { return c.session == session && !c.over(); });
-  return it == channels_.end() ? nullptr : &*it;
+void Context::forget_connection(Channel& c) {
+  if (c.connected) by_connection_.erase(c.connection);
+  c.connected = false;
+}
+
+Channel* Context::by_connection(ConnectionId id) {
+  const auto it = by_connection_.find(id);
+  return it == by_connection_.end() ? nullptr : &channels_[it->second];
+}
+
+Channel* Context::by_session(const SessionName& name) {
+  const auto it = by_session_.find(name);
+  return it == by_session_.end() ? nullptr : &channels_[it->second];
+}
+
+// Folded products of secret and name: a peer that does not know the secret cannot choose names that collide.
+std::size_t Context::SessionHash::operator()(const SessionName& n) const {
+  __extension__ using Wide = unsigned __int128;
+  const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(n.peer.bytes);
+  std::uint64_t h = secret;
+  for (const std::uint64_t word : {words[0], words[1], n.session}) {
+    const Wide product = static_cast<Wide>(h ^ word) * (secret | 1U);
+    h = static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64U);
+  }
+  return h;
 }
 
 Channel* Context::take_channel() {
@@ -91,12 +113,12 @@ bool Context::furnish(Channel& c) {
   if (c.rings == nullptr) {
     const std::uint32_t ring = std::bit_ceil(config_.depth);
     c.rings = std::unique_ptr<Message*[]>(new (std::nothrow) Message*[2 * ring + slots_]());
-    if (c.rings == nullptr || !own_.reserve_frames(slots_)) return false;
-    c.ring_mask = ring - 1;
-    c.sent_ring = &c.rings[0];
-    c.taken_ring = &c.rings[ring];
-    c.receives = &c.rings[2 * ring];
-    c.slots = static_cast<std::uint16_t>(slots_);
+    if (c.rings == nullptr) return false;
+    if (!own_.reserve_frames(slots_)) {
+      c.rings.reset();
+      return false;
+    }
+    c.ring_mask = static_cast<std::uint16_t>(ring - 1);
     for (std::uint32_t i = 0; i < slots_; ++i) {
       Message* const m = own_.take_frame();
       CHECK(m != nullptr);
@@ -104,7 +126,7 @@ bool Context::furnish(Channel& c) {
       m->slot = static_cast<std::uint16_t>(i);
       m->set(Message::kReceived);
       m->set(Message::kPosted);
-      c.receives[i] = m;
+      c.receive_at(i) = m;
     }
   }
   const auto qp = take_qp();
@@ -113,7 +135,7 @@ bool Context::furnish(Channel& c) {
   c.sq_posted = c.sq_done = c.sq_signaled = 0;
   if (!port_.prepare(c.qpn)) return false;
   for (std::uint32_t i = 0; i < slots_; ++i) {
-    if (c.receives[i]->is(Message::kPosted)) post_receive(c, *c.receives[i]);
+    if (c.receive_at(i)->is(Message::kPosted)) post_receive(c, *c.receive_at(i));
   }
   return true;
 }
@@ -166,13 +188,12 @@ bool Context::dial(Channel& c) {
     hang_up(c);
     return false;
   }
-  c.connection = *id;
-  c.connected = true;
+  connect_by(c, *id);
   return true;
 }
 
 void Context::rejected(Channel& c, const PortEvent& e) {
-  c.connected = false;
+  forget_connection(c);
   Hello theirs;
   const bool said = e.data.size != 0;
   const Reason reason = said ? reason_of(read_hello(e.data, theirs)) : Reason::kRefused;
@@ -193,9 +214,10 @@ void Context::reject(ConnectionId connection, Refusal why) {
 void Context::asked(const PortEvent& e) {
   Hello theirs;
   if (const Refusal bad = read_hello(e.data, theirs); bad != Refusal::kNone) return reject(e.connection, bad);
-  Channel* c = by_session(theirs.session);
+  const SessionName name{e.peer, theirs.session};
+  Channel* c = by_session(name);
   if (theirs.continues) {
-    if (c == nullptr || c->asked || !c->opened_once || config_.reconnect.ps == 0)
+    if (c == nullptr || !c->opened_once || config_.reconnect.ps == 0)
       return reject(e.connection, Refusal::kSession);
     // Somebody who has the name and knows nothing else leaves no trace.
     if (!can_go_on(*c, theirs)) return reject(e.connection, Refusal::kRange);
@@ -209,13 +231,15 @@ void Context::asked(const PortEvent& e) {
     reject(e.connection, Refusal::kNoRoom);
     return fail_channel(*c, Reason::kLost);
   }
-  // A new session has a name of its own, and nothing has happened in it.
+  // A new session has a name of its own among those of its peer, and nothing has happened in it.
   if (c != nullptr || theirs.received != 0 || theirs.taken != 0) return reject(e.connection, Refusal::kRange);
   c = take_channel();
   if (c == nullptr) return reject(e.connection, Refusal::kNoRoom);
   c->state = Channel::State::kAsked;
   c->connection = e.connection;
+  c->peer = e.peer;
   c->session = theirs.session;
+  by_session_[name] = c->index;
   c->service = e.service;
   (void)agree(*c, theirs, 0);
   c->until = now_.after(config_.connecting);
@@ -242,7 +266,7 @@ Reason Context::answer_call(Channel& c) {
     hang_up(c);
     return Reason::kLost;
   }
-  c.connected = true;
+  connect_by(c, c.connection);
   c.state = Channel::State::kAnswered;
   c.until = now_.after(config_.connecting);
   arm(c, c.until);
@@ -299,7 +323,7 @@ void Context::opened(Channel& c) {
   c.opened_once = true;
   c.may_early = true;
   c.peer_used = c.probing = c.close_sent = false;
-  c.owed_at = c.nop_at = c.until = c.redial_at = kNever;
+  c.until = c.redial_at = kNever;
   c.heard = now_;
   // Fetches begin again where the last whole fragment ended.
   c.fetching = c.rx.handed;
@@ -307,7 +331,7 @@ void Context::opened(Channel& c) {
     Message& m = *c.taken_at(n);
     if (!m.is(Message::kWhole)) m.asked = m.fetched;
   }
-  if (c.rx.owes()) c.owed_at = now_.after(config_.ack_delay);
+  if (c.rx.owes()) owe_ack(c);
   arm(c, due(c));
   if (again) {
     ++c.counts.reconnects;
@@ -315,6 +339,7 @@ void Context::opened(Channel& c) {
     tell(c.begun, Telling::What::kOpened);
   }
   join_fetching(c);
+  hand_over(c);  // what the filter held up
   pump(c);
 }
 
@@ -323,9 +348,12 @@ void Context::opened(Channel& c) {
 // Leaves the queue pair and the connection; the messages stay.
 void Context::hang_up(Channel& c) {
   if (c.connected) (void)port_.disconnect(c.connection);
-  c.connected = false;
+  forget_connection(c);
   c.life = static_cast<std::uint16_t>(c.life + 1);
   leave_fetching(c);
+  c.slow_until = kNever;
+  owed_.remove(c.index);
+  nops_.remove(c.index);
   outstanding_ -= c.reads_out;
   c.reads_out = 0;
   if (c.qpn != kNoQpn) graves_.push_back(c.qpn);
@@ -339,7 +367,6 @@ void Context::fail_channel(Channel& c, Reason reason) {
   if (c.state == Channel::State::kOpen) c.kept_until = now_.after(config_.reconnect);
   hang_up(c);
   c.state = Channel::State::kBroken;
-  c.owed_at = c.nop_at = kNever;
   c.until = c.kept_until;
   c.redial_at = c.asked ? now_.after(config_.redial) : kNever;
   arm(c, std::min(c.until, c.redial_at));
@@ -399,9 +426,9 @@ void Context::give_up_messages(Channel& c) {
   }
   // What came and was not handed over goes; what the program holds stays its own.
   for (std::uint64_t n = c.rx.handed; n != c.rx.wta; ++n) drop_received(*c.taken_at(n));
-  for (std::uint32_t i = 0; i < c.slots; ++i) {
-    if (c.receives[i] != nullptr && c.receives[i]->is(Message::kPosted)) own_.give(c.receives[i]);
-    c.receives[i] = nullptr;
+  for (std::uint32_t i = 0; c.rings != nullptr && i < slots_; ++i) {
+    if (c.receive_at(i) != nullptr && c.receive_at(i)->is(Message::kPosted)) own_.give(c.receive_at(i));
+    c.receive_at(i) = nullptr;
   }
 }
 
@@ -409,6 +436,7 @@ void Context::finish(Channel& c, Reason reason) {
   if (c.over()) return;
   hang_up(c);
   give_up_messages(c);
+  if (!c.asked) by_session_.erase({c.peer, c.session});
   c.reason = reason;
   c.state = Channel::State::kClosed;
   channel_times_.forget(c.index);

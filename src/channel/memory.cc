@@ -4,6 +4,7 @@
 #include <bit>
 #include <new>
 
+#include "channel/clock.h"
 #include "core/base/check.h"
 
 namespace weft::channel {
@@ -77,18 +78,15 @@ bool MemoryCache::grow(std::uint32_t length_class, std::uint64_t stride, std::ui
 
 Message* MemoryCache::take_from(std::uint16_t at) {
   Region& r = regions_[at];
-  Message* m = r.free;
-  if (m != nullptr) {
-    r.free = m->after;
-  } else {
-    const std::uint64_t offset = r.stride * r.fresh++;
-    m = reinterpret_cast<Message*>(&r.memory.bytes[offset]);
-  }
-  const std::uint64_t offset =
-      static_cast<std::uint64_t>(reinterpret_cast<std::uint8_t*>(m) - r.memory.bytes.data());
   if (++r.used == r.blocks) unlink(at);
   counts_.in_use += r.stride;
-  new (m) Message;
+  if (Message* const m = r.free; m != nullptr) {
+    r.free = m->after;
+    m->renew();
+    return m;
+  }
+  const std::uint64_t offset = r.stride * r.fresh++;
+  auto* const m = new (&r.memory.bytes[offset]) Message;
   m->region = at;
   m->address = r.memory.address + offset;
   m->lkey = r.memory.lkey;
@@ -166,6 +164,11 @@ bool MemoryCache::reserve_class(std::uint32_t length_class, std::uint32_t count)
     free += regions_[open_[length_class]].blocks;
   }
   return true;
+}
+
+void MemoryCache::rebase(Duration by) {
+  now_ = rebased(now_, by);
+  for (Region& r : regions_) r.idle_since = rebased(r.idle_since, by);
 }
 
 void MemoryCache::shrink(Duration idle) {

@@ -46,6 +46,7 @@ class MemoryCache {
   bool reserve(std::uint32_t payload, std::uint32_t count);
   bool reserve_frames(std::uint32_t count) { return reserve_class(kFrames, count); }
   void at(Time now) { now_ = now; }  // blocks that are given back are idle from here on
+  void rebase(Duration by);          // the clock goes back by so much
   // Gives back what has been idle so long.
   void shrink(Duration idle);
 

@@ -75,6 +75,8 @@ struct Message : Telling {
   Message* after = nullptr;
   Message* body = nullptr;  // a received message whose bytes were fetched: where they are
 
+  // A block that was used before: where it lies it knows already, and whoever takes it next sets the rest.
+  void renew();
   std::span<std::uint8_t> bytes() { return {data, length}; }
   bool is(State s) const { return (state & s) != 0; }
   void set(State s) { state = static_cast<std::uint8_t>(state | s); }
@@ -86,5 +88,16 @@ inline constexpr std::uint32_t kHeadAt = 224;
 inline constexpr std::uint32_t kPayloadAt = 256;
 static_assert(sizeof(Message) <= kFrameAt);
 static_assert(kHeadAt + Head::kBytes == kPayloadAt);
+
+inline void Message::renew() {
+  data = reinterpret_cast<std::uint8_t*>(this) + kPayloadAt;
+  channel = nullptr;
+  body = nullptr;
+  cookie = 0;
+  status = 0;
+  role = Role::kPlain;
+  state = 0;
+  answered = false;
+}
 
 }  // namespace weft::channel

@@ -45,6 +45,10 @@ constexpr Param number(const char* name, const char* meaning) {
   return {name, meaning, false, get_number<Field>, set_number<Field>};
 }
 template <auto Field>
+constexpr Param share(const char* name, const char* meaning) {
+  return {name, meaning, true, get_number<Field>, set_number<Field>};
+}
+template <auto Field>
 constexpr Param bytes(const char* name, const char* meaning) {
   return {name, meaning, false, get_bytes<Field>, set_bytes<Field>};
 }
@@ -80,6 +84,11 @@ constexpr Param kParams[] = {
     millis<&Config::redial>("redial_ms", "between attempts to reconnect"),
     millis<&Config::idle_memory>("idle_memory_ms", "an unused region is given back after this"),
     micros<&Config::look>("look_us", "between looks at what is not a completion"),
+    share<&Config::filter_drop>("filter_drop_ppm",
+                                "of a million messages that come, so many are dropped on purpose"),
+    share<&Config::filter_fail>("filter_fail_ppm",
+                                "of a million messages that come, so many fail their connection"),
+    micros<&Config::filter_delay>("filter_delay_us", "each message that comes is held up so long"),
 };
 
 Result<void> set_and_check(Config& config, const Param& p, std::uint64_t value) {

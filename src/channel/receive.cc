@@ -1,5 +1,7 @@
 // From a frame to a message. Everything that a peer says is checked here against
 // docs/protocol/channel.md#violations before anything is done with it.
+#include <algorithm>
+
 #include "channel/context.h"
 #include "core/base/check.h"
 
@@ -14,9 +16,12 @@ void Context::post_receive(Channel& c, Message& m) {
 }
 
 void Context::frame_came(Channel& c, std::uint32_t slot, const Completion& done) {
-  if (slot >= c.slots || c.receives[slot] == nullptr) return violated(c);
-  Message& m = *c.receives[slot];
-  if (c.state == Channel::State::kAnswered) opened(c);  // the first frame may overtake the connection manager
+  CHECK(slot < slots_ && c.rings != nullptr);
+  Message& m = *c.receive_at(slot);
+  if (c.state == Channel::State::kAnswered) {
+    opened(c);  // the first frame may overtake the connection manager
+    if (!c.talks()) return;
+  }
   c.heard = now_;
   Immediate i;
   std::uint64_t taken = 0;
@@ -28,10 +33,7 @@ void Context::frame_came(Channel& c, std::uint32_t slot, const Completion& done)
   acknowledged(c);
   if (i.may) {
     c.may_early = true;
-    if (c.rx.owes() && c.owed_at == kNever) {
-      c.owed_at = now_.after(config_.ack_delay);
-      arm(c, c.owed_at);
-    }
+    if (c.rx.owes()) owe_ack(c);
   }
   const bool numbered = i.kind == Kind::kMessage || i.kind == Kind::kAnnouncement;
   if (!(numbered ? message_came(c, m, i, done.byte_len) : done.byte_len == 0 && control_came(c, i, news)))
@@ -54,10 +56,7 @@ bool Context::control_came(Channel& c, const Immediate& i, std::uint64_t news) {
   if (news >= ack_every(c.tx.depth)) return true;
   if (c.peer_used) return false;
   c.peer_used = true;
-  if (c.tx.in_flight()) {
-    c.nop_at = now_.after(config_.patience);
-    arm(c, c.nop_at);
-  }
+  if (c.tx.in_flight()) nops_.put(c.index, now_.after(config_.patience));
   return true;
 }
 
@@ -106,9 +105,21 @@ void Context::hand_over(Channel& c) {
   if (c.state == Channel::State::kClosing) return;  // it said that it wants no more
   while (c.rx.handed != c.rx.wta) {
     Message& m = *c.taken_at(c.rx.handed);
-    if (!m.is(Message::kWhole)) return;
+    if (!m.is(Message::kWhole)) break;
+    const Filtered filtered = config_.filters() ? filter(c, m.number) : Filtered::kPass;
+    if (filtered == Filtered::kLater) break;
+    if (filtered == Filtered::kFail) {
+      ++counts_.failed;
+      return fail_channel(c, Reason::kLost);
+    }
     ++c.rx.handed;
     ++c.held;
+    if (filtered == Filtered::kDrop) {
+      ++counts_.dropped;
+      take_back(c, m);
+      if (c.state == Channel::State::kClosed) return;
+      continue;
+    }
     if (m.role == Role::kResponse) {
       Call* const call = find_call({m.call});
       if (call == nullptr || call->channel != &c) {
@@ -118,12 +129,14 @@ void Context::hand_over(Channel& c) {
         continue;
       }
       m.cookie = call->cookie;
+      c.round_trips.add(now_ - call->asked_at);
       --c.calls;
       free_call(*call);
     }
     m.set(Message::kTelling);
     tell(m, Telling::What::kMessage);
   }
+  c.fetching = std::max(c.fetching, c.rx.handed);
 }
 
 void Context::drop_received(Message& m) {
@@ -141,7 +154,7 @@ void Context::release(Message* m) {
   Channel& c = *m->channel;
   if (c.state != Channel::State::kClosed) {
     take_back(c, *m);
-    return port_.ring();
+    return ring();
   }
   drop_received(*m);
   --c.held;
@@ -166,9 +179,8 @@ void Context::take_back(Channel& c, Message& m) {
   if (!speaks || !c.rx.owes()) return;
   if (c.rx.owes_at_once() && post_control(c, Kind::kAck)) {
     ++c.counts.acks;
-  } else if (c.owed_at == kNever) {
-    c.owed_at = now_.after(config_.ack_delay);
-    arm(c, c.owed_at);
+  } else {
+    owe_ack(c);
   }
 }
 

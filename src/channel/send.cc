@@ -12,21 +12,36 @@ constexpr std::uint32_t kSpareForReads = 12;
 
 }  // namespace
 
-Outcome<void> Context::enqueue(Channel& c, Message* m, std::uint32_t most_waiting) {
+Outcome<void> Context::may_send(const Channel& c, const Message* m, std::uint32_t most_waiting) {
   if (c.state != Channel::State::kOpen && c.state != Channel::State::kBroken) return fail(Errc::kInvalid);
   // A message that was received, or that is on its way already, has a place of its own.
   if (m->state != 0) return fail(Errc::kInvalid);
   if (m->length > c.largest || m->length > m->capacity) return fail(Errc::kInvalid);
   if (c.waiting >= most_waiting && !(c.waiting == 0 && c.tx.room())) return fail(Errc::kBusy);
+  return {};
+}
+
+// At once, or at the end of the queue.
+void Context::submit(Channel& c, Message* m, bool tell_delivery) {
   m->channel = &c;
-  m->state = Message::kQueued;
   m->fate = Fate::kDelivered;
+  m->state = 0;
+  if (tell_delivery) m->set(Message::kTell);
+  const bool room = c.tx.room();
+  if (room && c.waiting == 0 && c.tx.posted == c.tx.seq && c.state == Channel::State::kOpen && may_post(c)) {
+    give_number(c, *m);
+    if (!post_message(c, *m)) fail_channel(c, Reason::kLost);
+    return ring();
+  }
+  if (!room) ++c.counts.waited;
+  m->set(Message::kQueued);
   m->before = c.last;
   m->after = nullptr;
   (c.last != nullptr ? c.last->after : c.first) = m;
   c.last = m;
   ++c.waiting;
-  return {};
+  pump(c);
+  ring();
 }
 
 void Context::unqueue(Channel& c, Message* m) {
@@ -37,24 +52,23 @@ void Context::unqueue(Channel& c, Message* m) {
 }
 
 Outcome<void> Context::send(Channel& c, Message* m, std::uint64_t cookie, bool tell_delivery) {
-  if (const auto in = enqueue(c, m, config_.queue); !in) return in;
+  if (const auto may = may_send(c, m, config_.queue); !may) return may;
   m->role = Role::kPlain;
   m->cookie = cookie;
-  if (!c.tx.room()) ++c.counts.waited;
-  if (tell_delivery) m->set(Message::kTell);
-  pump(c);
-  port_.ring();
+  submit(c, m, tell_delivery);
   return {};
 }
 
 Outcome<CallId> Context::call(Channel& c, Message* m, std::uint64_t cookie, Time deadline) {
   if (free_calls_.empty()) return fail(Errc::kNoMemory);
-  if (const auto in = enqueue(c, m, config_.queue); !in) return fail(in.error());
+  if (const auto may = may_send(c, m, config_.queue); !may) return fail(may.error());
   const std::uint16_t slot = free_calls_.back();
   free_calls_.pop_back();
   Call& call = calls_[slot];
   call.channel = &c;
   call.cookie = cookie;
+  call.deadline = deadline;
+  call.asked_at = now_;
   call.busy = true;
   call.over = false;
   ++c.calls;
@@ -64,8 +78,7 @@ Outcome<CallId> Context::call(Channel& c, Message* m, std::uint64_t cookie, Time
   m->call = id.v;
   m->status = 0;
   if (deadline != kNever) call_times_.at_latest(slot, deadline);
-  pump(c);
-  port_.ring();
+  submit(c, m, false);
   return id;
 }
 
@@ -79,17 +92,16 @@ Outcome<void> Context::answer(Message& request, Message* response, std::uint32_t
   // Both ends may wait for answers with full windows of requests. An answer is not refused for want of room,
   // so that its request can be given back. Of these there are as many as the peer has calls: a peer that has
   // more than this end may have takes no answers, and then its requests are held.
-  if (const auto in = enqueue(*request.channel, m, config_.queue + config_.depth + config_.calls); !in) {
+  if (const auto may = may_send(*request.channel, m, config_.queue + config_.depth + config_.calls); !may) {
     if (response == nullptr) lent_.give(m);
-    return in;
+    return may;
   }
   m->role = Role::kResponse;
   m->cookie = cookie;
   request.answered = true;
   m->call = request.call;
   m->status = status;
-  pump(*request.channel);
-  port_.ring();
+  submit(*request.channel, m, false);
   return {};
 }
 
@@ -127,27 +139,35 @@ bool Context::cancel(CallId id) {
 
 // --- frames ---
 
+bool Context::may_post(const Channel& c) const { return c.sq_used() + kSpareForReads < sq_; }
+
+void Context::give_number(Channel& c, Message& m) {
+  m.number = c.tx.seq++;
+  m.set(Message::kNumbered);
+  c.sent_at(m.number) = &m;
+  ++c.tx.posted;
+}
+
 // Whatever may leave now: messages that have a number already, then those of the queue while the window has
 // room.
-void Context::pump(Channel& c) {
-  if (c.state != Channel::State::kOpen && c.state != Channel::State::kClosing) return;
+void Context::pump_on(Channel& c) {
+  if (!c.talks()) return;
   for (;;) {
     const bool again = c.tx.posted != c.tx.seq;
     if (!again && (c.first == nullptr || !c.tx.room())) break;
-    if (c.sq_used() + kSpareForReads >= sq_) break;
+    if (!may_post(c)) break;
     Message* const m = again ? c.sent_at(c.tx.posted) : c.first;
-    if (!again) {
+    if (again) {
+      ++c.tx.posted;
+    } else {
       unqueue(c, m);
       // A request that is over already need not leave.
       if (m->role == Role::kRequest && find_call({m->call}) == nullptr) {
         lent_.give(m);
         continue;
       }
-      m->number = c.tx.seq++;
-      m->set(Message::kNumbered);
-      c.sent_at(m->number) = m;
+      give_number(c, *m);
     }
-    ++c.tx.posted;
     if (!post_message(c, *m)) return fail_channel(c, Reason::kLost);
   }
   if (c.state == Channel::State::kClosing) farewell(c);
@@ -163,13 +183,15 @@ std::uint32_t Context::immediate(Channel& c, Kind kind, Role role, bool head, st
   i.kind = kind;
   c.rx.told = c.rx.rta;
   c.peer_used = false;
-  c.owed_at = c.nop_at = kNever;
+  owed_.remove(c.index);
+  nops_.remove(c.index);
   return pack(i);
 }
 
 // `number`: 12 bits that come back with the completion.
 bool Context::post(Channel& c, SendWr& wr, Work work, std::uint32_t number, bool signaled) {
   ++c.sq_posted;
+  posted_ = true;
   // A completion frees every entry before it, so one in eight of the queue is enough.
   if (signaled || static_cast<std::uint16_t>(c.sq_posted - c.sq_signaled) >= sq_ / 8) {
     wr.flags = static_cast<std::uint8_t>(wr.flags | kSendSignaled);
@@ -220,7 +242,7 @@ bool Context::post_control(Channel& c, Kind kind) {
 
 // What the peer's program has taken is done with, and free, when the device is done with it, too: after a
 // lost transport acknowledgement the device may still send it again.
-void Context::acknowledged(Channel& c) {
+void Context::settle_those_done(Channel& c) {
   for (const std::uint64_t done = c.tx.done(); c.tx.acked != done; ++c.tx.acked) {
     Message& m = *c.sent_at(c.tx.acked);
     m.clear(Message::kNumbered);

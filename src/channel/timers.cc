@@ -1,9 +1,11 @@
 // What happens because nothing does: early ACKs, NOPs, probes, attempts that come to nothing, farewells,
-// requests without an answer. A channel has one entry in the deadlines, which may be early; then it is put in
-// again.
+// requests without an answer. Early ACKs and NOPs stand in rows of their own (row.h). For everything else a
+// channel has one entry in the deadlines, which may be early; then it is put in again.
 #include <algorithm>
 
+#include "channel/clock.h"
 #include "channel/context.h"
+#include "core/base/check.h"
 
 namespace weft::channel {
 namespace {
@@ -14,13 +16,33 @@ Duration time_out(std::uint8_t code) { return nanoseconds(4096) * (std::int64_t{
 }  // namespace
 
 Time Context::due(const Channel& c) const {
-  Time at = std::min({c.owed_at, c.nop_at, c.hungry_at, c.until, c.redial_at});
+  Time at = std::min({c.hungry_at, c.slow_until, c.until, c.redial_at});
   if (c.state == Channel::State::kOpen && config_.keepalive.ps != 0 && !c.probing)
     at = std::min(at, c.heard.after(config_.keepalive));
   return at;
 }
 
+// Over many channels each of them lies in memory, so a batch of them is asked for before the first is needed.
+template <class Late>
+void Context::fire(Row& row, Late late) {
+  while (row.next() <= now_) {
+    std::uint32_t batch[kBatch];
+    std::uint32_t n = 0;
+    for (std::uint32_t i = row.first(); n < kBatch && row.due(i, now_); i = row.after(i)) {
+      batch[n++] = i;
+      const auto* const at = reinterpret_cast<const std::uint8_t*>(&channels_[i]);
+      for (std::size_t line = 0; line < 4; ++line) __builtin_prefetch(at + 64 * line, 1);
+    }
+    for (std::uint32_t k = 0; k < n; ++k) {
+      row.remove(batch[k]);
+      late(channels_[batch[k]]);
+    }
+  }
+}
+
 void Context::timers() {
+  fire(owed_, [this](Channel& c) { ack_late(c); });
+  fire(nops_, [this](Channel& c) { ask_by_nop(c); });
   while (channel_times_.next() <= now_) {
     const std::uint32_t index = channel_times_.top();
     const bool forgotten = channel_times_.forgotten(index);
@@ -47,6 +69,22 @@ void Context::timers() {
   }
 }
 
+// Taken and not told for the delay of ACKs (docs/protocol/channel.md#acknowledgements).
+void Context::ack_late(Channel& c) {
+  const bool at_once = c.rx.owes_at_once();
+  if (!c.talks() || c.close_sent || !c.rx.owes() || !(c.may_early || at_once)) return;
+  if (!post_control(c, Kind::kAck)) return owed_.put(c.index, now_.after(config_.ack_delay));
+  c.may_early = c.may_early && at_once;
+  ++c.counts.acks;
+  c.counts.early += at_once ? 0U : 1U;
+}
+
+void Context::ask_by_nop(Channel& c) {
+  if (!c.talks() || !c.peer_used || !c.tx.in_flight()) return;
+  if (!post_control(c, Kind::kNop)) return nops_.put(c.index, now_.after(config_.patience));
+  ++c.counts.nops;
+}
+
 void Context::channel_time(Channel& c) {
   if (c.until <= now_) {
     if (c.state == Channel::State::kAsked) return refuse(c);
@@ -60,39 +98,15 @@ void Context::channel_time(Channel& c) {
     if (c.connected) hang_up(c);
     c.redial_at = now_.after(dial(c) ? config_.connecting : config_.redial);
   }
-  if (c.state != Channel::State::kOpen && c.state != Channel::State::kClosing) return;
+  if (!c.talks()) return;
   if (c.hungry_at <= now_) {
     c.hungry_at = kNever;
     join_fetching(c);
   }
-  if (c.owed_at <= now_) {
-    c.owed_at = kNever;
-    if (c.rx.owes() && c.may_early) {
-      const bool early = !c.rx.owes_at_once();
-      if (post_control(c, Kind::kAck)) {
-        c.may_early = c.may_early && !early;
-        ++c.counts.acks;
-        c.counts.early += early ? 1U : 0U;
-      } else {
-        c.owed_at = now_.after(config_.ack_delay);
-      }
-    } else if (c.rx.owes_at_once()) {
-      if (post_control(c, Kind::kAck)) {
-        ++c.counts.acks;
-      } else {
-        c.owed_at = now_.after(config_.ack_delay);
-      }
-    }
-  }
-  if (c.nop_at <= now_) {
-    c.nop_at = kNever;
-    if (c.peer_used && c.tx.in_flight()) {
-      if (post_control(c, Kind::kNop)) {
-        ++c.counts.nops;
-      } else {
-        c.nop_at = now_.after(config_.patience);
-      }
-    }
+  if (c.slow_until <= now_) {
+    c.slow_until = kNever;
+    hand_over(c);
+    if (!c.talks()) return;
   }
   if (config_.keepalive.ps != 0 && !c.probing && c.heard.after(config_.keepalive) <= now_ &&
       c.state == Channel::State::kOpen && c.sq_used() < sq_) {
@@ -100,6 +114,30 @@ void Context::channel_time(Channel& c) {
     wr.opcode = WrOpcode::kWrite;
     c.probing = post(c, wr, Work::kProbe, 0, true);
     ++c.counts.probes;
+  }
+}
+
+// --- the clock ---
+
+void Context::rebase(Duration by) {
+  CHECK(by.ps >= 0 && by <= kMostRebase && Time{} + by <= now_);
+  const auto move = [by](Time& t) { t = rebased(t, by); };
+  for (Time* t : {&now_, &polled_, &look_at_, &shrink_at_}) move(*t);
+  owed_.rebase(by);
+  nops_.rebase(by);
+  lent_.rebase(by);
+  own_.rebase(by);
+  channel_times_ = Deadlines(config_.channels);
+  for (Channel& c : channels_) {
+    for (Time* t : {&c.hungry_at, &c.slow_until, &c.heard, &c.until, &c.kept_until, &c.redial_at}) move(*t);
+    if (!c.over()) arm(c, due(c));
+  }
+  call_times_ = Deadlines(config_.calls);
+  for (Call& call : calls_) {
+    move(call.deadline);
+    move(call.asked_at);
+    if (call.busy && !call.over && call.deadline != kNever)
+      call_times_.at_latest(static_cast<std::uint32_t>(&call - calls_.data()), call.deadline);
   }
 }
 

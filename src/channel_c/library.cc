@@ -13,6 +13,8 @@
 #include <string>
 
 #include "channel/context.h"
+#include "channel/report.h"
+#include "channel_c/clock.h"
 #include "channel_c/weft/channel.h"
 #include "verbs_port/verbs_port.h"
 
@@ -25,12 +27,11 @@ using weft::channel::Message;
 using weft::channel::Notice;
 
 struct weft_context {
-  // Time counts from here, as a Time holds 106 days and a machine runs longer. One hour in, so that a moment
-  // before now is a Time, too.
-  std::chrono::steady_clock::time_point base = std::chrono::steady_clock::now() - std::chrono::hours(1);
-  Time now() const {
-    const auto since = std::chrono::steady_clock::now() - base;
-    return Time{} + weft::nanoseconds(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+  weft::channel::Clock clock{std::chrono::steady_clock::now()};
+  Time now() {
+    return clock.at(std::chrono::steady_clock::now(), [this](weft::Duration by) {
+      if (context != nullptr) context->rebase(by);
+    });
   }
   std::unique_ptr<weft::IbverbsPort> port;
   std::unique_ptr<Context> context;
@@ -295,7 +296,25 @@ void weft_counts(const weft_channel* channel, weft_channel_counts* out, size_t s
   all.fragments = c.counts.fragments;
   all.waited = c.counts.waited;
   all.reconnects = c.counts.reconnects;
-  all.in_flight = static_cast<std::uint32_t>(c.tx.seq - c.tx.acked);
-  all.queued = c.waiting;
+  const weft::channel::ChannelStat s = stat_of(c);
+  all.in_flight = s.in_flight;
+  all.queued = s.queued;
+  all.held = s.held;
+  all.calls = s.calls;
+  all.rtt_last_ns = static_cast<std::uint64_t>(s.round_trips.last.ns());
+  all.rtt_least_ns = static_cast<std::uint64_t>(s.round_trips.least.ns());
+  all.rtt_smoothed_ns = static_cast<std::uint64_t>(s.round_trips.smoothed.ns());
+  all.rtt_count = s.round_trips.count;
   std::memcpy(out, &all, std::min(size, sizeof all));
+}
+
+size_t weft_report(const weft_context* c, char* out, size_t room) {
+  try {
+    const std::string page = report(*c->context);
+    say(page, out, room);
+    return page.size();
+  } catch (const std::exception&) {
+    say("there is no memory\n", out, room);
+    return 0;
+  }
 }

@@ -89,6 +89,10 @@ class Person {
   std::uint32_t host_;
   Prng random_;
   std::unique_ptr<Context> context_;
+  // Its clock goes back now and then (Context::rebase), and nobody else may notice.
+  Prng clocks_;
+  Duration back_{};
+  Time local(Time now) const { return now - back_; }
   std::map<Channel*, Talk> talks_;
   std::vector<Held> held_;
   SeedResult past_;
@@ -134,7 +138,7 @@ class Town final : public pair::Programs {
 // --- a person ---
 
 Person::Person(Town& town, pair::WorldPort& port, std::uint32_t host, std::uint64_t seed)
-    : town_(town), port_(port), host_(host), random_(seed) {
+    : town_(town), port_(port), host_(host), random_(seed), clocks_(Prng(seed).fork(3)) {
   begin();
 }
 
@@ -142,6 +146,7 @@ void Person::begin() {
   auto made = Context::open(port_, town_.plan().config, random_.next());
   CHECK(made.has_value());
   context_ = std::move(*made);
+  back_ = Duration{} - seconds(3600);  // there is room to go back
 }
 
 void Person::ask(const wire::Address& to) {
@@ -188,7 +193,7 @@ void Person::send(Channel& c, Talk& t, Time now) {
   t.next = now + nanoseconds(1);
   if (m != nullptr && request) {
     const Time deadline = random_.chance(300'000)
-                              ? now + microseconds(static_cast<std::int64_t>(random_.between(1, 3000)))
+                              ? local(now) + microseconds(static_cast<std::int64_t>(random_.between(1, 3000)))
                               : kNever;
     const auto id = context_->call(c, m, cookie(flow, number), deadline);
     if (id) {
@@ -287,7 +292,13 @@ void Person::notice(const Notice& n, Time now) {
 
 void Person::act(Time now) {
   if (context_ == nullptr) return;
-  context_->poll(now);
+  if (clocks_.chance(1'000)) {
+    const Duration by = microseconds(static_cast<std::int64_t>(clocks_.below(20'000)));
+    context_->at(local(now));
+    context_->rebase(by);
+    back_ += by;
+  }
+  context_->poll(local(now));
   context_->check_invariants();
   for (Notice n; context_->next(n);) notice(n, now);
   for (int i = 0; i < 2 && !held_.empty(); ++i) {
@@ -314,7 +325,7 @@ void Person::act(Time now) {
       context_->close(*c);
     }
   }
-  context_->poll(now);
+  context_->poll(local(now));
   context_->check_invariants();
   for (Notice n; context_->next(n);) notice(n, now);
 }
@@ -322,6 +333,7 @@ void Person::act(Time now) {
 Time Person::next_wake() const {
   if (context_ == nullptr) return kNever;
   Time at = context_->next_wake();
+  if (at != kNever) at = at + back_;
   for (const Held& h : held_) at = std::min(at, h.until);
   for (const auto& [c, t] : talks_) {
     if (t.open && !t.closing && t.to_send != 0) at = std::min(at, t.next);

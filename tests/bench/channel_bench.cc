@@ -4,9 +4,10 @@
 // iteration sends 32 messages of 64 bytes:
 //
 //   message_ns   all of it: allocate, send; poll, next, release at the other end; poll at the first: the
-//   completion, the
-//                acknowledgement, memory given back. Acknowledgements that travel alone are in
-//   port_ns      what the same calls of the port cost by themselves
+//                completion, the acknowledgement, memory given back. Acknowledgements that travel alone are
+//                in
+//   port_ns      what the same calls of the port cost by themselves, over as many queue pairs
+//   controls     acknowledgements that travelled alone, for each message
 //   logic_ns     the difference: the middleware's own
 //
 // "hot" is one channel with the default parameters; "hot_lean" has a window of 8 and frames of 256 bytes, so
@@ -18,6 +19,7 @@
 #include <benchmark/benchmark.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -89,39 +91,68 @@ double thread_ns() {
   return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
-// The port's calls alone, as often as a message needs them: two completions, a send, a receive, two empty
-// polls.
-double port_ns() {
+// The port's calls alone, as often as a message needs them, over as many queue pairs and as much memory: a
+// receive, a send, two completions, and of each hundred messages so many acknowledgements that travel alone,
+// a while later. What many queue pairs cost the port is not the middleware's.
+double port_ns(std::uint32_t channels, std::uint32_t window, double controls) {
+  constexpr std::uint32_t kStride = 512;
+  constexpr std::uint32_t kLater = 1024;
   NullPort a;
   NullPort b;
   a.meet(b);
-  (void)a.create_cq(256);
-  (void)b.create_cq(256);
+  const std::uint32_t entries = 128 + channels * window * 4;  // as the middleware asks for
+  (void)a.create_cq(entries);
+  (void)b.create_cq(entries);
   PortQueuePair wanted;
-  wanted.caps.max_recv_wr = 64;
-  (void)a.create_qp(wanted);
-  (void)b.create_qp(wanted);
-  std::vector<std::uint8_t> bytes(4096);
-  const Sge s{reinterpret_cast<std::uint64_t>(bytes.data()), kBytes, {}};
-  const RecvWr recv{1, {&s, 1}};
+  wanted.caps.max_recv_wr = 2 * window;
+  const std::uint64_t bytes = std::uint64_t{channels} * window * kStride;
+  const PortMemory memory = *a.allocate(bytes, 0, MemoryKind::kBytes);
+  std::fill(memory.bytes.begin(), memory.bytes.end(), std::uint8_t{1});
+  VerbsPort* pa = &a;
+  VerbsPort* pb = &b;
+  for (std::uint32_t q = 0; q < channels; ++q) {
+    (void)a.create_qp(wanted);
+    (void)b.create_qp(wanted);
+    (void)a.accept({q}, {q}, {}, {});
+  }
+  const Sge s{memory.address, kBytes, {}};
   SendWr wr;
   wr.opcode = WrOpcode::kSendImm;
   wr.flags = kSendSignaled;
   wr.sges = {&s, 1};
-  VerbsPort* pa = &a;
-  VerbsPort* pb = &b;
+  SendWr control;
+  control.opcode = WrOpcode::kSendImm;
   Completion done[kBatch];
-  constexpr int kRounds = 20'000;
-  const double begin = thread_ns();
-  for (int r = 0; r < kRounds; ++r) {
+  std::vector<std::uint32_t> past(kLater);
+  std::vector<std::uint32_t> times(channels);
+  Prng random(7);
+  double owed = 0;
+  const auto rounds =
+      static_cast<int>(std::max<std::uint64_t>(20'000, std::uint64_t{channels} * window / 16));
+  double begin = 0;
+  for (int r = -rounds / 2; r < rounds; ++r) {
+    if (r == 0) begin = thread_ns();
     for (std::uint32_t i = 0; i < kBatch; ++i) {
-      benchmark::DoNotOptimize(pb->post_recv({0}, {&recv, 1}));
-      benchmark::DoNotOptimize(pa->post_send({0}, {&wr, 1}));
+      const std::uint32_t q = channels == 1 ? 0 : static_cast<std::uint32_t>(random.below(channels));
+      const std::uint64_t block = std::uint64_t{q} * window + times[q]++ % window;
+      const Sge where{memory.address + block * kStride, kBytes, {}};
+      const RecvWr recv{1, {&where, 1}};
+      benchmark::DoNotOptimize(pb->post_recv({q}, {&recv, 1}));
+      benchmark::DoNotOptimize(pa->post_send({q}, {&wr, 1}));
+      std::uint32_t& then = past[static_cast<std::uint32_t>(r * static_cast<int>(kBatch)) % kLater + i];
+      if ((owed += controls) >= 1) {
+        owed -= 1;
+        benchmark::DoNotOptimize(pa->post_recv({then}, {&recv, 1}));
+        benchmark::DoNotOptimize(pb->post_send({then}, {&control, 1}));
+      }
+      then = q;
     }
-    benchmark::DoNotOptimize(pa->poll({0}, done));
-    benchmark::DoNotOptimize(pb->poll({0}, done));
+    while (pa->poll({0}, done) == kBatch) {
+    }
+    while (pb->poll({0}, done) == kBatch) {
+    }
   }
-  return (thread_ns() - begin) / (double{kRounds} * kBatch);
+  return (thread_ns() - begin) / (double(rounds) * kBatch);
 }
 
 void messages(benchmark::State& state, std::uint32_t channels, bool lean) {
@@ -142,6 +173,7 @@ void messages(benchmark::State& state, std::uint32_t channels, bool lean) {
   Channel* drawn[kBatch];
   std::uint64_t refused = 0;
   std::uint64_t rounds = 0;
+  const std::uint64_t sent = pair->port[1].sends();
   const double begin = thread_ns();
   for (auto _ : state) {
     if (++rounds == 100) before = allocations;  // the memory caches have grown by now
@@ -163,7 +195,11 @@ void messages(benchmark::State& state, std::uint32_t channels, bool lean) {
   }
   const double message = (thread_ns() - begin) / static_cast<double>(count);
   const std::size_t allocated = rounds > 100 ? allocations - before : 0;
-  const double port = port_ns();
+  const double controls = static_cast<double>(pair->port[1].sends() - sent) / static_cast<double>(count);
+  const std::uint32_t window = pair->window;
+  pair.reset();
+  const double port = port_ns(channels, window, controls);
+  state.counters["controls"] = controls;
   state.counters["message_ns"] = message;
   state.counters["port_ns"] = port;
   state.counters["logic_ns"] = message - port;

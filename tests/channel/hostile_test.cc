@@ -39,15 +39,19 @@ class Stranger {
       ASSERT_EQ(port_.post_recv(qpn_, {&wr, 1}).taken, 1U);
     }
   }
-  void say(std::uint32_t imm, std::uint32_t bytes) {
+  void say(std::uint32_t imm, std::uint32_t bytes, WrOpcode opcode = WrOpcode::kSendImm) {
+    say_on(qpn_, imm, bytes, opcode);
+  }
+  void say_on(Qpn qpn, std::uint32_t imm, std::uint32_t bytes, WrOpcode opcode = WrOpcode::kSendImm) {
     const Sge s{memory_.address + 8192, bytes, memory_.lkey};
     SendWr wr;
-    wr.opcode = WrOpcode::kSendImm;
+    wr.opcode = opcode;
     if (bytes != 0) wr.sges = {&s, 1};
     wr.imm = imm;
-    (void)port_.post_send(qpn_, {&wr, 1});
+    (void)port_.post_send(qpn, {&wr, 1});
     port_.ring();
   }
+  Qpn qpn() const { return qpn_; }
   void hang_up() {
     for (PortEvent e; port_.poll_event(e);) {
       if (e.kind == PortEventKind::kEstablished) (void)port_.disconnect(e.connection);
@@ -71,44 +75,74 @@ class Stranger {
   Qpn qpn_ = kNoQpn;
 };
 
-// A world with a stranger in it, and the channel that it asked for.
+std::uint32_t frame(Kind kind, std::uint32_t seq, Role role = Role::kPlain, bool head = false,
+                    bool may = false, std::uint32_t ack = 0) {
+  return pack(Immediate{ack, seq, may, head, role, kind});
+}
+
+// A world with a stranger in it, and the channel that it asked for. Other channels may be there before: those
+// of honest programs.
 struct Visit {
   explicit Visit(std::uint64_t session = 7, const Config& config = small_config())
       : Visit(config, Stranger::hello(session)) {}
-  Visit(const Config& config, const Hello& hello) : world(config), stranger(world.take_port_a()) {
+  Visit(const Config& config, const Hello& hello, bool company = false)
+      : world(config), stranger(world.take_port_a()) {
     EXPECT_TRUE(world.b().context->listen(kService).has_value());
+    if (company) {
+      bystander = open(Stranger::hello(hello.session + 1));
+      bystanders_qpn = stranger.qpn();
+      bystanders_memory = world.b().context->own_memory().in_use;
+      stranger.renew();
+    }
+    channel = open(hello);
+  }
+  Channel* open(const Hello& hello) {
     stranger.ask(world.address_b(), write_hello(hello));
     world.run(milliseconds(1));
     const Notice asked = world.b().take();
     EXPECT_EQ(asked.kind, Notice::Kind::kAsked);
-    channel = asked.channel;
     world.b().context->accept(*asked.channel, 1);
     world.run(milliseconds(1));
     EXPECT_EQ(world.b().take().kind, Notice::Kind::kOpened);
+    return asked.channel;
+  }
+  // The honest program is heard, and is spoken to.
+  void expect_bystander_is_served() {
+    stranger.say_on(bystanders_qpn, frame(Kind::kMessage, said++), 100);
+    world.run(milliseconds(1));
+    const Notice n = world.b().take();
+    ASSERT_EQ(n.kind, Notice::Kind::kMessage);
+    EXPECT_EQ(n.channel, bystander);
+    world.b().context->release(n.message);
+    EXPECT_TRUE(world.b().context->send(*bystander, world.b().make(50, 1), 1, false));
+    world.run(milliseconds(1));
+    EXPECT_EQ(bystander->state, Channel::State::kOpen);
+    EXPECT_EQ(bystander->tx.complete, said);  // it arrived, too
   }
   // The channel is closed for a violation, and its memory is back.
   void expect_closed() {
     world.run(milliseconds(1));
     Notice n = world.b().take();
-    while (n.kind == Notice::Kind::kMessage || n.kind == Notice::Kind::kRequest) {
-      world.b().context->release(n.message);
+    while (n.channel != nullptr && n.kind != Notice::Kind::kClosed) {
+      if (n.message != nullptr) world.b().context->release(n.message);
       n = world.b().take();
     }
     EXPECT_EQ(n.kind, Notice::Kind::kClosed);
     EXPECT_EQ(n.reason, Reason::kViolation) << channel::sentence(n.reason);
+    EXPECT_EQ(n.channel, channel);
     EXPECT_EQ(world.b().context->counts().violations, 1U);
-    EXPECT_EQ(world.b().context->own_memory().in_use, 0U);
-    EXPECT_EQ(world.b().context->open_channels(), 0U);
+    EXPECT_EQ(world.b().context->own_memory().in_use, bystanders_memory);
+    EXPECT_EQ(world.b().context->open_channels(), bystander != nullptr ? 1U : 0U);
+    EXPECT_TRUE(world.b().notices.empty());
   }
   NicWorld world;
   Stranger stranger;
   Channel* channel = nullptr;
+  Channel* bystander = nullptr;
+  Qpn bystanders_qpn = kNoQpn;
+  std::uint64_t bystanders_memory = 0;
+  std::uint32_t said = 0;
 };
-
-std::uint32_t frame(Kind kind, std::uint32_t seq, Role role = Role::kPlain, bool head = false,
-                    bool may = false, std::uint32_t ack = 0) {
-  return pack(Immediate{ack, seq, may, head, role, kind});
-}
 
 TEST(Strangers, AreHeardWhenTheyKeepTheProtocol) {
   Visit v;
@@ -120,61 +154,108 @@ TEST(Strangers, AreHeardWhenTheyKeepTheProtocol) {
   EXPECT_TRUE(v.world.b().notices.empty());
 }
 
-TEST(Strangers, AreClosedForEveryViolation) {
-  struct Case {
-    const char* what;
-    std::function<void(Stranger&)> say;
-  };
-  const auto announce = [](Stranger& s, std::uint64_t length, std::uint32_t count, std::uint32_t piece,
-                           std::uint32_t bytes) {
-    Announcement a;
-    a.length = length;
-    a.count = count;
-    for (auto& p : a.pieces) p = {1, piece, {2}};
-    write_announcement(a, s.bytes());
-    s.say(frame(Kind::kAnnouncement, 0), bytes);
-  };
-  const Case cases[] = {
-      {"an unknown kind", [](Stranger& s) { s.say(5, 10); }},
-      {"an unknown role", [](Stranger& s) { s.say(0x30, 10); }},
-      {"a reserved bit", [](Stranger& s) { s.say(8, 10); }},
-      {"a number ahead", [](Stranger& s) { s.say(frame(Kind::kMessage, 1), 10); }},
-      {"a number behind", [](Stranger& s) { s.say(frame(Kind::kMessage, 0xFFF), 10); }},
-      {"a number twice",
-       [](Stranger& s) {
-         s.say(frame(Kind::kMessage, 0), 10);
-         s.say(frame(Kind::kMessage, 0), 10);
-       }},
-      {"more than the window",
-       [](Stranger& s) {
-         for (std::uint32_t i = 0; i < 9; ++i) s.say(frame(Kind::kMessage, i), 10);
-       }},
-      {"an ACK of what was not sent",
-       [](Stranger& s) { s.say(frame(Kind::kMessage, 0, Role::kPlain, false, false, 1), 10); }},
-      {"an ACK from before the beginning",
-       [](Stranger& s) { s.say(frame(Kind::kMessage, 0, Role::kPlain, false, false, 0xFFF), 10); }},
-      {"an ACK of nothing", [](Stranger& s) { s.say(frame(Kind::kAck, 0), 0); }},
-      {"an ACK with a payload", [](Stranger& s) { s.say(frame(Kind::kAck, 0), 4); }},
-      {"an ACK with another number", [](Stranger& s) { s.say(frame(Kind::kAck, 3), 0); }},
-      {"a NOP without permission", [](Stranger& s) { s.say(frame(Kind::kNop, 0), 0); }},
-      {"a permission that is there",
-       [](Stranger& s) { s.say(frame(Kind::kNop, 0, Role::kPlain, false, true), 0); }},
-      {"a request without a head", [](Stranger& s) { s.say(frame(Kind::kMessage, 0, Role::kRequest), 100); }},
-      {"a head that is cut off",
-       [](Stranger& s) { s.say(frame(Kind::kMessage, 0, Role::kRequest, true), 31); }},
-      {"an empty announcement", [&](Stranger& s) { announce(s, 0, 1, 0, 32); }},
-      {"an announcement of too much", [&](Stranger& s) { announce(s, 65U << 20U, 1, 65U << 20U, 32); }},
-      {"pieces that do not add up", [&](Stranger& s) { announce(s, 10, 2, 6, 48); }},
-      {"no pieces", [&](Stranger& s) { announce(s, 10, 0, 0, 16); }},
-      {"an announcement that is cut off", [&](Stranger& s) { announce(s, 10, 1, 10, 31); }},
-      {"an announcement with something behind it", [&](Stranger& s) { announce(s, 10, 1, 10, 33); }},
-  };
-  for (const Case& c : cases) {
-    SCOPED_TRACE(c.what);
-    Visit v;
-    c.say(v.stranger);
-    v.expect_closed();
-  }
+// What a peer may do that it must not. Each row can fail alone.
+struct Violation {
+  const char* name;
+  void (*say)(Visit&);
+};
+
+void announce(Visit& v, std::uint64_t length, std::uint32_t count, std::uint32_t piece, std::uint32_t bytes) {
+  Announcement a;
+  a.length = length;
+  a.count = std::min(count, channel::kMostPieces);
+  for (auto& p : a.pieces) p = {1, piece, {2}};
+  write_announcement(a, v.stranger.bytes());
+  v.stranger.bytes()[9] = static_cast<std::uint8_t>(count);
+  v.stranger.say(frame(Kind::kAnnouncement, 0), bytes);
+}
+// This end has sent three messages, so there is something to acknowledge.
+void be_sent_three(Visit& v) {
+  for (std::uint32_t i = 0; i < 3; ++i)
+    ASSERT_TRUE(v.world.b().context->send(*v.channel, v.world.b().make(10, i), i, false));
+  v.world.run(microseconds(100));
+}
+
+constexpr Violation kViolations[] = {
+    {"AnUnknownKind", [](Visit& v) { v.stranger.say(5, 10); }},
+    {"AnUnknownRole", [](Visit& v) { v.stranger.say(0x30, 10); }},
+    {"AReservedBit", [](Visit& v) { v.stranger.say(8, 10); }},
+    {"NoImmediate", [](Visit& v) { v.stranger.say(0, 10, WrOpcode::kSend); }},
+    {"AWriteWithImmediate", [](Visit& v) { v.stranger.say(0, 0, WrOpcode::kWriteImm); }},
+    {"ANumberAhead", [](Visit& v) { v.stranger.say(frame(Kind::kMessage, 1), 10); }},
+    {"ANumberBehind", [](Visit& v) { v.stranger.say(frame(Kind::kMessage, 0xFFF), 10); }},
+    {"ANumberTwice",
+     [](Visit& v) {
+       v.stranger.say(frame(Kind::kMessage, 0), 10);
+       v.stranger.say(frame(Kind::kMessage, 0), 10);
+     }},
+    {"MoreThanTheWindow",
+     [](Visit& v) {
+       for (std::uint32_t i = 0; i < 9; ++i) v.stranger.say(frame(Kind::kMessage, i), 10);
+     }},
+    {"AnAckOfWhatWasNotSent",
+     [](Visit& v) { v.stranger.say(frame(Kind::kMessage, 0, Role::kPlain, false, false, 1), 10); }},
+    {"AnAckFromBeforeTheBeginning",
+     [](Visit& v) { v.stranger.say(frame(Kind::kMessage, 0, Role::kPlain, false, false, 0xFFF), 10); }},
+    {"AnAckThatGoesBack",
+     [](Visit& v) {
+       be_sent_three(v);
+       v.stranger.say(frame(Kind::kAck, 0, Role::kPlain, false, false, 2), 0);
+       v.stranger.say(frame(Kind::kMessage, 0, Role::kPlain, false, false, 1), 10);
+     }},
+    {"ASecondEarlyAck",
+     [](Visit& v) {
+       be_sent_three(v);
+       v.stranger.say(frame(Kind::kAck, 0, Role::kPlain, false, false, 1), 0);
+       v.stranger.say(frame(Kind::kAck, 0, Role::kPlain, false, false, 2), 0);
+     }},
+    {"AnAckOfNothing", [](Visit& v) { v.stranger.say(frame(Kind::kAck, 0), 0); }},
+    {"AnAckWithAPayload", [](Visit& v) { v.stranger.say(frame(Kind::kAck, 0), 4); }},
+    {"AnAckWithAnotherNumber", [](Visit& v) { v.stranger.say(frame(Kind::kAck, 3), 0); }},
+    {"AnAckWithARole", [](Visit& v) { v.stranger.say(frame(Kind::kAck, 0, Role::kRequest), 0); }},
+    {"ANopWithoutPermission", [](Visit& v) { v.stranger.say(frame(Kind::kNop, 0), 0); }},
+    {"APermissionThatIsThere",
+     [](Visit& v) { v.stranger.say(frame(Kind::kNop, 0, Role::kPlain, false, true), 0); }},
+    {"ACloseWithAPayload", [](Visit& v) { v.stranger.say(frame(Kind::kClose, 0), 4); }},
+    {"ARequestWithoutAHead", [](Visit& v) { v.stranger.say(frame(Kind::kMessage, 0, Role::kRequest), 100); }},
+    {"AHeadWithoutARole",
+     [](Visit& v) { v.stranger.say(frame(Kind::kMessage, 0, Role::kPlain, true), 100); }},
+    {"AHeadThatIsCutOff",
+     [](Visit& v) { v.stranger.say(frame(Kind::kMessage, 0, Role::kRequest, true), 31); }},
+    {"AnEmptyAnnouncement", [](Visit& v) { announce(v, 0, 1, 0, 32); }},
+    {"AnAnnouncementOfTooMuch", [](Visit& v) { announce(v, 65U << 20U, 1, 65U << 20U, 32); }},
+    {"PiecesThatDoNotAddUp", [](Visit& v) { announce(v, 10, 2, 6, 48); }},
+    {"APieceOfNothing", [](Visit& v) { announce(v, 10, 2, 0, 48); }},
+    {"NoPieces", [](Visit& v) { announce(v, 10, 0, 0, 16); }},
+    {"TooManyPieces", [](Visit& v) { announce(v, 50, 5, 10, 96); }},
+    {"AnAnnouncementThatIsCutOff", [](Visit& v) { announce(v, 10, 1, 10, 31); }},
+    {"AnAnnouncementWithSomethingBehindIt", [](Visit& v) { announce(v, 10, 1, 10, 33); }},
+};
+
+class Violations : public testing::TestWithParam<Violation> {};
+
+// Beside an honest program's channel, which goes on.
+TEST_P(Violations, CloseTheirChannelAndNothingElse) {
+  Visit v(small_config(), Stranger::hello(7), true);
+  v.expect_bystander_is_served();
+  GetParam().say(v);
+  v.expect_closed();
+  v.expect_bystander_is_served();
+}
+INSTANTIATE_TEST_SUITE_P(Of, Violations, testing::ValuesIn(kViolations),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+// A frame above what this end has room for: its device refuses it, and the connection has failed.
+TEST(Strangers, CannotOverrunAReceive) {
+  Visit v(small_config(), Stranger::hello(7), true);
+  v.stranger.say(frame(Kind::kMessage, 0), small_config().small + Head::kBytes + 1);
+  v.world.run(milliseconds(1));
+  const Notice n = v.world.b().take();
+  EXPECT_EQ(n.kind, Notice::Kind::kClosed);
+  EXPECT_EQ(n.channel, v.channel);
+  EXPECT_EQ(n.reason, Reason::kLost);
+  EXPECT_EQ(v.world.b().context->own_memory().in_use, v.bystanders_memory);
+  v.expect_bystander_is_served();
 }
 
 // It knows the name of a session and nothing else: the session does not notice.
@@ -254,23 +335,30 @@ TEST(Strangers, AreRefusedWhenTheyIntroduceThemselvesBadly) {
   EXPECT_EQ(world.b().context->own_memory().in_use, 0U);
 }
 
-// A flood of requests takes the channels that there are and nothing more; who does not go on is forgotten.
+// A flood of requests takes the channels that there are and nothing more. Who has a channel keeps it, whoever
+// does not go on is forgotten, and then there is room again.
 TEST(Strangers, CannotTakeMoreChannelsThanThereAre) {
   Config config = small_config();
   config.connecting = milliseconds(3);
-  NicWorld world(config);
-  Stranger stranger(world.take_port_a());
-  ASSERT_TRUE(world.b().context->listen(kService).has_value());
-  for (std::uint64_t i = 1; i <= 10; ++i) {
-    stranger.renew();
-    stranger.ask(world.address_b(), write_hello(Stranger::hello(i)));
+  Visit v(config, Stranger::hello(7), true);
+  const std::uint64_t memory = v.world.b().context->own_memory().in_use;
+  for (std::uint64_t i = 11; i <= 20; ++i) {
+    v.stranger.renew();
+    v.stranger.ask(v.world.address_b(), write_hello(Stranger::hello(i)));
   }
-  world.run(milliseconds(1));
-  EXPECT_EQ(world.b().notices.size(), 4U);
-  EXPECT_EQ(world.b().context->open_channels(), 4U);
-  EXPECT_EQ(world.b().context->counts().refused, 6U);
-  world.run(milliseconds(4));  // the program is slow to answer
-  EXPECT_EQ(world.b().context->open_channels(), 0U);
+  v.world.run(milliseconds(1));
+  EXPECT_EQ(v.world.b().notices.size(), 2U);
+  EXPECT_EQ(v.world.b().context->open_channels(), 4U);
+  EXPECT_EQ(v.world.b().context->counts().refused, 8U);
+  EXPECT_EQ(v.world.b().context->own_memory().in_use, memory);  // nothing before somebody accepts
+  v.world.b().notices.clear();
+  v.expect_bystander_is_served();
+  v.world.run(milliseconds(4));  // the program is slow to answer
+  v.world.b().notices.clear();
+  EXPECT_EQ(v.world.b().context->open_channels(), 2U);
+  v.stranger.renew();
+  EXPECT_NE(v.open(Stranger::hello(21)), nullptr);
+  v.expect_bystander_is_served();
 }
 
 // Frames and payloads at random, half of them almost right.

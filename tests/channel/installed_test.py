@@ -39,6 +39,13 @@ with tempfile.TemporaryDirectory(prefix="weft-installed-") as prefix:
     say(start("127.25.1.2", f"{prefix}/pingpong", "127.25.1.1", "200"), "200 rounds")
     say(server, "the peer closed it")
 
+    run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"{SOURCE}/tests/channel/report.c", "-o", f"{prefix}/report", *flags, f"-Wl,-rpath,{prefix}/lib")
+    server = start("127.25.1.1", f"{prefix}/pingpong")
+    if server.stdout.readline() != "listening\n":
+        sys.exit("the server did not begin")
+    say(start("127.25.1.2", f"{prefix}/report", "127.25.1.1"), "127.25.1.1:4711")
+    say(server, "the peer closed it")
+
     servers = [start(f"127.25.1.{i}", f"{prefix}/replication") for i in (11, 12, 13)]
     for s in servers:
         if s.stdout.readline() != "listening\n":

@@ -1,6 +1,7 @@
 // Two ports with nothing between them: what one posts is complete at both at once. For what the middleware
 // itself costs and asks for; it moves small payloads and nothing else of a network.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -40,12 +41,17 @@ class NullPort final : public VerbsPort {
   }
   Outcome<void> destroy_cq(CqId) override { return {}; }
   Outcome<Qpn> create_qp(const PortQueuePair& wanted) override {
+    room_ = std::max(room_, std::bit_ceil(wanted.caps.max_recv_wr));
+    CHECK(qps_.empty() || receives_.size() == qps_.size() * room_);  // all have as many
     qps_.push_back({});
-    qps_.back().receives.resize(std::bit_ceil(wanted.caps.max_recv_wr));
+    receives_.resize(qps_.size() * room_);
     return Qpn{static_cast<std::uint32_t>(qps_.size() - 1)};
   }
   Outcome<void> prepare(Qpn) override { return {}; }
-  Outcome<Qpn> recycle(Qpn q) override { return q; }
+  Outcome<Qpn> recycle(Qpn q) override {
+    qps_[q.v] = {};
+    return q;
+  }
   Outcome<void> destroy_qp(Qpn) override { return {}; }
   Outcome<QpState> state(Qpn) const override { return QpState::kRts; }
   Outcome<void> listen(std::uint16_t) override { return {}; }
@@ -54,6 +60,7 @@ class NullPort final : public VerbsPort {
     PortEvent e;
     e.kind = PortEventKind::kConnectRequest;
     e.connection = {qpn.v};
+    e.peer = facts().address;
     e.data = data;
     other_->events_.push_back(e);
     return ConnectionId{qpn.v};
@@ -72,37 +79,32 @@ class NullPort final : public VerbsPort {
   Outcome<void> reject(ConnectionId, const ConnectData&) override { return {}; }
   Outcome<void> disconnect(ConnectionId) override { return {}; }
   Posted post_send(Qpn qpn, std::span<const SendWr> list) override {
+    sends_ += list.size();
     for (const SendWr& wr : list) {
-      Completion c;
       if (wr.opcode == WrOpcode::kSendImm) {
-        QueuePair& to = other_->qps_[qps_[qpn.v].peer];
+        NullPort& other = *other_;
+        const std::uint32_t peer = qps_[qpn.v].peer;
+        QueuePair& to = other.qps_[peer];
         CHECK(to.head != to.tail);
-        const Receive& r = to.receives[to.head++ & (to.receives.size() - 1)];
-        c.wr_id = r.id;
-        c.opcode = WcOpcode::kReceive;
-        c.flags = kWcWithImm;
+        const Receive& r = other.receive(peer, to.head++);
+        Completion& c = other.push(r.id, WcOpcode::kReceive, kWcWithImm);
         c.imm = wr.imm;
         if (!wr.sges.empty()) {
           c.byte_len = wr.sges[0].length;
           std::memcpy(reinterpret_cast<void*>(r.address), reinterpret_cast<const void*>(wr.sges[0].address),
-                      c.byte_len);
+                      wr.sges[0].length);
         }
-        other_->push(c);
       }
-      if ((wr.flags & kSendSignaled) == 0) continue;
-      c.wr_id = wr.wr_id;
-      c.opcode = WcOpcode::kSend;
-      push(c);
+      if ((wr.flags & kSendSignaled) != 0) push(wr.wr_id, WcOpcode::kSend, 0);
     }
     return {list.size(), {}};
   }
   Posted post_recv(Qpn qpn, std::span<const RecvWr> list) override {
-    QueuePair& q = qps_[qpn.v];
-    for (const RecvWr& wr : list)
-      q.receives[q.tail++ & (q.receives.size() - 1)] = {wr.wr_id, wr.sges[0].address};
+    for (const RecvWr& wr : list) receive(qpn.v, qps_[qpn.v].tail++) = {wr.wr_id, wr.sges[0].address};
     return {list.size(), {}};
   }
   void ring() override {}
+  std::uint64_t sends() const { return sends_; }
   std::uint32_t poll(CqId, std::span<Completion> out) override {
     std::uint32_t n = 0;
     for (; n < out.size() && head_ != tail_; ++n) out[n] = ring_[head_++ & (ring_.size() - 1)];
@@ -121,23 +123,34 @@ class NullPort final : public VerbsPort {
     std::uint64_t id;
     std::uint64_t address;
   };
-  struct QueuePair {
-    std::vector<Receive> receives;
+  struct QueuePair {  // little, so that many of them are few cache lines
     std::uint32_t head = 0;
     std::uint32_t tail = 0;
     std::uint32_t peer = 0;
   };
-  void push(const Completion& c) {
+  Receive& receive(std::uint32_t qpn, std::uint32_t number) {
+    return receives_[std::size_t{qpn} * room_ + (number & (room_ - 1))];
+  }
+  // In its place: what is put together and then copied whole waits for its own stores.
+  Completion& push(std::uint64_t id, WcOpcode opcode, std::uint8_t flags) {
     CHECK(tail_ - head_ < ring_.size());
-    ring_[tail_++ & (ring_.size() - 1)] = c;
+    Completion& c = ring_[tail_++ & (ring_.size() - 1)];
+    c = {};
+    c.wr_id = id;
+    c.opcode = opcode;
+    c.flags = flags;
+    return c;
   }
 
   NullPort* other_ = nullptr;
   std::vector<std::unique_ptr<std::uint8_t, void (*)(void*)>> memory_;
   std::vector<QueuePair> qps_;
+  std::vector<Receive> receives_;  // `room_` of each queue pair
+  std::uint32_t room_ = 1;
   std::vector<Completion> ring_;
   std::uint64_t head_ = 0;
   std::uint64_t tail_ = 0;
+  std::uint64_t sends_ = 0;
   std::deque<PortEvent> events_;
 };
 

@@ -1,4 +1,8 @@
 // What a program may do with a context at any time: sleep, come late, run for months, and make mistakes.
+#include <chrono>
+
+#include "channel/report.h"
+#include "channel_c/clock.h"
 #include "tests/channel/worlds.h"
 
 namespace weft::channel_test {
@@ -61,6 +65,34 @@ TEST(Deadlines, DoNotWrapAtTheEndOfTime) {
   ASSERT_TRUE(world.a().context->connect(world.address_b(), kService, 1).has_value());
   world.a().poll(last + seconds(1));
   EXPECT_TRUE(world.a().notices.empty());
+}
+
+// A year of a program that polls once a day, and of one that sleeps for a year: time goes on by what passed,
+// and stays far from what a Time holds.
+TEST(Clocks, RunForAYear) {
+  using channel::Clock;
+  for (const std::int64_t hours_between : {24, 366 * 24}) {
+    Clock::Point point = Clock::Point{} + std::chrono::hours(5);
+    Clock clock(point);
+    Time before = clock.at(point, [](Duration) { FAIL(); });
+    for (std::int64_t hour = hours_between; hour <= 366 * 24; hour += hours_between) {
+      point += std::chrono::hours(hours_between);
+      std::int64_t gone_back = 0;
+      const Time now = clock.at(point, [&](Duration by) {
+        ASSERT_LE(by, channel::kMostRebase);
+        gone_back += by.us() / 3'600'000'000;
+        before = channel::rebased(before, by);
+      });
+      EXPECT_GE(now, Time{} + seconds(3600));
+      EXPECT_LE(now, Time{} + seconds(51LL * 24 * 3600));
+      if (hours_between == 24) {
+        EXPECT_EQ(now - before, seconds(24LL * 3600)) << hour;
+      }
+      EXPECT_GE(now - before, seconds(24LL * 3600));
+      EXPECT_TRUE(gone_back == 0 || now < Time{} + seconds(49LL * 24 * 3600));
+      before = now;
+    }
+  }
 }
 
 // A message that was received cannot be sent or be an answer; none is sent twice.
@@ -206,6 +238,140 @@ TEST(Memory, IsNotFilledByAnswersThatNobodyTakes) {
   }
   EXPECT_TRUE(held.empty());
   EXPECT_EQ(p.at_b->waiting, 0U);
+}
+
+// What each end has in flight, holds and waits for is there to be read, and so is how long requests took.
+TEST(Statistics, SayWhatAChannelIsDoing) {
+  Pair p;
+  const auto text = [&] { return report(*p.a().context); };
+  for (std::uint32_t i = 0; i < 3; ++i)
+    ASSERT_TRUE(p.a().context->send(*p.at_a, p.a().make(10, i), i, false));
+  ASSERT_TRUE(p.a().context->call(*p.at_a, p.a().make(10, 3), 3, kNever));
+  p.world.run(microseconds(100));
+  auto at_a = stat_of(*p.at_a);
+  auto at_b = stat_of(*p.at_b);
+  EXPECT_EQ(at_a.state, Channel::State::kOpen);
+  EXPECT_TRUE(at_a.asked && !at_b.asked);
+  EXPECT_EQ(at_a.peer, p.world.address_b());
+  EXPECT_EQ(at_b.peer, p.world.address_a());
+  EXPECT_EQ(at_b.service, kService);
+  EXPECT_EQ(at_a.in_flight, 4U);
+  EXPECT_EQ(at_a.depth, small_config().depth);
+  EXPECT_EQ(at_a.calls, 1U);
+  EXPECT_EQ(at_a.counts.sent, 4U);
+  EXPECT_EQ(at_a.counts.sent_bytes, 40U);
+  EXPECT_EQ(at_a.round_trips.count, 0U);
+  EXPECT_EQ(at_b.held, 4U);
+  EXPECT_EQ(at_b.counts.received, 4U);
+  EXPECT_NE(text().find(" 4/32 "), std::string::npos) << text();
+  while (!p.b().notices.empty()) {
+    const Notice n = p.b().take();
+    if (n.kind == Notice::Kind::kRequest) {
+      ASSERT_TRUE(p.b().context->answer(*n.message, nullptr, 0, 0));
+    }
+    p.b().context->release(n.message);
+  }
+  p.world.run(microseconds(200));
+  at_a = stat_of(*p.at_a);
+  EXPECT_EQ(at_a.in_flight, 0U);
+  EXPECT_EQ(at_a.calls, 0U);
+  EXPECT_EQ(at_a.round_trips.count, 1U);
+  EXPECT_GE(at_a.round_trips.last, microseconds(100));  // the program thought about it
+  EXPECT_LE(at_a.round_trips.last, microseconds(110));
+  EXPECT_EQ(at_a.round_trips.least, at_a.round_trips.last);
+  EXPECT_EQ(at_a.round_trips.smoothed, at_a.round_trips.last);
+  EXPECT_EQ(text().find("channels 1 of 4,"), 0U) << text();
+  EXPECT_NE(text().find("\nopen "), std::string::npos) << text();
+  EXPECT_NE(text().find(" 0/32 "), std::string::npos) << text();
+  p.a().context->release(p.a().take().message);
+  p.a().context->abort(*p.at_a);
+  EXPECT_EQ(text().find("channels 0 of 4,"), std::string::npos);  // until its end is told
+  EXPECT_EQ(text().find("\nopen "), std::string::npos) << text();
+}
+
+TEST(Statistics, SmoothRoundTripsByAnEighth) {
+  channel::RoundTrips t;
+  t.add(microseconds(80));
+  t.add(microseconds(160));
+  t.add(microseconds(40));
+  EXPECT_EQ(t.count, 3U);
+  EXPECT_EQ(t.last, microseconds(40));
+  EXPECT_EQ(t.least, microseconds(40));
+  EXPECT_EQ(t.smoothed, nanoseconds(83'750));  // 80, 90, 83.75
+}
+
+// Switched on and off while messages travel.
+TEST(Filter, DropsAndHoldsUpAndLetsGo) {
+  Pair p;
+  Context& b = *p.b().context;
+  const auto send = [&](std::uint32_t number) {
+    ASSERT_TRUE(p.a().context->send(*p.at_a, p.a().make(10, number), number, true));
+  };
+  // Dropped: the sender is told that it was taken, a request has no response.
+  ASSERT_TRUE(b.set("filter_drop_ppm", 1'000'000));
+  send(1);
+  ASSERT_TRUE(p.a().context->call(*p.at_a, p.a().make(10, 2), 2, p.world.now() + milliseconds(1)));
+  p.world.run(milliseconds(2));
+  EXPECT_TRUE(p.b().notices.empty());
+  EXPECT_EQ(b.counts().dropped, 2U);
+  EXPECT_EQ(p.a().take().fate, Fate::kDelivered);
+  EXPECT_EQ(p.a().take().fate, Fate::kTooLate);
+  // Held up: each in turn.
+  ASSERT_TRUE(b.set("filter_drop_ppm", 0));
+  ASSERT_TRUE(b.set("filter_delay_us", 300));
+  send(3);
+  send(4);
+  p.world.run(microseconds(250));
+  EXPECT_TRUE(p.b().notices.empty());
+  p.world.run(microseconds(150));
+  ASSERT_EQ(p.b().notices.size(), 1U);
+  p.world.run(microseconds(300));
+  ASSERT_EQ(p.b().notices.size(), 2U);
+  // Off, with one held up: it comes.
+  send(5);
+  p.world.run(microseconds(50));
+  ASSERT_TRUE(b.set("filter_delay_us", 0));
+  p.world.run(microseconds(400));
+  ASSERT_EQ(p.b().notices.size(), 3U);
+  for (std::uint32_t i = 3; i <= 5; ++i) {
+    const Notice n = p.b().take();
+    EXPECT_TRUE(User::filled(*n.message, 10, i)) << i;
+    b.release(n.message);
+  }
+  EXPECT_FALSE(b.set("filter_drop_ppm", 1'000'001));
+}
+
+// Connections fail on purpose, one message in twenty, and the session bears it: each message once, in order.
+TEST(Filter, FailsConnectionsThatSessionsSurvive) {
+  Config config = small_config();
+  config.reconnect = seconds(1);
+  config.redial = microseconds(100);
+  config.filter_fail = 50'000;
+  config.filter_delay = microseconds(3);
+  Pair p(config);
+  std::uint32_t sent = 0;
+  std::uint32_t came = 0;
+  for (int turn = 0; turn < 4000 && came < 300; ++turn) {
+    while (sent < 300) {
+      Message* const m = p.a().make(40, sent);
+      if (!p.a().context->send(*p.at_a, m, sent, false)) {
+        p.a().context->release(m);
+        break;
+      }
+      ++sent;
+    }
+    p.world.run(microseconds(50));
+    while (!p.b().notices.empty()) {
+      const Notice n = p.b().take();
+      ASSERT_EQ(n.kind, Notice::Kind::kMessage);
+      ASSERT_TRUE(User::filled(*n.message, 40, came)) << came;
+      ++came;
+      p.b().context->release(n.message);
+    }
+  }
+  EXPECT_EQ(came, 300U);
+  EXPECT_GE(p.b().context->counts().failed, 5U);
+  EXPECT_EQ(p.at_b->counts.reconnects, p.b().context->counts().failed);
 }
 
 TEST(Keepalive, BeginsWhenItIsSwitchedOn) {

@@ -92,6 +92,7 @@ class NicWorld final : public World {
   }
   std::string findings() const override { return ""; }
   wire::Address address_b() const override { return nic1_.address(); }
+  wire::Address address_a() const { return nic0_.address(); }
   bool cut(bool on) override {
     for (sim::Port* p : {&out0_, &out1_}) on ? p->fail() : p->repair();
     return true;

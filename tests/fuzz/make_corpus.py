@@ -5,10 +5,11 @@
   cm       connections and SIDR exchanges that succeed, as the decisions that cm_fuzz.cc reads from its bytes
   device   one operation of each kind, delivered and acknowledged, in each mode: decisions of device_fuzz.cc
   wan      an ownership, READs inside it, a line that is cut, a connection that meets and parts: decisions of wan_fuzz.cc
+  channel  sessions that are opened from either end, with messages of each kind, as decisions of channel_peer.h
   scenario the examples, a topology, a trace, a size distribution, and what `weft-fabric-swarm --print` draws
            from some seeds, if it is built (as build/weft-fabric-swarm)
 
-Seeds of cm, device and wan go stale when their target reads its bytes in another order. They are then still valid
+Seeds of cm, device, wan and channel go stale when their target reads its bytes in another order. They are then still valid
 inputs, only dull ones; write them again here.
 """
 import pathlib
@@ -95,6 +96,34 @@ def wan():
     write("wan", "reconnect", begin + meet + learn + silent + push(5) + meet + answers + push(3) + run(100))
 
 
+def channel():
+    begin = [1, 7, 4, 0, 5, 2, 2, 1, 5]  # memory, depth, queue, fragment, outstanding, reads, cache, reconnect, keepalive
+    hello = lambda session, *goes_on: [session, 7, 9, 20, 2, *(goes_on or [1]), 0, 0, 0]
+    turn = [1]
+    ask = lambda c, session, *goes_on: c + [0, 1, *hello(session, *goes_on)] + turn
+    confirm = lambda connection: [0, 2, connection, *hello(3), 0, 0] + turn
+    accept = [0, 11, 0] + turn
+    send = [0, 11, 2, 0, 0, 90, 1] + turn
+    call = [0, 11, 4, 0, 90, 1, 200] + turn
+    complete = [0, 8, 7, *[9] * 7] + turn
+    let_go = [0, 13, 0, 1, 5] + turn
+    sound = [0, 0, 0, 0]
+    plain = [0, 5, 0, 0, 0, 60, *sound]
+    request = [0, 5, 0, 1, 0, 0, 0, 0, 1, 0, 60, *sound]
+    response = [0, 5, 0, 2, 0, 0, 0, 60, *sound]
+    large = [0, 5, 1, 0, 0, 1, 0, 0, 0, 9, 8, 0, 7, 0, 0, 0, 9, 8, 0, 7, 0, *sound]
+    control = lambda kind, ack: [0, 5, kind, 0, ack, *sound]
+    wait = [0, 10, 1, 90] + turn
+    there = begin + ask([], 3) + accept + confirm(0)
+    here = begin + [1] + turn + confirm(0)
+    write("channel", "plain", there + (plain + let_go) * 3 + wait + send * 3 + complete + control(2, 1) + wait)
+    write("channel", "request", here + request + let_go + complete + call + complete + response + let_go)
+    write("channel", "large", there + large + complete * 4 + let_go + wait)
+    write("channel", "again", there + plain + [0, 4, 0] + turn + ask([0], 3, 0, 1, 1) + confirm(1) + plain + let_go)
+    write("channel", "close", there + send * 2 + [0, 11, 5] + turn + complete + control(2, 2) + complete + wait)
+    write("channel", "peer_closes", here + plain + control(4, 0) + let_go)
+
+
 def scenario():
     root = here.parent.parent
     for example in sorted((root / "examples").glob("*.toml")):
@@ -112,4 +141,5 @@ decode()
 cm()
 device()
 wan()
+channel()
 scenario()

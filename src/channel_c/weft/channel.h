@@ -110,9 +110,15 @@ typedef struct weft_channel_counts {
   uint64_t sent, sent_bytes, received, received_bytes;
   uint64_t acks, nops, probes, fragments, waited, reconnects;
   uint32_t in_flight, queued;
+  uint32_t held, calls; /* received and not released; requests without an answer */
+  /* Nanoseconds from weft_call() to its response: the last, the least, smoothed; how many. */
+  uint64_t rtt_last_ns, rtt_least_ns, rtt_smoothed_ns, rtt_count;
 } weft_channel_counts;
 /* `size` is sizeof(weft_channel_counts). */
 WEFT_API void weft_counts(const weft_channel* channel, weft_channel_counts* out, size_t size);
+/* What the context and each of its channels are doing, as a page of text: at most `room` bytes with the NUL
+ * at the end. Answers how long the whole page is, so that 0 bytes of room ask for its length. */
+WEFT_API size_t weft_report(const weft_context* context, char* out, size_t room);
 
 #ifdef __cplusplus
 }
