@@ -175,13 +175,13 @@ std::vector<std::string> diary(Duration back) {
     if (step == 0) (void)users[0].context->connect(kThere, kService, 0);
     if (step == 98) {
       // A request with a deadline, a message whose acknowledgement is owed, an attempt that comes to nothing.
-      (void)users[0].context->call(*at, users[0].make(10, 1), 1, now + milliseconds(5));
       (void)users[0].context->send(*at, users[0].make(10, 2), 2, true);
+      (void)users[0].context->call(*at, users[0].make(10, 1), 1, now + milliseconds(5));
       late = *users[0].context->connect(kThere, kService, 0);
     }
     if (step == 99) {
-      users[1].context->release(held.back());
-      held.pop_back();
+      users[1].context->release(held.front());
+      held.erase(held.begin());
     }
     if (step == 100) {
       for (User& u : users) u.context->rebase(back);
