@@ -266,6 +266,9 @@ class Connection {
   void responds(const wire::Header& h) {
     const Seq seq = expand(h.psn, expected_);
     const bool ahead = seq > expected_;
+    if (ahead && std::exchange(refused_, true))
+      return;  // once for a gap, or requester and responder never end
+    refused_ = ahead;
     const bool read = is_fetch(h.opcode) && !ahead;
     const std::uint32_t numbers = read ? h.dma_len / kMtu : 1;
     if (seq == expected_ && !refuses) {
@@ -302,6 +305,7 @@ class Connection {
   std::uint32_t messages_ = 0;
   std::uint8_t opcode_ = wire::kWriteOnly;
   bool failed_ = false;
+  bool refused_ = false;  // a packet ahead of a gap
 };
 
 }  // namespace weft::wan
