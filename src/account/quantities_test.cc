@@ -9,16 +9,10 @@
 #include "account/irn.h"
 #include "account/network.h"
 #include "account/srnic.h"
+#include "account/stated.h"
 
 namespace weft::account {
 namespace {
-
-struct Stated {
-  const char* id;
-  std::size_t figure;
-  double value;
-  double within;  // half of the last digit printed, or what "about" covers
-};
 
 class Statement : public ::testing::TestWithParam<Stated> {};
 
@@ -60,11 +54,8 @@ constexpr Stated kStated[] = {
     {"srnic-hdr-goodput", 0, 0.7, 0.05},
     {"srnic-hdr-goodput", 1, 1.8, 0.05},
 };
-INSTANTIATE_TEST_SUITE_P(Papers, Statement, ::testing::ValuesIn(kStated), [](const auto& each) {
-  std::string name = each.param.id;
-  for (char& c : name) c = c == '-' ? '_' : c;
-  return name + "_" + std::to_string(each.param.figure);
-});
+INSTANTIATE_TEST_SUITE_P(Papers, Statement, ::testing::ValuesIn(kStated),
+                         [](const auto& each) { return name_of(each.param); });
 
 TEST(Quantities, EachHasANameOfItsOwnAndAFigure) {
   std::set<std::string> ids;

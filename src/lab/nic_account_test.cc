@@ -8,6 +8,7 @@
 
 #include "account/irn.h"
 #include "account/quantities.h"
+#include "account/stated.h"
 #include "lab/account.h"
 #include "sim/nic/memory.h"
 #include "sim/world/nic_design.h"
@@ -15,12 +16,7 @@
 namespace weft::lab {
 namespace {
 
-struct Stated {
-  const char* id;
-  std::size_t figure;
-  double value;
-  double within;  // half of the last digit printed, or what "about" covers
-};
+using account::Stated;
 
 class NicStatement : public ::testing::TestWithParam<Stated> {};
 
@@ -70,11 +66,8 @@ constexpr Stated kStated[] = {
     {"csrna-pf-size", 0, 6, 0},
     {"csrna-prt-size", 0, 3, 0},
 };
-INSTANTIATE_TEST_SUITE_P(Papers, NicStatement, ::testing::ValuesIn(kStated), [](const auto& each) {
-  std::string name = each.param.id;
-  for (char& c : name) c = c == '-' ? '_' : c;
-  return name + "_" + std::to_string(each.param.figure);
-});
+INSTANTIATE_TEST_SUITE_P(Papers, NicStatement, ::testing::ValuesIn(kStated),
+                         [](const auto& each) { return name_of(each.param); });
 
 TEST(NicQuantities, EachHasANameOfItsOwnAndFigures) {
   std::set<std::string> ids;

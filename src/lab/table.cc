@@ -1,9 +1,7 @@
 #include "lab/table.h"
 
-#include <fmt/format.h>
-
 #include "record/input.h"
-#include "sim/world/plain_text.h"
+#include "sim/world/toml_text.h"
 
 namespace weft::lab {
 
@@ -16,15 +14,9 @@ std::string list_text(const std::vector<std::string>& words) {
 toml::table parse_file(const std::string& file) {
   const auto text = record::read_file(file);
   if (!text) throw Mistake{"experiment file " + text.error().message};
-  if (const std::size_t line = sim::line_beyond_ascii(*text); line != 0)
-    throw Mistake{
-        fmt::format("{}, line {}: characters beyond ASCII belong in strings and comments", file, line)};
-  try {
-    return toml::parse(*text, file);
-  } catch (const toml::parse_error& e) {
-    throw Mistake{file + ", line " + std::to_string(e.source().begin.line) + ": " +
-                  std::string(e.description())};
-  }
+  auto table = sim::read_toml(*text, file);
+  if (!table) throw Mistake{table.error().message};
+  return std::move(*table);
 }
 
 bool Table::has(const char* name) {

@@ -29,13 +29,9 @@ class DelayedNic final : public Nic {
     arrived_.push_back(t);
     next();
   }
-  Posted post_send(Qpn qpn, std::span<const SendWr> list) override {
-    Posted posted;
-    for (const SendWr& wr : list) {
-      if (!device().post_send(qpn, wr)) return {posted.taken, fail(Errc::kNoMemory)};
-      ++posted.taken;
-    }
-    return posted;
+  Outcome<void> take(Qpn qpn, const SendWr& wr) override {
+    if (const auto slot = device().post_send(qpn, wr); !slot) return fail(slot.error());
+    return {};
   }
   Posted post_recv(Qpn, std::span<const RecvWr>) override { return {0, fail(Errc::kUnsupported)}; }
   void ring() override { next(); }

@@ -36,27 +36,18 @@ void DetailedNic::fall(Qpn qpn) {
   complete_later(now());
 }
 
-VerbsPort::Posted DetailedNic::post_send(Qpn qpn, std::span<const SendWr> list) {
-  Posted posted;
-  for (const SendWr& wr : list) {
-    if ((wr.flags & kSendInline) != 0) {
-      posted.refused = fail(Errc::kUnsupported);
-      break;
-    }
-    QueuePairState& q = state_of(qpn);
-    posted.refused = device().check_send(qpn, wr, q.pending);
-    if (!posted.refused) break;
-    Posted1& p = posted_.emplace_back(Posted1{qpn, wr, {wr.sges.begin(), wr.sges.end()}});
-    p.wr.sges = {};
-    ++q.pending;
-    ++posted.taken;
-    if (!rung_.empty() && rung_.back().first == qpn) {
-      ++rung_.back().second;
-    } else {
-      rung_.emplace_back(qpn, 1U);
-    }
+Outcome<void> DetailedNic::take(Qpn qpn, const SendWr& wr) {
+  QueuePairState& q = state_of(qpn);
+  if (const auto ok = device().check_send(qpn, wr, q.pending); !ok) return ok;
+  Posted1& p = posted_.emplace_back(Posted1{qpn, wr, {wr.sges.begin(), wr.sges.end()}});
+  p.wr.sges = {};
+  ++q.pending;
+  if (!rung_.empty() && rung_.back().first == qpn) {
+    ++rung_.back().second;
+  } else {
+    rung_.emplace_back(qpn, 1U);
   }
-  return posted;
+  return {};
 }
 
 // One doorbell for each run of requests of one queue pair.

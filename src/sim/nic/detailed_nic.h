@@ -55,7 +55,6 @@ class DetailedNic final : public Nic, private ContextMemory {
   Outcome<CqId> create_cq(std::uint32_t entries) override;
   Outcome<void> destroy_cq(CqId cq) override;
   Outcome<void> destroy_qp(Qpn qpn) override;
-  Posted post_send(Qpn qpn, std::span<const SendWr> list) override;
   void ring() override;
   std::uint32_t poll(CqId cq, std::span<Completion> out) override;
   Outcome<void> arm(CqId cq, bool solicited_only) override;
@@ -68,6 +67,7 @@ class DetailedNic final : public Nic, private ContextMemory {
   void observe_contexts(StoreObserver* observer) { contexts_->observe(observer); }
 
  protected:
+  Outcome<void> take(Qpn qpn, const SendWr& wr) override;
   bool device_event(PortEvent& out) override;
   void fall(Qpn qpn) override;
 

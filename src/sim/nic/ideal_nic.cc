@@ -14,22 +14,9 @@ IdealNic::IdealNic(Exchange& exchange, Fabric& fabric, HostId host, const Device
   egress.on_idle<&IdealNic::on_line_free>(*this);
 }
 
-VerbsPort::Posted IdealNic::post_send(Qpn qpn, std::span<const SendWr> list) {
-  Posted posted;
-  for (const SendWr& wr : list) {
-    // Nobody keeps inline bytes here: facts() says that there are none.
-    if ((wr.flags & kSendInline) != 0) {
-      posted.refused = fail(Errc::kUnsupported);
-      break;
-    }
-    const auto slot = device().post_send(qpn, wr);
-    if (!slot) {
-      posted.refused = fail(slot.error());
-      break;
-    }
-    ++posted.taken;
-  }
-  return posted;
+Outcome<void> IdealNic::take(Qpn qpn, const SendWr& wr) {
+  if (const auto slot = device().post_send(qpn, wr); !slot) return fail(slot.error());
+  return {};
 }
 
 void IdealNic::arrive(const Transit& t, std::uint32_t /*link*/) {

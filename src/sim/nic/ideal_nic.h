@@ -31,9 +31,11 @@ class IdealNic final : public Nic {
   void attach(Network& network) override { network.attach<&IdealNic::arrive>(host().v, *this); }
   void arrive(const Transit& t, std::uint32_t /*link*/);
 
-  Posted post_send(Qpn qpn, std::span<const SendWr> list) override;
   void ring() override { pump(); }
   std::uint32_t poll(CqId cq, std::span<Completion> out) override { return device().poll_cq(cq, out); }
+
+ protected:
+  Outcome<void> take(Qpn qpn, const SendWr& wr) override;
 
  private:
   void on_line_free(Time now);

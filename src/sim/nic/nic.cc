@@ -82,14 +82,30 @@ Outcome<void> Nic::raise(const ConnectEnd& own, const ConnectEnd& peer) {
   });
 }
 
-VerbsPort::Posted Nic::post_recv(Qpn qpn, std::span<const RecvWr> list) {
-  Posted posted;
-  for (const RecvWr& wr : list) {
-    posted.refused = device().post_recv(qpn, wr);
+namespace {
+// Up to the first one that is refused.
+template <class Wr, class Take>
+VerbsPort::Posted post_each(std::span<const Wr> list, Take take) {
+  VerbsPort::Posted posted;
+  for (const Wr& wr : list) {
+    posted.refused = take(wr);
     if (!posted.refused) break;
     ++posted.taken;
   }
   return posted;
+}
+}  // namespace
+
+VerbsPort::Posted Nic::post_send(Qpn qpn, std::span<const SendWr> list) {
+  return post_each(list, [&](const SendWr& wr) -> Outcome<void> {
+    // Nobody keeps inline bytes here: facts() says that there are none.
+    if ((wr.flags & kSendInline) != 0) return fail(Errc::kUnsupported);
+    return take(qpn, wr);
+  });
+}
+
+VerbsPort::Posted Nic::post_recv(Qpn qpn, std::span<const RecvWr> list) {
+  return post_each(list, [&](const RecvWr& wr) { return device().post_recv(qpn, wr); });
 }
 
 void Nic::fall(Qpn qpn) {

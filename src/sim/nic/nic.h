@@ -4,8 +4,8 @@
 // between, and packets of one queue pair may wait inside it while others go on.
 //
 // Here is what models share: the Device and the link (endpoint.h), one protection domain, memory, and queue
-// pairs whose making costs no time in any of them. A model implements the data path: post_send,
-// ring, poll.
+// pairs whose making costs no time in any of them. A model implements the data path: take (what
+// post_send brings), ring, poll.
 //
 // Memory of kCounted holds nothing; bytes travel between memories that hold them, and are counted elsewhere.
 #pragma once
@@ -50,6 +50,7 @@ class Nic : public MeetingPort {
   Outcome<Qpn> recycle(Qpn qpn) override;
   Outcome<void> destroy_qp(Qpn qpn) override { return device().destroy_qp(qpn); }
   Outcome<QpState> state(Qpn qpn) const override;
+  Posted post_send(Qpn qpn, std::span<const SendWr> list) final;
   // A receive lies in host memory, and the NIC reads it when it needs it. No doorbell is waited for.
   Posted post_recv(Qpn qpn, std::span<const RecvWr> list) override;
   Outcome<void> arm(CqId cq, bool solicited_only) override {
@@ -57,6 +58,8 @@ class Nic : public MeetingPort {
   }
 
  protected:
+  // One request of post_send, none of them inline.
+  virtual Outcome<void> take(Qpn qpn, const SendWr& wr) = 0;
   bool device_event(PortEvent& out) override;
   void fall(Qpn qpn) override;
 

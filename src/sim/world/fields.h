@@ -137,6 +137,18 @@ class Fields {
   std::set<std::string> asked_;
 };
 
+// A table of the file, if it is there: `read` takes its Fields.
+template <class Read>
+void read_part(const toml::table& root, const std::string& key, std::string& mistake, Read read) {
+  const toml::node* node = root.get(key);
+  if (node == nullptr) return;
+  if (const toml::table* t = node->as_table()) {
+    read(Fields(*t, key + ".", mistake));
+  } else if (mistake.empty()) {
+    mistake = key + ": write a table, [" + key + "]";
+  }
+}
+
 // Values may contain line ends. A message about a value is one line.
 inline std::string one_line(std::string text) {
   for (char& c : text) {

@@ -5,7 +5,7 @@
 
 #include "record/input.h"
 #include "sim/world/fields.h"
-#include "sim/world/plain_text.h"
+#include "sim/world/toml_text.h"
 
 namespace weft::sim {
 namespace {
@@ -188,16 +188,9 @@ std::string apply_changes(toml::table& root, const std::string& changes) {
 }  // namespace
 
 Result<Design> parse_design(const std::string& text, const std::string& name, const std::string& changes) {
-  if (const std::size_t line = line_beyond_ascii(text); line != 0)
-    return fail(name + ", line " + std::to_string(line) +
-                ": characters beyond ASCII belong in strings and comments");
-  toml::table root;
-  try {
-    root = toml::parse(text, name);
-  } catch (const toml::parse_error& e) {
-    return fail(one_line(name + ", line " + std::to_string(e.source().begin.line) + ": " +
-                         std::string(e.description())));
-  }
+  auto parsed = read_toml(text, name);
+  if (!parsed) return tl::unexpected(parsed.error());
+  toml::table& root = *parsed;
   if (std::string wrong = apply_changes(root, changes); !wrong.empty())
     return fail(one_line(name + ": " + wrong));
   std::string mistake;
@@ -210,15 +203,8 @@ Result<Design> parse_design(const std::string& text, const std::string& name, co
   f.size("on_chip", d.on_chip);
   for (const auto& part : kParts) f.known(part.word);
   f.finish();
-  for (const auto& part : kParts) {
-    const toml::node* node = root.get(part.word);
-    if (node == nullptr) continue;
-    if (const toml::table* t = node->as_table()) {
-      part.value(Fields(*t, std::string(part.word) + ".", mistake), d);
-    } else if (mistake.empty()) {
-      mistake = std::string(part.word) + ": write a table, [" + part.word + "]";
-    }
-  }
+  for (const auto& part : kParts)
+    read_part(root, part.word, mistake, [&](Fields g) { part.value(std::move(g), d); });
   if (mistake.empty()) {
     if (const auto ok = validate(d); !ok) mistake = ok.error().message;
   }

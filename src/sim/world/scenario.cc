@@ -8,7 +8,7 @@
 #include "record/input.h"
 #include "sim/world/fields.h"
 #include "sim/world/nic_design.h"
-#include "sim/world/plain_text.h"
+#include "sim/world/toml_text.h"
 #include "sim/world/words.h"
 
 namespace weft::sim {
@@ -242,16 +242,9 @@ std::string apply(toml::table& root, const std::string& change) {
 
 Result<Scenario> parse_scenario(const std::string& text, const std::string& name,
                                 std::span<const std::string> changes, const ScenarioLimits& limits) {
-  if (const std::size_t line = line_beyond_ascii(text); line != 0)
-    return fail(name + ", line " + std::to_string(line) +
-                ": characters beyond ASCII belong in strings and comments");
-  toml::table root;
-  try {
-    root = toml::parse(text, name);
-  } catch (const toml::parse_error& e) {
-    return fail(one_line(name + ", line " + std::to_string(e.source().begin.line) + ": " +
-                         std::string(e.description())));
-  }
+  auto parsed = read_toml(text, name);
+  if (!parsed) return tl::unexpected(parsed.error());
+  toml::table& root = *parsed;
   for (const std::string& c : changes) {
     if (std::string wrong = apply(root, c); !wrong.empty()) return fail(std::move(wrong));
   }
@@ -268,13 +261,7 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
     f.known(t);
   f.finish();
   const auto table = [&](const char* key, auto read, auto& out) {
-    const toml::node* node = root.get(key);
-    if (node == nullptr) return;
-    if (const toml::table* t = node->as_table()) {
-      read(Fields(*t, std::string(key) + ".", mistake), out);
-    } else if (mistake.empty()) {
-      mistake = std::string(key) + ": write a table, [" + key + "]";
-    }
+    read_part(root, key, mistake, [&](Fields g) { read(std::move(g), out); });
   };
   table(
       "topology", [&](Fields g, NetworkSpec& n) { read_topology(g, n, s.topology); }, s.network);
