@@ -80,6 +80,20 @@ TEST(NicQuantities, EachHasANameOfItsOwnAndFigures) {
   }
 }
 
+// SRNIC §3.2.2: the other option. A shared buffer takes the memory of one, however many queue pairs there
+// are.
+TEST(Conceptual, SharesAReorderingBufferInsteadOfOneEach) {
+  const auto each = sim::design_named("conceptual", "", "");
+  const auto shared = sim::design_named("conceptual", "", "recovery.reorder=shared");
+  ASSERT_TRUE(each);
+  ASSERT_TRUE(shared) << shared.error().message;
+  for (const std::uint64_t n : {1U, 10'000U}) {
+    const std::uint64_t of_one = std::uint64_t{512} << 10U;
+    EXPECT_EQ(sim::memory_of(*each, n)->bytes("reordering buffers"), n * of_one);
+    EXPECT_EQ(sim::memory_of(*shared, n)->bytes("reordering buffer"), of_one);
+  }
+}
+
 // IRN §6.1: what the design adds to each queue pair is what the arithmetic of src/account says.
 TEST(IrnNic, AddsTheStateThatThePaperCounts) {
   const auto design = sim::design_named("irn-nic", "", "");

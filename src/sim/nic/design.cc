@@ -1,5 +1,6 @@
 #include "sim/nic/design.h"
 
+#include <algorithm>
 #include <string>
 
 namespace weft::sim {
@@ -81,6 +82,24 @@ Result<void> check_translation(const Design& d) {
   return check_board(d, t.home, "translation");
 }
 
+Result<void> check_reorder(const Design& d) {
+  const RecoveryDesign& r = d.recovery;
+  const std::uint64_t size = r.reorder_buffer.n;
+  if (r.reorder == Reorder::kNothing) {
+    if (size == 0) return {};
+    return fail(d.name + ": recovery.reorder_buffer: " + number(size) +
+                " bytes of no buffer; set recovery.reorder to per-qp or shared");
+  }
+  if (size < 4096)
+    return fail(d.name + ": recovery.reorder_buffer: " + number(size) +
+                " bytes do not hold the payload of the largest packet, 4096");
+  const std::uint64_t buffers = r.reorder == Reorder::kShared ? 1 : std::max(d.context.most, 1U);
+  if (d.on_chip.n != 0 && buffers * size > d.on_chip.n)
+    return fail(d.name + ": recovery.reorder_buffer: " + number(buffers) + " of " + number(size) +
+                " bytes are larger than the memory on chip, " + number(d.on_chip.n) + " bytes");
+  return {};
+}
+
 }  // namespace
 
 Result<void> validate(const Design& d) {
@@ -111,6 +130,7 @@ Result<void> validate(const Design& d) {
                 " bytes do not hold the largest packet, 4224");
   if (const auto ok = check_context(d); !ok) return ok;
   if (const auto ok = check_translation(d); !ok) return ok;
+  if (const auto ok = check_reorder(d); !ok) return ok;
   if (d.recovery.event_bytes != 0 && d.recovery.bitmaps != Keeps::kHost)
     return fail(d.name +
                 ": recovery.event_bytes: events go to software only where it keeps the bitmaps; "

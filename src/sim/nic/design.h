@@ -53,7 +53,14 @@ struct PipelinesDesign {
   std::uint32_t bytes_per_cycle = 64;  // of packets, through transmit and receive
 };
 
+// Whose turn it may be (SRNIC §4.3.1).
+enum class Picks : std::uint8_t {
+  kReady,  // of a queue pair with work and credit
+  kBlind,  // of a queue pair with work: credit is tested when the turn has been paid for
+};
+
 struct SendSchedulerDesign {
+  Picks picks = Picks::kReady;
   std::uint32_t wqes = 8;         // most of them fetched in one turn (SRNIC §4.3.1: n)
   Bytes burst{16 * 1024};         // most bytes of messages in one turn (burst_size)
   std::uint32_t turns = 32;       // that may be under way at once, of different queue pairs or of one
@@ -116,13 +123,16 @@ struct TranslationDesign {
 };
 
 enum class Keeps : std::uint8_t { kNothing, kChip, kHost };
+// Where packets wait on the chip that came ahead of a gap (SRNIC §3.2.2).
+enum class Reorder : std::uint8_t { kNothing, kPerQueuePair, kShared };
 
 // What loss recovery keeps, and who does it.
 struct RecoveryDesign {
   std::uint32_t slots = 0;  // packets that may be in flight for each queue pair
   Keeps bitmaps = Keeps::kNothing;
-  std::uint32_t bitmap_count = 5;   // IRN §6.1: two, and three of the responder's
-  Bytes reorder_buffer{0};          // for each queue pair
+  std::uint32_t bitmap_count = 5;  // IRN §6.1: two, and three of the responder's
+  Reorder reorder = Reorder::kNothing;
+  Bytes reorder_buffer{0};          // of one buffer: each queue pair's, or the one that all share
   std::uint32_t request_entry = 0;  // bytes for each packet in flight: the outstanding request table
   std::uint32_t extra_context = 0;  // bytes of context that recovery adds (IRN §6.1)
   // The slow path (SRNIC §4.4.2): with bitmaps in host memory, software looks at what comes out of order.

@@ -27,12 +27,14 @@ Outcome<void> DetailedNic::destroy_qp(Qpn qpn) {
     QueuePairState& q = state_of(qpn);
     q.unsent = q.cached = 0;
     window_.in_flight(row_of(qpn), 0);
+    reorder_.waiting(row_of(qpn), 0);
   }
   return gone;
 }
 
 void DetailedNic::fall(Qpn qpn) {
   Nic::fall(qpn);
+  note_ahead(qpn);
   complete_later(now());
 }
 
@@ -82,6 +84,7 @@ void DetailedNic::doorbell(std::uint32_t j) {
     // The doorbell carried the WQE of an idle queue.
     if (job.fetched && q.unsent == 1) q.cached = 1;
   }
+  if (blind()) line_up_if_active(job.qpn);
   complete_later(now());
 }
 

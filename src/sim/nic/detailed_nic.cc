@@ -27,6 +27,7 @@ DetailedNic::DetailedNic(Exchange& exchange, Fabric& fabric, HostId host, const 
       software_(design.recovery.cpu_time, design.recovery.cpu_time),
       contexts_(make_store(design, this)),
       window_(design.context.send_window, std::size_t{1} << config.qpn_bits),
+      reorder_(design.recovery, std::size_t{1} << config.qpn_bits),
       translation_(design.translation),
       step_actor_(fabric.timeline.add<&DetailedNic::on_step>(*this, fabric.node_of(host))),
       queue_pairs_(std::size_t{1} << config.qpn_bits) {

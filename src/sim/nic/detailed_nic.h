@@ -4,13 +4,14 @@
 //
 //   doorbell    the posted requests of one ring() cross PCIe, and the Device learns of them
 //
-//   turn        scheduler, context, WQEs over PCIe, then Device::transmit for what was fetched
+//   turn        scheduler, context, WQEs over PCIe, then Device::transmit for what was fetched; a blind
+//               scheduler learns only then that there is no credit
 //
 //   packet      its payload over PCIe, the transmit pipeline, the MAC
 //
 //   arrival     receive buffer and pipeline, context (unless the send window has what it answers), the
-//               receive WQE over PCIe, then Device::on_packets; ACKs that it owes leave under the same grant,
-//               and its payload is written to memory
+//               receive WQE over PCIe, room ahead of a gap, then Device::on_packets; ACKs that it owes leave
+//               under the same grant, and its payload is written to memory
 //
 //   slow path   a packet out of order: its event to software and back, before the Device sees it
 //               (SRNIC §4.4.2)
@@ -36,6 +37,7 @@
 #include "sim/nic/nic.h"
 #include "sim/nic/nic_counters.h"
 #include "sim/nic/pcie.h"
+#include "sim/nic/reorder.h"
 #include "sim/nic/send_window.h"
 #include "sim/nic/stage.h"
 
@@ -128,7 +130,9 @@ class DetailedNic final : public Nic, private ContextMemory {
     Time data_order{};           // no data of it leaves before
     Time in_order{};             // nothing of it is delivered before
     bool timer_asked = false;
-    SlowPackets slow[2];  // requests; answers
+    bool in_line = false;  // blind: waits for a turn, or has one
+    bool picked = false;   // blind: the Device has given it a turn
+    SlowPackets slow[2];   // requests; answers
   };
   struct CompletionState {
     bool used = false;
@@ -162,6 +166,12 @@ class DetailedNic final : public Nic, private ContextMemory {
   void visible(std::uint32_t job);
 
   // --- sending ---
+  bool blind() const { return design_.scheduler.picks == Picks::kBlind; }
+  Qpn next_turn();
+  void note_credit();
+  void line_up(Qpn qpn);
+  void line_up_if_active(Qpn qpn);
+  bool has_credit(Qpn qpn);
   void pump_turns();
   void fetch_wqes(std::uint32_t job);
   void take_turn(std::uint32_t job);
@@ -188,7 +198,10 @@ class DetailedNic final : public Nic, private ContextMemory {
   void to_software(std::uint32_t job);
   void from_software(std::uint32_t job);
   bool in_window(std::uint32_t job);
+  bool is_reliable(Qpn qpn);
   void note_in_flight(Qpn qpn);
+  void note_ahead(Qpn qpn);
+  bool has_room_ahead(const wire::RxPacket& packet);
   void after_device(Qpn qpn, Time earliest, bool granted);
   void watch_timers();
   void timer(std::uint32_t job);
@@ -208,6 +221,7 @@ class DetailedNic final : public Nic, private ContextMemory {
   Stage software_;
   std::unique_ptr<ContextStore> contexts_;
   SendWindow window_;
+  ReorderBuffers reorder_;
   Translation translation_;
   std::unique_ptr<Cache> receive_cache_;
   Duration per_byte_width_{};
@@ -227,6 +241,7 @@ class DetailedNic final : public Nic, private ContextMemory {
   std::vector<CompletionState> queues_;  // by CqId
   std::deque<PortEvent> events_;
 
+  std::deque<Qpn> active_;  // blind: the line of those that have something to send
   std::uint32_t turns_ = 0;
   std::deque<std::uint32_t> blocked_;  // turns that found the transmit buffer full
   std::deque<std::uint32_t> mac_;      // packets for the link

@@ -3,6 +3,7 @@
 
 #include "core/transport/by_queue_pair.h"
 #include "sim/nic/detailed_nic.h"
+#include "sim/nic/operation.h"
 
 namespace weft::sim {
 namespace {
@@ -12,12 +13,6 @@ StoreChannel channel_of(std::uint8_t opcode) {
   const RcKind kind = rc_opcode(opcode).kind;
   const bool answer = kind == RcKind::kResponse || kind == RcKind::kAck || kind == RcKind::kReadAck;
   return answer || opcode == wire::kCnp ? StoreChannel::kRequester : StoreChannel::kResponder;
-}
-
-// The packet of a message with which it takes its receive.
-bool takes_receive(std::uint8_t opcode) {
-  const RcOpcode& op = rc_opcode(opcode);
-  return op.kind == RcKind::kSend ? op.first : op.kind == RcKind::kWrite && op.last && op.imm;
 }
 
 }  // namespace
@@ -55,11 +50,44 @@ void DetailedNic::received(std::uint32_t j) {
   process(j);
 }
 
-// What has been sent and not been acknowledged, without what is still on its way out.
+// Of a queue pair that is gone, too: it has nothing to say.
+bool DetailedNic::is_reliable(Qpn qpn) {
+  const QueuePair* q = device().engine().find(qpn);
+  return q == nullptr || q->type == QpType::kRc;
+}
+
+// What has been sent and not been acknowledged, without what is still on its way out. Datagrams are not
+// answered.
 void DetailedNic::note_in_flight(Qpn qpn) {
   const QueuePair* q = device().engine().find(qpn);
-  const auto sent = q == nullptr ? 0U : static_cast<std::uint32_t>(q->requests_out.max - q->requests_out.una);
+  const auto sent = q == nullptr || q->type != QpType::kRc
+                        ? 0U
+                        : static_cast<std::uint32_t>(q->requests_out.max - q->requests_out.una);
   window_.in_flight(row_of(qpn), sent - std::min(sent, state_of(qpn).leaving));
+}
+
+// What waits ahead of a gap, each packet in the place of a full one.
+void DetailedNic::note_ahead(Qpn qpn) {
+  if (!reorder_.there()) return;
+  const Engine& e = device().engine();
+  const QueuePair* q = e.find(qpn);
+  const std::uint32_t packets =
+      q == nullptr ? 0U : std::uint32_t{q->requests.held} + e.cold(*q).responses.held;
+  reorder_.waiting(row_of(qpn), packets == 0 ? 0 : std::uint64_t{packets} * q->mtu);
+}
+
+// A packet ahead of a gap needs room in the reordering buffers; every other goes to memory (SRNIC §3.2.2).
+bool DetailedNic::has_room_ahead(const wire::RxPacket& packet) {
+  const Engine& e = device().engine();
+  const QueuePair* q = reorder_.there() ? e.find(packet.header.dest_qp) : nullptr;
+  if (q == nullptr) return true;
+  const RcKind kind = rc_opcode(packet.header.opcode).kind;
+  if (kind == RcKind::kUnknown || kind == RcKind::kAck || kind == RcKind::kReadAck) return true;
+  const bool response = kind == RcKind::kResponse;
+  if (response && !q->tx_dialect().response_stream) return true;
+  const Seq expected = response ? e.cold(*q).responses.expected : q->requests.expected;
+  return expand(packet.header.psn, expected) <= expected ||
+         reorder_.has_room(row_of(packet.header.dest_qp), q->mtu);
 }
 
 // ACKs and responses of what is in the send window; what is the slow path's needs the context.
@@ -77,7 +105,7 @@ void DetailedNic::process(std::uint32_t j) {
   job.since = now();
   const Packet& p = endpoint_.fabric().packets.at(job.transit.packet);
   Time at = now();
-  if (takes_receive(p.rx.header.opcode)) {
+  if (takes_receive(operation(p.rx.header.opcode))) {
     at = receive_here(state_of(job.qpn), job.qpn);
   }
   if (p.rx.header.syndrome == wire::kSyndromeNakSequence &&
@@ -138,17 +166,24 @@ void DetailedNic::deliver(std::uint32_t j) {
 void DetailedNic::to_device(const Job& job) {
   const std::uint64_t before = endpoint_.counters().bytes_placed;
   const Transit t = job.transit;
+  const Qpn qpn = job.qpn;
   const Time entered = job.entered;
-  Time known = now();
-  // Where it goes is translated before it is written: of a WRITE by the address that it names.
-  endpoint_.deliver(t);
+  const Packet& packet = endpoint_.fabric().packets.at(t.packet);
+  if (packet.corrupt || has_room_ahead(packet.rx)) {
+    endpoint_.deliver(t);
+    note_ahead(qpn);
+  } else {
+    ++counts_.reorder_overflows;
+    endpoint_.refuse(t);
+  }
   receive_bytes_ -= t.bytes;
   if (pausing_) pause();
   counts_.arrivals_inside.leave(entered, now());
   const std::uint64_t placed = endpoint_.counters().bytes_placed - before;
   if (placed == 0) return;
+  // Where it goes is translated before it is written: of a WRITE by the address that it names.
   const Placement& p = endpoint_.last_placement();
-  known = translated(p.region, p.offset, p.length);
+  const Time known = translated(p.region, p.offset, p.length);
   written_ = pcie_.write(now(), Dma::kPayloadWrite, placed, known) - pcie_.design().one_way();
 }
 
@@ -175,6 +210,7 @@ bool DetailedNic::is_slow(std::uint32_t j) {
 // The Device was called for this queue pair. Its context is granted, unless the send window made do.
 void DetailedNic::after_device(Qpn qpn, Time earliest, bool granted) {
   note_in_flight(qpn);
+  note_ahead(qpn);
   send_control(qpn);
   complete_later(earliest);
   if (granted) give_back(qpn);

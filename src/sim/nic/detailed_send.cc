@@ -1,22 +1,62 @@
 // What leaves the detailed NIC: turns of send queues, their packets, acknowledgements.
 #include <algorithm>
+#include <utility>
 
 #include "core/transport/by_queue_pair.h"
 #include "sim/nic/detailed_nic.h"
+#include "sim/nic/operation.h"
 
 namespace weft::sim {
-namespace {
 
-// The last packet of a message, or the only one of a request.
-bool ends_request(const RcOpcode& op) { return op.kind != RcKind::kResponse && op.last; }
+// --- whose turn it is (SRNIC §4.3.1) ---
+//
+//   ready   The Device's ready queue is the schedule queue: a queue pair stands in it if it has something to
+//           send and credit for it.
+//   blind   The NIC goes round all queue pairs that have something to send. What the Device picks has credit;
+//           a turn of any other has its context and its WQEs fetched, sends nothing, and goes to the end of
+//           the line.
 
-}  // namespace
+Qpn DetailedNic::next_turn() {
+  if (!blind()) return device().pick(now());
+  note_credit();
+  if (active_.empty()) return kNoQpn;
+  const Qpn qpn = active_.front();
+  active_.pop_front();
+  return qpn;
+}
 
-// The Device's ready queue is the schedule queue: a queue pair stands in it if it has something to send and
-// credit for it (SRNIC §4.3.1). Several turns are under way at once, or each would cost a round trip of PCIe.
+// Blind: takes over what the Device's ready queue holds, so that no queue pair stands in both lines.
+void DetailedNic::note_credit() {
+  for (Qpn qpn = device().pick(now()); qpn != kNoQpn; qpn = device().pick(now())) {
+    state_of(qpn).picked = true;
+    line_up(qpn);
+  }
+}
+
+// Blind: it has a turn of its own under way, or waits for one.
+void DetailedNic::line_up(Qpn qpn) {
+  QueuePairState& q = state_of(qpn);
+  if (q.in_line) return;
+  q.in_line = true;
+  active_.push_back(qpn);
+}
+
+// Blind: it goes round for as long as it has something to send, with credit or without.
+void DetailedNic::line_up_if_active(Qpn qpn) {
+  const QueuePair* q = device().engine().find(qpn);
+  if (q != nullptr && q->receives() && device().engine().has_work(*q)) line_up(qpn);
+}
+
+bool DetailedNic::has_credit(Qpn qpn) {
+  if (!blind()) return true;  // the Device picked it
+  note_credit();
+  return std::exchange(state_of(qpn).picked, false);
+}
+
+// Several turns are under way at once, or each would cost a round trip of PCIe.
 void DetailedNic::pump_turns() {
   while (turns_ < design_.scheduler.turns && has_room()) {
-    const Qpn qpn = device().pick(now());
+    const Qpn qpn = next_turn();
     if (qpn == kNoQpn) return;
     ++turns_;
     ++counts_.turns;
@@ -70,16 +110,25 @@ void DetailedNic::take_turn(std::uint32_t j) {
   const auto room = static_cast<std::uint32_t>(
       std::max<std::uint64_t>(design_.buffers.transmit.n - transmit_bytes_, 4096 + 128));
   const std::uint32_t bytes = std::min(static_cast<std::uint32_t>(design_.scheduler.burst.n), room);
-  const wire::Burst burst =
-      device().transmit(qpn, now(), {device().config().burst_packets, bytes, job.count});
+  const bool reliable = is_reliable(qpn);
+  // The messages of UC and UD are counted by their packets.
+  std::uint32_t packets = device().config().burst_packets;
+  if (!reliable) packets = std::min(packets, job.count);
+  wire::Burst burst;
+  if (has_credit(qpn)) burst = device().transmit(qpn, now(), {packets, bytes, job.count});
   send_burst(burst);
   QueuePairState& q = state_of(qpn);
   if (design_.wqe.send_cache == 0) q.cached = 0;
   counts_.turns_inside.leave(jobs_[j].entered, now());
   end(j);
   --turns_;
-  send_control(qpn);      // roce: an ACK waited for the last of older READ responses
-  complete_later(now());  // a request may have failed
+  send_control(qpn);  // roce: an ACK waited for the last of older READ responses
+  // A request may have failed. What nobody acknowledges is complete when its bytes have been read.
+  complete_later(reliable ? now() : std::max(now(), q.data_order));
+  if (blind()) {
+    q.in_line = false;
+    line_up_if_active(qpn);
+  }
   give_back(qpn);
 }
 
@@ -89,7 +138,7 @@ void DetailedNic::send_burst(const wire::Burst& burst) {
   std::uint32_t used = 0;
   bool resumes = false;
   for (const wire::TxPacket& p : burst.packets) {
-    const RcOpcode& op = rc_opcode(p.header.opcode);
+    const RcOpcode& op = operation(p.header.opcode);
     const std::uint32_t j = begin(Step::kPayload, burst.qpn);
     Job& job = jobs_[j];
     job.transit.packet = endpoint_.make(burst, p);

@@ -122,7 +122,10 @@ void sender_stages(const Costs& c, Explanation& e) {
                             : std::max(schedule.latency(), c.context() + waits) + fetch;
   e.sender.push_back({"schedule",
                       c.early() ? schedule.latency() : std::max(schedule.latency(), c.context() + waits),
-                      per(schedule.interval(), c.in_turn()), "round robin over queue pairs with credit"});
+                      per(schedule.interval(), c.in_turn()),
+                      d.scheduler.picks == Picks::kBlind
+                          ? "round robin over queue pairs with requests; turns without credit come on top"
+                          : "round robin over queue pairs with credit"});
   // A full queue: a turn of as many requests as there may be in one. One queue pair has one turn at a time.
   const Duration full =
       c.pcie.read_latency(std::uint64_t{c.in_turn()} * d.wqe.send_bytes) + schedule.latency();

@@ -131,8 +131,11 @@ class Account {
     if (r.bitmaps != Keeps::kNothing)
       add_bits("bitmaps", place_of(r.bitmaps), n_ * r.bitmap_count * r.slots, true,
                text(n_) + " queue pairs x " + text(r.bitmap_count) + " bitmaps x " + text(r.slots) + " bits");
-    each("reordering buffers", Place::kChip, account::srnic::reordering(1, r.reorder_buffer.n),
-         text(r.reorder_buffer.n) + " B");
+    if (r.reorder == Reorder::kPerQueuePair)
+      each("reordering buffers", Place::kChip, account::srnic::reordering(1, r.reorder_buffer.n),
+           text(r.reorder_buffer.n) + " B");
+    if (r.reorder == Reorder::kShared)
+      add("reordering buffer", Place::kChip, r.reorder_buffer.n, false, "shared by all queue pairs");
     each("outstanding requests", Place::kChip,
          account::srnic::outstanding_requests(1, r.slots, r.request_entry),
          text(r.slots) + " packets x " + text(r.request_entry) + " B");

@@ -47,6 +47,20 @@ TEST(Memory, AChangedPartChangesTheFigureByWhatItTakes) {
   EXPECT_EQ(chip(d, 10) - before, 300U - 20U);
 }
 
+// SRNIC §3.2.2: a reordering buffer for each queue pair grows with them, one that all share does not.
+TEST(Memory, OfReorderingBuffersFollowsFromWhoseTheyAre) {
+  Design d = small();
+  const std::uint64_t none = chip(d, 10);
+  d.recovery.reorder_buffer = {512 * 1024};
+  d.recovery.reorder = Reorder::kPerQueuePair;
+  EXPECT_EQ(chip(d, 10) - none, 10U * 512U * 1024U);
+  EXPECT_EQ(memory_of(d, 10'000)->bytes("reordering buffers"), std::uint64_t{10'000} * 512 * 1024);
+  d.recovery.reorder = Reorder::kShared;
+  EXPECT_EQ(chip(d, 10) - none, 512U * 1024U);
+  EXPECT_EQ(memory_of(d, 10'000)->bytes("reordering buffer"), 512U * 1024U);
+  EXPECT_EQ(memory_of(d, 10'000)->bytes("reordering buffers"), 0U);
+}
+
 TEST(Memory, WhatMovesToTheHostLeavesTheChip) {
   Design d = small();
   d.recovery.bitmaps = Keeps::kHost;

@@ -43,8 +43,9 @@ struct NicCounters {
   std::uint64_t frame_bytes = 0;  // of packets_out, as they occupy the link
   std::uint64_t control_out = 0;
   std::uint64_t packets_in = 0;
-  std::uint64_t overflows = 0;  // arrivals without room in the receive buffer
-  std::uint64_t events = 0;     // of the slow path
+  std::uint64_t overflows = 0;          // arrivals without room in the receive or a reordering buffer
+  std::uint64_t reorder_overflows = 0;  // of them, in a reordering buffer
+  std::uint64_t events = 0;             // of the slow path
   std::uint64_t completions = 0;
   std::uint64_t polled = 0;
   std::uint64_t payload_sent = 0;    // bytes of all packets

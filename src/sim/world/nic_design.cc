@@ -23,6 +23,10 @@ constexpr std::array kReplacements{Word<Replacement>{"lru", Replacement::kLru},
 constexpr std::array kHomes{Word<Home>{"host", Home::kHost}, Word<Home>{"board", Home::kBoard}};
 constexpr std::array kKeeps{Word<Keeps>{"nothing", Keeps::kNothing}, Word<Keeps>{"chip", Keeps::kChip},
                             Word<Keeps>{"host", Keeps::kHost}};
+constexpr std::array kReorders{Word<Reorder>{"nothing", Reorder::kNothing},
+                               Word<Reorder>{"per-qp", Reorder::kPerQueuePair},
+                               Word<Reorder>{"shared", Reorder::kShared}};
+constexpr std::array kPicks{Word<Picks>{"ready", Picks::kReady}, Word<Picks>{"blind", Picks::kBlind}};
 constexpr std::array kModes{Word<wire::Mode>{"roce", wire::Mode::kRoce},
                             Word<wire::Mode>{"irn", wire::Mode::kIrn},
                             Word<wire::Mode>{"srnic", wire::Mode::kSrnic}};
@@ -69,6 +73,7 @@ void read_pipelines(Fields f, Design& d) {
 
 void read_scheduler(Fields f, Design& d) {
   SendSchedulerDesign& s = d.scheduler;
+  f.choice("picks", s.picks, kPicks);
   f.integer("wqes", s.wqes, 0, kMost);
   f.size("burst", s.burst);
   f.integer("turns", s.turns, 0, kMost);
@@ -133,6 +138,7 @@ void read_recovery(Fields f, Design& d) {
   f.integer("slots", r.slots, 0, kMost);
   f.choice("bitmaps", r.bitmaps, kKeeps);
   f.integer("bitmap_count", r.bitmap_count, 0, kMost);
+  f.choice("reorder", r.reorder, kReorders);
   f.size("reorder_buffer", r.reorder_buffer);
   f.integer("request_entry", r.request_entry, 0, kMost);
   f.integer("extra_context", r.extra_context, 0, kMost);

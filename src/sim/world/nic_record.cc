@@ -34,7 +34,8 @@ record::Record to_record(const NicCounters& c, Duration run) {
       .set("frame_bytes", c.frame_bytes)
       .set("control_out", c.control_out)
       .set("packets_in", c.packets_in);
-  r.set("overflows", c.overflows).set("slow_packets", c.events);
+  r.set("overflows", c.overflows).set("reorder_overflows", c.reorder_overflows);
+  r.set("slow_packets", c.events);
   r.set("slow_share", ratio(c.events, c.packets_in));
   r.set("completions", c.completions);
   r.set("context_hits", c.context_hits).set("context_misses", c.context_misses);

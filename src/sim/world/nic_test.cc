@@ -43,6 +43,20 @@ TEST(NicDesign, WhatCannotBeGetsOneSentence) {
               HasSubstr("pipelines.transmit: interval and depth are from 1"));
   EXPECT_THAT(mistake("[recovery]\nevent_bytes = 16"), HasSubstr("set recovery.bitmaps to host"));
   EXPECT_THAT(mistake("pcie = 3"), HasSubstr("pcie: write a table, [pcie]"));
+  EXPECT_THAT(mistake("[scheduler]\npicks = \"lucky\""),
+              HasSubstr("scheduler.picks: 'lucky' is not one of ready, blind"));
+  EXPECT_THAT(mistake("[recovery]\nreorder = \"some\""),
+              HasSubstr("recovery.reorder: 'some' is not one of nothing, per-qp, shared"));
+  EXPECT_THAT(mistake("[recovery]\nreorder_buffer = \"64KiB\""),
+              HasSubstr("65536 bytes of no buffer; set recovery.reorder to per-qp or shared"));
+  EXPECT_THAT(mistake("[recovery]\nreorder = \"shared\""),
+              HasSubstr("0 bytes do not hold the payload of the largest packet, 4096"));
+  EXPECT_THAT(mistake("on_chip = \"1MiB\"\n[context]\nmost = 100\n[recovery]\nreorder = \"per-qp\"\n"
+                      "reorder_buffer = \"512KiB\""),
+              HasSubstr("100 of 524288 bytes are larger than the memory on chip, 1048576 bytes"));
+  EXPECT_THAT(mistake("on_chip = \"1MiB\"\n[context]\nmost = 100\n[recovery]\nreorder = \"shared\"\n"
+                      "reorder_buffer = \"512KiB\""),
+              testing::Eq("none"));
 }
 
 TEST(NicDesign, ChangesAreAppliedOnTop) {
@@ -94,6 +108,27 @@ TEST(DetailedWorld, ACacheOfWqesIsFilledOverPcie) {
       scenario(world("csrna-nb", "roce"), {"nic.set=wqe.send_cache=8, scheduler.wqes=2", "flow.depth=16"}));
   EXPECT_TRUE(run->complete());
   EXPECT_EQ(run->findings()->total(), 0U) << run->findings()->text();
+}
+
+// SRNIC §4.3.1: blind, a turn is paid for before its credit is looked at. Whatever the design and the mode,
+// everything arrives all the same, losses are repaired, and every byte over PCIe is accounted for.
+TEST(DetailedWorld, ABlindSchedulerLosesTurnsAndNothingElse) {
+  for (const char* design : {"srnic", "csrna-nb", "cx6-like"}) {
+    for (const char* mode : {"roce", "irn", "srnic"}) {
+      // roce waits long for what is lost, and a blind scheduler goes round all that time.
+      for (const char* loss : {"0", "1%"}) {
+        if (std::string(mode) == "roce" && std::string(loss) != "0") continue;
+        SCOPED_TRACE(std::string(design) + " " + mode + " " + loss);
+        const auto run =
+            finished(scenario(world(design, mode), {std::string("network.loss=") + loss, "flow.depth=8",
+                                                    "transport.bdp_cap=4", "transport.roce_window=4",
+                                                    "nic.set=scheduler.picks=blind, scheduler.turns=4"}));
+        EXPECT_TRUE(run->complete());
+        EXPECT_EQ(run->findings()->total(), 0U) << run->findings()->text();
+        EXPECT_GT(static_cast<DetailedNic&>(run->nic(2)).counters().empty_turns, 10U);
+      }
+    }
+  }
 }
 
 // csRNA §4.4: what is in the send window is acknowledged without its context. A window that is too small lets
@@ -167,6 +202,31 @@ TEST(DetailedWorld, OnlyWhatIsOutOfOrderTakesTheSlowPath) {
   };
   EXPECT_EQ(events("0"), 0U);
   EXPECT_GT(events("2%"), 10U);
+}
+
+// SRNIC §3.2.2: with a buffer for each queue pair, packets ahead of a gap have room; of one of that size that
+// all share, the losses of some take the room of others. Either way everything arrives.
+TEST(DetailedWorld, ASharedReorderingBufferRunsOutWhereOwnOnesDoNot) {
+  const auto lost_for_room = [](const char* reorder, const char* size) {
+    const auto run = finished(
+        scenario("hosts = 2\nlimit = \"200ms\"\ncheck = true\n[network]\ndelay = \"5us\"\nloss = \"2%\"\n"
+                 "[transport]\nmode = \"irn\"\nmtu = 1024\nbdp_cap = 16\n[nic]\ndesign = \"irn-nic\"\n"
+                 "[[flow]]\nop = \"write\"\nsize = \"64KiB\"\ncount = 8\nqps = 16\ndepth = 2\n"
+                 "[[flow]]\nop = \"read\"\nsize = \"64KiB\"\ncount = 8\nqps = 4\ndepth = 2\n",
+                 {"nic.set=context.most=64, recovery.reorder=" + std::string(reorder) +
+                  ", recovery.reorder_buffer=" + size}));
+    EXPECT_TRUE(run->complete());
+    EXPECT_EQ(run->packets_in_use(), 0U);
+    EXPECT_EQ(run->findings()->total(), 0U) << run->findings()->text();
+    std::uint64_t lost = 0;
+    for (std::uint32_t h = 0; h < 2; ++h)
+      lost += static_cast<DetailedNic&>(run->nic(h)).counters().reorder_overflows;
+    return lost;
+  };
+  EXPECT_EQ(lost_for_room("per-qp", "16KiB"), 0U);  // what may be in flight
+  EXPECT_GT(lost_for_room("shared", "16KiB"), 0U);
+  EXPECT_GT(lost_for_room("per-qp", "4KiB"), 0U);
+  EXPECT_EQ(lost_for_room("shared", "320KiB"), 0U);
 }
 
 // A small receive buffer in front of a slow receiver: without PFC it drops, with PFC it stops the
