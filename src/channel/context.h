@@ -23,14 +23,13 @@
 //   fetch.cc     what is too long for a frame                    timers.cc    what happens because nothing
 //   does
 #pragma once
-#include <tsl/robin_map.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "channel/channel.h"
@@ -318,8 +317,10 @@ class Context {
   std::vector<Qpn> idle_qps_;
   std::vector<Qpn> graves_;     // their connections are over
   std::uint32_t busy_qps_ = 0;  // in channels and in graves; each may fill its share of the completion queue
-  tsl::robin_map<ConnectionId, std::uint32_t, ConnectionHash> by_connection_;  // indexes of channels
-  tsl::robin_map<SessionName, std::uint32_t, SessionHash> by_session_;         // those that a peer asked for
+  // Not tsl::robin_map, the project's hash table: it has a static that is made at run time, which programs
+  // that link this library would share.
+  std::unordered_map<ConnectionId, std::uint32_t, ConnectionHash> by_connection_;  // indexes of channels
+  std::unordered_map<SessionName, std::uint32_t, SessionHash> by_session_;  // those that a peer asked for
   Row owed_;                 // acknowledgements: ack_delay after something was taken
   Row nops_;                 // patience after an early ACK that left messages in flight
   Deadlines channel_times_;  // everything else of a channel
