@@ -88,6 +88,10 @@ class ByHand {
     }
   }
 
+  void leave(std::uint32_t which) {
+    boxes_[which]->leave(now_);
+    settle();
+  }
   // A wire stands where the box was.
   void remove(std::uint32_t which) { gone_[which] = true; }
   bool cut = false;

@@ -169,6 +169,7 @@ void Box::on_timer(Time now) {
   }
 }
 
+void Box::leave(Time now) { wan::leave(*state_, now); }
 Time Box::next_deadline() const { return state_->deadlines.next(); }
 
 const BoxConfig& Box::config() const { return state_->config; }

@@ -40,6 +40,9 @@ class Box {
   bool poll_released(BodyId& body);
   void on_timer(Time now);
   Time next_deadline() const;
+  // It is about to be switched off. Nothing new is taken, what is kept is delivered, and the partner does the
+  // same; all of that is over when owned() is 0. It stays a wire for as long as it is driven.
+  void leave(Time now);
 
   // --- what tests, tools and worlds may look at ---
   const BoxConfig& config() const;

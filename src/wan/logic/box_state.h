@@ -70,6 +70,7 @@ struct Partner {
   wire::Address answer_from;  // as the question came
   wire::Address answer_at;
   bool there = false;
+  bool leaving = false;  // it takes nothing new: nobody asks it
   Once messages;
   Once leases;  // those that it asked for, or gave back
 
@@ -139,6 +140,8 @@ struct BoxState {
   std::uint32_t next_meeting = 0;
 
   Partner partner;
+  bool leaving = false;
+  bool leave_due = false;  // to be said (again)
   std::uint64_t leases = 0;
   std::uint64_t messages = 0;
   wire::Address
@@ -233,6 +236,7 @@ bool next_message(BoxState& b, Out& out, Time now);
 bool partner_there(const BoxState& b, Time now);
 void wish_for_partner(BoxState& b, Time now);
 void on_partner_timer(BoxState& b, Time now);
+void leave(BoxState& b, Time now);
 Time partner_deadline(const BoxState& b);
 
 }  // namespace weft::wan

@@ -218,7 +218,8 @@ void on_own(BoxState& b, const Message& m, Time now) {
     }
   }
   if (g == nullptr) {
-    if (b.free_givings.empty() || b.acked_giving_of.contains(acked_name(m.half, m.requester_qpn))) {
+    if (b.leaving || b.free_givings.empty() ||
+        b.acked_giving_of.contains(acked_name(m.half, m.requester_qpn))) {
       (void)b.farewells.push({m.half, m.lease});  // no place for it: said at once, nobody waits for nothing
       return;
     }

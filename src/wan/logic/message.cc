@@ -78,7 +78,7 @@ bool decode(std::span<const std::uint8_t> mad, const Hmac& key, Message& out) {
   std::uint8_t flags = 0;
   Message m;
   rows(m, say, flags, Reader{mad.data()});
-  if (say < static_cast<std::uint8_t>(Say::kHello) || say > static_cast<std::uint8_t>(Say::kReleased))
+  if (say < static_cast<std::uint8_t>(Say::kHello) || say > static_cast<std::uint8_t>(Say::kLeave))
     return false;
   if (m.ahead_count > kMostAhead || flags > (kAnswer | kRefused) || m.sender == 0) return false;
   m.say = static_cast<Say>(say);

@@ -13,6 +13,7 @@
 //              these packets came ahead, and `from` could not be kept. Or the endpoint refused: `syndrome`
 //   release    everything was delivered; from here on you are a wire again
 //   released   agreed
+//   leave      I am about to be switched off: let go of everything, and ask me for nothing
 //
 // A message is taken if its HMAC is right, it is for this instance of the box, and it is newer than what was
 // taken before (docs/ARCHITECTURE.md, "What boxes say").
@@ -26,7 +27,7 @@
 
 namespace weft::wan {
 
-enum class Say : std::uint8_t { kHello = 1, kOwn, kOwned, kReport, kRelease, kReleased };
+enum class Say : std::uint8_t { kHello = 1, kOwn, kOwned, kReport, kRelease, kReleased, kLeave };
 
 inline constexpr std::size_t kMostAhead = 24;
 

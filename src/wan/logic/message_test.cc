@@ -61,7 +61,7 @@ TEST(Message, ThatMakesNoSenseIsRefusedThoughItIsSigned) {
   encode(m, key, mad);
   EXPECT_FALSE(decode(mad, key, back));
   m = some();
-  m.say = static_cast<Say>(7);
+  m.say = static_cast<Say>(8);
   encode(m, key, mad);
   EXPECT_FALSE(decode(mad, key, back));
   m = some();

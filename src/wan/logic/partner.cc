@@ -64,6 +64,7 @@ void on_hello(BoxState& b, const Frame& f, const Message& m, Time now) {
     const bool first = p.instance == 0;
     p.instance = m.sender;
     p.messages = p.leases = {};
+    p.leaving = false;
     if (!first) {
       partner_gone(b);
       for (Taking& t : b.takings) {
@@ -75,6 +76,13 @@ void on_hello(BoxState& b, const Frame& f, const Message& m, Time now) {
     }
   }
   arm_partner(b);
+}
+
+// What is being asked for becomes an ownership or not; it is let go of when this is repeated.
+void let_go_of_all(BoxState& b, Time now) {
+  for (Taking& t : b.takings) {
+    if (t.phase == Phase::kOwned && !t.draining) drain(b, t, now);
+  }
 }
 
 Message message(BoxState& b, Say say) {
@@ -172,6 +180,11 @@ bool on_message(BoxState& b, const Frame& f, std::span<const std::uint8_t> mad, 
     on_release(b, m);
     return true;
   }
+  if (m.say == Say::kLeave) {
+    b.partner.leaving = true;
+    let_go_of_all(b, now);
+    return true;
+  }
   const auto index = static_cast<std::uint32_t>(m.lease & 0xF'FFFFU);
   if (index >= b.most() || b.takings[index].lease != m.lease) return true;  // of an ownership that is over
   Taking& t = b.takings[index];
@@ -195,6 +208,9 @@ bool next_message(BoxState& b, Out& out, Time now) {
     m.answer = true;
     m.lease = p.question;
     return send(b, m, b.here, b.there, out);
+  }
+  if (std::exchange(b.leave_due, false) && partner_there(b, now)) {
+    return send(b, message(b, Say::kLeave), b.here, b.there, out);
   }
   if (Farewell f; b.farewells.take(f)) {
     Message m = message(b, Say::kReleased);
@@ -233,7 +249,13 @@ void on_partner_timer(BoxState& b, Time now) {
     if (!p.there && g.used && !g.orphan && g.agreed.after(b.config.patience) <= now) orphan(b, g);
   }
   if (needs_partner(b)) wish_for_partner(b, now);
+  if (b.leaving) leave(b, now);
   arm_partner(b);
+}
+
+void leave(BoxState& b, Time now) {
+  b.leaving = b.leave_due = true;
+  let_go_of_all(b, now);
 }
 
 }  // namespace weft::wan

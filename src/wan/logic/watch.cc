@@ -86,6 +86,7 @@ void ask(BoxState& b, Taking& t, Time now) {
   const Watch& w = t.watch;
   if (t.phase != Phase::kWatching || !t.learned || !w.seen || w.calm < b.config.calm) return;
   if (w.next <= t.forwarded || (!w.asks && w.acked != w.next) || now < t.not_before) return;
+  if (b.leaving || b.partner.leaving) return;
   b.here = t.name.requester;
   b.there = t.name.responder;
   if (!partner_there(b, now)) return wish_for_partner(b, now);
