@@ -99,6 +99,41 @@ TEST(Read, ThatIsRepeatedPassesAndNothingIsAcknowledgedMeanwhile) {
   EXPECT_FALSE(r.overtaken);
 }
 
+// Another connection of the same numbers READs where WRITEs were acknowledged, and beyond them. Its answer
+// says nothing of the four that are kept.
+TEST(Read, ThatEndsBehindWhatWasAcknowledgedTakesNothingOfItAlong) {
+  Reading r([](std::uint32_t, BoxConfig& c) { c.site_tries = 200; });
+  ASSERT_TRUE(r.owned);
+  r.boxes.run(milliseconds(3));
+  r.c.answers = false;
+  r.c.write(4);
+  ASSERT_EQ(r.c.done(), r.c.sent());  // acknowledged early
+  Frame f;
+  f.header.opcode = wire::kReadRequest;
+  f.header.dest_qp = {21};
+  f.header.psn = (r.c.next() - 1).wire();
+  f.header.dma_len = 2 * Connection::kMtu;
+  f.source = Connection::kA;
+  f.destination = Connection::kB;
+  r.boxes.from_site(0, f);
+  Frame answer;
+  answer.header.opcode = wire::kReadResponseLast;
+  answer.header.dest_qp = {11};
+  answer.header.psn = r.c.next().wire();
+  answer.source = Connection::kB;
+  answer.destination = Connection::kA;
+  const std::uint64_t sent = r.c.sent();
+  r.boxes.from_line(0, answer);
+  r.c.answers = true;
+  r.boxes.run(milliseconds(50));
+  EXPECT_EQ(r.c.taken(), sent);
+  EXPECT_EQ(r.boxes.box(0).stored().n, 0U);
+  r.c.write(2);
+  r.c.settle(milliseconds(30));
+  EXPECT_EQ(r.c.done(), r.c.sent());
+  EXPECT_EQ(r.c.taken(), r.c.sent());
+}
+
 TEST(Read, ThatIsLostIsRepeatedByItsRequester) {
   Reading r;
   ASSERT_TRUE(r.owned);

@@ -215,7 +215,7 @@ bool next_for_line(BoxState& b, Out& out, Time now);
 Time deadline_of(const BoxState& b, const Taking& t);
 
 // reading.cc
-bool take_read(BoxState& b, Taking& t, const Frame& f, Seq seq);
+bool take_read(BoxState& b, Taking& t, const Frame& f, Seq seq, Time now);
 void on_line_answer(BoxState& b, const Frame& f, Time now);
 
 // giving.cc

@@ -26,6 +26,7 @@ void answered(BoxState& b, Taking& t, Time now) {
   t.reading = false;
   const bool asked_again = std::exchange(t.held_back, false);
   if (t.read_end > t.expected) {
+    CHECK_OP(t.delivered.v, ==, t.expected.v);  // or frames would be kept that nobody finds any more
     t.expected = t.delivered = t.told = t.wanted = t.read_end;
     t.msn = t.told_msn = t.stored_msn = t.delivered_msn = (t.msn + t.reads) & kPsnMask;
     t.reads = 0;
@@ -38,11 +39,17 @@ void answered(BoxState& b, Taking& t, Time now) {
 }  // namespace
 
 // True: the frame was dealt with; false: its half goes back to the wire first.
-bool take_read(BoxState& b, Taking& t, const Frame& f, Seq seq) {
+bool take_read(BoxState& b, Taking& t, const Frame& f, Seq seq, Time now) {
   const std::uint32_t numbers = numbers_of(f.header, t.mtu);
   if (numbers == 0 || t.draining) return false;
   const Seq next = t.reading ? std::max(t.expected, t.read_end) : t.expected;
   const bool again = seq < next;
+  if (again && seq + numbers > next) {  // its requester is another one than that of what was acknowledged
+    t.forget = true;
+    drain(b, t, now);
+    let_go(b, f);
+    return true;
+  }
   if (!again && (seq > next || t.delivered != t.expected || (t.reading && t.held_back))) {
     t.held_back = true;  // until everything before it is delivered, or answered
     b.counters.add(BoxCounter::drop_waiting);

@@ -95,7 +95,7 @@ void take(BoxState& b, Taking& t, const Frame& f, Time now) {
   const Seq seq = expand(h.psn, t.expected);
   if (seq < t.from && !is_fetch(h.opcode)) return pass(b, Side::kLine, f);
   t.heard = now;
-  if (is_fetch(h.opcode) && take_read(b, t, f, seq)) return arm(b, t, now);
+  if (is_fetch(h.opcode) && take_read(b, t, f, seq, now)) return arm(b, t, now);
   if (seq < t.from) return pass(b, Side::kLine, f);
   if (t.reading && seq >= t.expected && t.read_end > t.expected) {
     t.held_back = true;

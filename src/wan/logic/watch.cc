@@ -179,6 +179,7 @@ void confirm(BoxState& b, Taking& t, const wire::Header& h, Time now) {
 }  // namespace
 
 void forget(BoxState& b, Taking& t) {
+  CHECK_OP(t.held, ==, 0U);
   pass_farewell(b, t);
   if (t.learned) b.acked_taking_of.erase(acked_name(t.name, t.requester_qpn));
   b.taking_of.erase(t.name);
