@@ -75,6 +75,34 @@ TEST(Learning, BeginsAnewWhenAResponderServesSomebodyElse) {
   }
 }
 
+// Packets of one half, each after a rest and each as far below the one before as numbers can be told apart:
+// the count must not fall below zero, or what is acknowledged early while it comes back up is kept for ever.
+TEST(Learning, CountsNeverBelowZero) {
+  ByHand boxes;
+  constexpr std::uint32_t kFar = (1U << 23U) - 1;
+  std::uint32_t psn = 0;
+  for (const std::uint32_t down : {0U, kFar, kFar, 20U}) {
+    psn = (psn - down) & kPsnMask;
+    Connection stray(boxes, kRequester, kResponder, psn);
+    stray.write(1);
+    boxes.run(kRest);
+  }
+  Connection c(boxes, kRequester, kResponder, psn);
+  listen(boxes, {&c});
+  ASSERT_TRUE(c.until_owned());
+  boxes.run(milliseconds(3));
+  boxes.cut = true;
+  c.write(32);  // beyond the wrap
+  boxes.run(milliseconds(3));
+  boxes.cut = false;
+  c.settle(milliseconds(100));
+  EXPECT_EQ(c.taken(), c.sent());
+  EXPECT_EQ(c.done(), c.sent());
+  boxes.run(milliseconds(600));  // longer than give_up
+  EXPECT_EQ(boxes.box(0).stored().n, 0U);
+  EXPECT_EQ(boxes.bodies(), 0U);
+}
+
 // The far box has one place, and somebody who keeps it. Each question for another one costs a half a round
 // trip in which it stands still: they are rare.
 TEST(Partner, WithoutAPlaceIsNotAskedAgainAndAgain) {

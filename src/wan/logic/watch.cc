@@ -44,9 +44,10 @@ void unlearn(BoxState& b, Taking& t) {
 void watch(BoxState& b, Taking& t, const Frame& f, Time now) {
   const wire::Header& h = f.header;
   Watch& w = t.watch;
-  const Seq seq = t.forwarded == Seq{} ? Seq::start(h.psn) : expand(h.psn, t.forwarded);
   // Nothing travels for so long: a connection may begin anew with lower numbers.
   const bool anew = now - t.forwarded_at > b.config.patience;
+  Seq seq = t.forwarded == Seq{} ? Seq::start(h.psn) : expand(h.psn, t.forwarded);
+  if (anew && seq < t.forwarded) seq = Seq::start(h.psn);  // or the count sinks below zero, a rest at a time
   t.passed_at = now;
   if (seq >= t.forwarded || anew) {
     t.forwarded = seq;
