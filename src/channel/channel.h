@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "channel/message.h"
+#include "channel/trace.h"
 #include "channel/window.h"
 #include "core/verbs/port.h"
 
@@ -53,6 +54,7 @@ struct ChannelCounts {
   std::uint32_t probes = 0;
   std::uint32_t waited = 0;  // messages that found the window full
   std::uint32_t reconnects = 0;
+  std::uint32_t clocks = 0;  // questions about the peer's clock, and answers
 };
 
 // From a request that the program made to its response in the program's hands: the peer's program and both
@@ -119,6 +121,8 @@ struct alignas(64) Channel {
   Message* first = nullptr;  // the queue
   Message* last = nullptr;
   RoundTrips round_trips;
+  Ways ways;  // of traced messages that came
+  PeerClock clock;
   Time hungry_at = kNever;   // memory for a fetch is asked for again
   Time slow_until = kNever;  // the filter holds up the next message
   std::uint64_t judged = 0;  // messages before it have met the filter

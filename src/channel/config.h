@@ -24,6 +24,9 @@ struct Config {
   std::uint32_t cached_qps = 64;  // queue pairs that wait in RESET for the next channel
   Bytes region{4U << 20U};        // X-RDMA §4.5
   Bytes memory{1U << 30U};        // registered at most, for what is sent and for what is received each
+  // The machine's clock in nanoseconds, for stamps of traced messages and for what takes too long; `program`
+  // is given to it. nullptr: stamps have the time of poll(), and parts of a turn are not timed.
+  std::uint64_t (*clock)(void*) = nullptr;
   // Names of sessions: 64 bits that nobody can foretell. nullptr: from the context's seed, for worlds that
   // are to repeat. Whoever has one such name can compute the others.
   std::uint64_t (*draw)() = nullptr;
@@ -41,6 +44,11 @@ struct Config {
   Duration redial = milliseconds(10);   // between attempts to reconnect
   Duration look{};  // between looks at what is not a completion: over libibverbs that asks the kernel
   Duration idle_memory = seconds(1);  // an unused region is given back after this
+  // Tracing (trace.h), and what took too long (slow_log.h). Zero: off.
+  std::uint64_t trace_mask = 0;                  // its bits go round: 1, this message is traced
+  Duration clock_interval = milliseconds(1000);  // between questions about a peer's clock, while tracing
+  Duration slow{};       // a message, a request or a part of the turn that took longer
+  Duration poll_warn{};  // a time between two polls, for a program that did not sleep
   // Faults on purpose, of messages that come (filter.cc).
   std::uint32_t filter_drop = 0;  // of a million
   std::uint32_t filter_fail = 0;  // of a million: the connection fails

@@ -82,6 +82,8 @@ Context::Context(VerbsPort& port, const Config& config, std::uint64_t seed)
   config_.largest = static_cast<std::uint32_t>(std::min<std::uint64_t>(config.largest, config.memory.n / 2));
   config_.terms.reads = static_cast<std::uint8_t>(config.reads);
   config_.terms.access = kRemoteWrite | kRemoteRead;
+  trace_tag_ = (Prng(seed).fork(3).next() | 1ULL << 63U) >> 33U << 33U;
+  analysis_changed();
   free_.reserve(config.channels);
   for (std::uint32_t i = config.channels; i-- > 0;) {
     channels_[i].index = i;
@@ -131,13 +133,20 @@ std::uint64_t Context::bytes_per_channel(const Config& config) {
 
 Result<void> Context::set(std::string_view name, std::uint64_t value) {
   const auto done = set_online(config_, name, value);
+  if (!done) return done;
+  analysis_changed();
   for (Channel& c : channels_) {
-    if (done && !c.over()) arm(c, due(c));
+    if (c.over()) continue;
+    if (c.state == Channel::State::kOpen) begin_clock(c);
+    arm(c, due(c));
   }
   return done;
 }
 
-Message* Context::allocate(std::uint32_t length) { return lent_.take(length); }
+Message* Context::allocate(std::uint32_t length) {
+  const Section timed(*this, Place::kMemory);
+  return lent_.take(length);
+}
 
 void Context::tell(Telling& t, Telling::What what) {
   t.what = what;
@@ -150,10 +159,11 @@ void Context::tell(Telling& t, Telling::What what) {
 
 void Context::poll(Time at) {
   ++counts_.polls;
-  if (counts_.polls > 1)
-    counts_.longest_gap_ns =
-        std::max(counts_.longest_gap_ns, static_cast<std::uint64_t>((at - polled_).ns()));
+  const Duration gap = counts_.polls > 1 ? at - polled_ : Duration{};
+  counts_.longest_gap_ns = std::max(counts_.longest_gap_ns, static_cast<std::uint64_t>(gap.ns()));
   now_ = polled_ = at;
+  if (config_.poll_warn.ps != 0 && gap > config_.poll_warn && !slept_) poll_was_late(gap);
+  slept_ = false;
   lent_.at(at);
   own_.at(at);
   free_those_that_left();
@@ -163,16 +173,20 @@ void Context::poll(Time at) {
 Outcome<void> Context::arm() {
   const auto armed = port_.arm(cq_, false);
   turn(false);
+  slept_ = true;
   return armed;
 }
 
 void Context::turn(bool looks) {
   std::uint32_t n = kBatch;
-  for (int batch = 0; batch < kBatches && n == kBatch; ++batch) {
-    n = port_.poll(cq_, batch_);
-    if (busy_qps_ > kFewChannels) look_ahead(n);
-    for (std::uint32_t i = 0; i < n; ++i) completed(batch_[i]);
-    counts_.completions += n;
+  {
+    const Section timed(*this, Place::kCompletions);
+    for (int batch = 0; batch < kBatches && n == kBatch; ++batch) {
+      n = port_.poll(cq_, batch_);
+      if (busy_qps_ > kFewChannels) look_ahead(n);
+      for (std::uint32_t i = 0; i < n; ++i) completed(batch_[i]);
+      counts_.completions += n;
+    }
   }
   // What arrived before a connection ended is looked at before its end is.
   behind_ = n == kBatch;

@@ -22,6 +22,7 @@
 //   send.cc      from a message to a frame                       receive.cc   from a frame to a message
 //   fetch.cc     what is too long for a frame                    timers.cc    what happens because nothing
 //   does
+//   trace.cc     where the time goes
 #pragma once
 #include <algorithm>
 #include <array>
@@ -39,6 +40,8 @@
 #include "channel/message.h"
 #include "channel/params.h"
 #include "channel/row.h"
+#include "channel/slow_log.h"
+#include "channel/trace.h"
 #include "core/base/prng.h"
 #include "core/base/result.h"
 #include "core/base/units.h"
@@ -81,6 +84,8 @@ struct ContextCounts {
   std::uint64_t dropped = 0;         // messages, by the filter
   std::uint64_t failed = 0;          // connections, by the filter
   std::uint64_t longest_gap_ns = 0;  // between two polls
+  std::uint64_t late_polls = 0;      // after a gap longer than polling_warn_cycle
+  std::uint64_t traced = 0;          // messages and requests that were sent with stamps
 };
 
 class Context {
@@ -129,6 +134,12 @@ class Context {
   void look_next_time() { look_at_ = {}; }  // the port's events rang
 
   // --- what is going on ---
+  // Of a received message that is not released. False: it was not traced.
+  bool trace_of(const Message& message, Trace& out) const;
+  // What took too long, oldest first (slow_log.h).
+  bool next_slow(SlowEntry& out) { return slow_.next(out); }
+  const SlowLog& slow_log() const { return slow_; }
+  std::uint64_t clock_ns() const;  // of stamps and of the log
   // A parameter of params.h, if it may change in use.
   Result<void> set(std::string_view name, std::uint64_t value);
   const Config& config() const { return config_; }
@@ -160,15 +171,18 @@ class Context {
   };
   static constexpr std::uint32_t kBatch = 32;  // completions that are looked at together
   struct Call : Telling {
-    Channel* channel = nullptr;
-    std::uint64_t cookie = 0;
-    Time deadline = kNever;
-    Time asked_at{};
     Fate fate = Fate::kDelivered;
     bool busy = false;
     bool over = false;  // its outcome is in the line
     std::uint16_t turn = 0;
+    std::uint32_t queued_ns = 0;  // of a traced request, until it left
+    Channel* channel = nullptr;
+    std::uint64_t cookie = 0;
+    Time deadline = kNever;
+    Time asked_at{};
+    std::uint64_t left_ns = 0;  // when a traced request left; 0: it is not traced
   };
+  static_assert(sizeof(Call) == 64);
 
   // A session that a peer asked for. Peers choose the numbers, so that what they hash to is not theirs to
   // know.
@@ -275,6 +289,42 @@ class Context {
   void fetch();
   bool fetch_one(Channel& c);
   void fetched(Channel& c, std::uint32_t wire_number);
+  // trace.cc
+  struct ClockStamps {
+    std::uint64_t t1, t2, t3, t4;
+  };
+  class Section {  // from here to its end is one part of the turn
+   public:
+    Section(Context& c, Place place) : c_(c), place_(place), began_(c.timing_ ? c.clock_ns() : 0) {}
+    ~Section() {
+      if (began_ != 0) c_.section_ended(place_, began_);
+    }
+    Section(const Section&) = delete;
+    Section& operator=(const Section&) = delete;
+
+   private:
+    Context& c_;
+    Place place_;
+    std::uint64_t began_;
+  };
+  static void note(Message& m, std::uint64_t trace, std::uint64_t arrived);
+  void sample(Message& m, std::uint32_t low);
+  static void trace_answer(const Message& request, Message& m);
+  void stamp(Channel& c, Message& m, Head& head);
+  bool stamps_came(Message& m, const Head& head);
+  void way_known(Channel& c, Message& m);
+  void answer_known(Channel& c, Message& m, const Call& call);
+  void begin_clock(Channel& c);
+  void ask_clock(Channel& c);
+  void send_clock(Channel& c, std::uint64_t asked, std::uint64_t arrived);
+  static ClockStamps clock_stamps(const Message& m);
+  void clock_came(Channel& c, const ClockStamps& s);
+  void poll_was_late(Duration gap);
+  void section_ended(Place place, std::uint64_t began_ns);
+  void analysis_changed() {
+    sampling_ = config_.trace_mask;
+    timing_ = config_.clock != nullptr && config_.slow.ps != 0;
+  }
   // timers.cc
   void arm(Channel& c, Time at) { channel_times_.at_latest(c.index, at); }
   void timers();
@@ -304,8 +354,11 @@ class Context {
   std::uint32_t slots_ = 0;  // receives of a channel
   Time now_{};
   Time polled_{};
-  bool behind_ = false;  // completions are left from the last turn
-  bool posted_ = false;  // something was posted since the port was rung
+  bool behind_ = false;         // completions are left from the last turn
+  bool posted_ = false;         // something was posted since the port was rung
+  bool slept_ = false;          // the program may have slept since the last poll
+  bool timing_ = false;         // parts of the turn are timed
+  std::uint64_t sampling_ = 0;  // the mask, as far as it has gone round
   std::array<Completion, kBatch> batch_;
   Time look_at_{};
   Time shrink_at_{};
@@ -331,6 +384,10 @@ class Context {
   Channel* fetching_end_ = nullptr;
   std::uint32_t outstanding_ = 0;
   ContextCounts counts_;
+  std::uint64_t trace_tag_ = 0;  // in the numbers of this context's traces; the lower 33 bits are zero
+  std::uint64_t back_ns_ = 0;    // by which the clock went back
+  std::int64_t back_ps_ = 0;
+  SlowLog slow_;
 };
 
 }  // namespace weft::channel

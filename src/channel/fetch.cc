@@ -17,7 +17,7 @@ constexpr Duration kHungry = microseconds(100);  // before memory is asked for a
 
 // The announcement lies where its frame arrived.
 Announcement announcement_of(Message& m) {
-  const std::uint32_t ahead = m.role != Role::kPlain ? Head::kBytes : 0;
+  const std::uint32_t ahead = m.has_head() ? Head::kBytes : 0;
   const std::uint8_t* const at = reinterpret_cast<std::uint8_t*>(&m) + kFrameAt + ahead;
   Announcement a;
   const auto count = static_cast<std::uint32_t>(at[8]) << 8U | at[9];
@@ -67,6 +67,7 @@ void Context::leave_fetching(Channel& c) {
 
 // Turns go round until nothing more may leave.
 void Context::fetch() {
+  const Section timed(*this, Place::kFetch);
   while (fetching_ != nullptr && outstanding_ < config_.outstanding) {
     Channel& c = *fetching_;
     leave_line(c);

@@ -42,6 +42,7 @@ Reason reason_of(Refusal r) {
 
 // Everything that is not a completion. Over libibverbs this asks the kernel, so not in every turn.
 void Context::look() {
+  const Section timed(*this, Place::kEvents);
   look_at_ = now_.after(config_.look);
   for (PortEvent e; port_.poll_event(e);) happened(e);
 }
@@ -325,6 +326,7 @@ void Context::opened(Channel& c) {
   c.peer_used = c.probing = c.close_sent = false;
   c.until = c.redial_at = kNever;
   c.heard = now_;
+  begin_clock(c);
   // Fetches begin again where the last whole fragment ended.
   c.fetching = c.rx.handed;
   for (std::uint64_t n = c.rx.handed; n != c.rx.wta; ++n) {

@@ -62,6 +62,7 @@ struct Message : Telling {
   std::uint8_t state = 0;
   Fate fate = Fate::kDelivered;
   bool answered = false;      // a request that was received
+  bool traced = false;        // it has stamps (trace.h)
   std::uint16_t region = 0;   // of the memory cache
   std::uint16_t slot = 0;     // of the channel's receives
   std::uint32_t call = 0;     // of a request or a response
@@ -78,6 +79,7 @@ struct Message : Telling {
   // A block that was used before: where it lies it knows already, and whoever takes it next sets the rest.
   void renew();
   std::span<std::uint8_t> bytes() { return {data, length}; }
+  bool has_head() const { return role != Role::kPlain || traced; }
   bool is(State s) const { return (state & s) != 0; }
   void set(State s) { state = static_cast<std::uint8_t>(state | s); }
   void clear(State s) { state = static_cast<std::uint8_t>(state & ~s); }
@@ -98,6 +100,7 @@ inline void Message::renew() {
   role = Role::kPlain;
   state = 0;
   answered = false;
+  traced = false;
 }
 
 }  // namespace weft::channel

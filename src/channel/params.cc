@@ -22,6 +22,14 @@ template <auto Field>
 void set_bytes(Config& c, std::uint64_t v) {
   (c.*Field).n = v;
 }
+template <auto Field>
+std::uint64_t get_mask(const Config& c) {
+  return c.*Field;
+}
+template <auto Field>
+void set_mask(Config& c, std::uint64_t v) {
+  c.*Field = v;
+}
 constexpr std::uint64_t kMostTime = 1'000'000'000;  // in any unit here: durations stay far from overflow
 template <auto Field>
 std::uint64_t get_us(const Config& c) {
@@ -47,6 +55,10 @@ constexpr Param number(const char* name, const char* meaning) {
 template <auto Field>
 constexpr Param share(const char* name, const char* meaning) {
   return {name, meaning, true, get_number<Field>, set_number<Field>};
+}
+template <auto Field>
+constexpr Param mask(const char* name, const char* meaning) {
+  return {name, meaning, true, get_mask<Field>, set_mask<Field>};
 }
 template <auto Field>
 constexpr Param bytes(const char* name, const char* meaning) {
@@ -84,6 +96,14 @@ constexpr Param kParams[] = {
     millis<&Config::redial>("redial_ms", "between attempts to reconnect"),
     millis<&Config::idle_memory>("idle_memory_ms", "an unused region is given back after this"),
     micros<&Config::look>("look_us", "between looks at what is not a completion"),
+    mask<&Config::trace_mask>("trace_sample_mask",
+                              "its 64 bits go round, one for each message: 1 traces it; 0: none is traced"),
+    millis<&Config::clock_interval>("clock_intv_ms", "between questions about a peer's clock, while tracing"),
+    micros<&Config::slow>(
+        "slow_threshold",
+        "microseconds; what takes longer is logged: messages, requests, parts of the turn; 0: nothing"),
+    micros<&Config::poll_warn>("polling_warn_cycle",
+                               "microseconds; a longer time between two polls is logged; 0: none"),
     share<&Config::filter_drop>("filter_drop_ppm",
                                 "of a million messages that come, so many are dropped on purpose"),
     share<&Config::filter_fail>("filter_fail_ppm",
@@ -120,7 +140,9 @@ Result<void> set_param(Config& config, std::string_view assignment) {
   if (p == nullptr) return fail("there is no parameter '" + std::string(name) + "'");
   const std::string_view text = equals == std::string_view::npos ? "" : assignment.substr(equals + 1);
   std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool hex = text.starts_with("0x");
+  const char* const begin = text.data() + (hex ? 2 : 0);
+  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value, hex ? 16 : 10);
   if (error != std::errc{} || end != text.data() + text.size())
     return fail(std::string(name) + " = '" + std::string(text) + "': it must be a whole number");
   return set_and_check(config, *p, value);

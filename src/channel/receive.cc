@@ -62,7 +62,8 @@ bool Context::control_came(Channel& c, const Immediate& i, std::uint64_t news) {
 
 bool Context::message_came(Channel& c, Message& m, const Immediate& i, std::uint32_t bytes) {
   if (!c.rx.expects(i.seq)) return false;
-  if (i.head != (i.role != Role::kPlain)) return false;
+  if (!i.head && i.role != Role::kPlain) return false;
+  if (i.role == Role::kClock && (i.kind != Kind::kMessage || bytes != Head::kBytes)) return false;
   const std::uint32_t ahead = i.head ? Head::kBytes : 0;
   if (bytes < ahead || bytes > config_.small + Head::kBytes) return false;
   std::uint8_t* const frame = reinterpret_cast<std::uint8_t*>(&m) + kFrameAt;
@@ -70,11 +71,13 @@ bool Context::message_came(Channel& c, Message& m, const Immediate& i, std::uint
   m.cookie = 0;
   m.call = m.status = 0;
   m.body = nullptr;
-  m.answered = false;
+  m.answered = m.traced = false;
   if (i.head) {
     const Head head = read_head(frame);
     m.call = head.call;
     m.status = head.status;
+    const bool stamps = (head.trace | head.left_at | head.arrived) != 0;
+    if ((stamps || i.role == Role::kPlain || i.role == Role::kClock) && !stamps_came(m, head)) return false;
   }
   m.data = frame + ahead;
   m.length = bytes - ahead;
@@ -90,7 +93,7 @@ bool Context::message_came(Channel& c, Message& m, const Immediate& i, std::uint
   m.state = state;  // until here the block counts as a posted receive, and a violation gives it back
   m.number = c.rx.wta++;
   c.taken_at(m.number) = &m;
-  ++c.counts.received;
+  c.counts.received += i.role != Role::kClock ? 1U : 0U;
   c.counts.received_bytes += m.length;
   if (m.is(Message::kWhole)) {
     if (c.rx.handed == m.number) hand_over(c);
@@ -102,10 +105,19 @@ bool Context::message_came(Channel& c, Message& m, const Immediate& i, std::uint
 
 // Messages that are whole, in order, to the program.
 void Context::hand_over(Channel& c) {
-  if (c.state == Channel::State::kClosing) return;  // it said that it wants no more
   while (c.rx.handed != c.rx.wta) {
     Message& m = *c.taken_at(c.rx.handed);
     if (!m.is(Message::kWhole)) break;
+    if (m.role == Role::kClock) {
+      const ClockStamps stamps = clock_stamps(m);
+      ++c.rx.handed;
+      ++c.held;
+      take_back(c, m);
+      if (c.state == Channel::State::kOpen) clock_came(c, stamps);
+      if (c.state == Channel::State::kClosed) return;
+      continue;
+    }
+    if (c.state == Channel::State::kClosing) break;  // it said that it wants no more
     const Filtered filtered = config_.filters() ? filter(c, m.number) : Filtered::kPass;
     if (filtered == Filtered::kLater) break;
     if (filtered == Filtered::kFail) {
@@ -120,6 +132,7 @@ void Context::hand_over(Channel& c) {
       if (c.state == Channel::State::kClosed) return;
       continue;
     }
+    if (m.traced) way_known(c, m);
     if (m.role == Role::kResponse) {
       Call* const call = find_call({m.call});
       if (call == nullptr || call->channel != &c) {
@@ -130,6 +143,7 @@ void Context::hand_over(Channel& c) {
       }
       m.cookie = call->cookie;
       c.round_trips.add(now_ - call->asked_at);
+      if (m.traced || config_.slow.ps != 0) answer_known(c, m, *call);
       --c.calls;
       free_call(*call);
     }

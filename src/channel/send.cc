@@ -55,6 +55,8 @@ Outcome<void> Context::send(Channel& c, Message* m, std::uint64_t cookie, bool t
   if (const auto may = may_send(c, m, config_.queue); !may) return may;
   m->role = Role::kPlain;
   m->cookie = cookie;
+  m->traced = false;
+  if (sampling_ != 0) sample(*m, static_cast<std::uint32_t>(counts_.traced));
   submit(c, m, tell_delivery);
   return {};
 }
@@ -69,6 +71,8 @@ Outcome<CallId> Context::call(Channel& c, Message* m, std::uint64_t cookie, Time
   call.cookie = cookie;
   call.deadline = deadline;
   call.asked_at = now_;
+  call.left_ns = 0;
+  call.queued_ns = 0;
   call.busy = true;
   call.over = false;
   ++c.calls;
@@ -77,6 +81,8 @@ Outcome<CallId> Context::call(Channel& c, Message* m, std::uint64_t cookie, Time
   m->cookie = cookie;
   m->call = id.v;
   m->status = 0;
+  m->traced = false;
+  if (sampling_ != 0) sample(*m, id.v);
   if (deadline != kNever) call_times_.at_latest(slot, deadline);
   submit(c, m, false);
   return id;
@@ -101,6 +107,8 @@ Outcome<void> Context::answer(Message& request, Message* response, std::uint32_t
   request.answered = true;
   m->call = request.call;
   m->status = status;
+  m->traced = false;
+  if (request.traced) trace_answer(request, *m);
   submit(*request.channel, m, false);
   return {};
 }
@@ -203,11 +211,15 @@ bool Context::post(Channel& c, SendWr& wr, Work work, std::uint32_t number, bool
 
 bool Context::post_message(Channel& c, Message& m) {
   std::uint8_t* const block = reinterpret_cast<std::uint8_t*>(&m);
-  const bool head = m.role != Role::kPlain;
+  const bool head = m.has_head();
   const std::uint32_t ahead = head ? Head::kBytes : 0;
   const bool large = m.length > config_.small || m.length + ahead > c.frame;
   Sge sge{m.address + kPayloadAt - ahead, m.length + ahead, m.lkey};
-  if (head) write_head({m.call, m.status, 0, 0}, block + (large ? kFrameAt : kHeadAt));
+  if (head) {
+    Head h{m.call, m.status, 0, 0, 0};
+    if (m.traced) stamp(c, m, h);
+    write_head(h, block + (large ? kFrameAt : kHeadAt));
+  }
   if (large) {
     Announcement a;
     a.length = m.length;
@@ -222,7 +234,7 @@ bool Context::post_message(Channel& c, Message& m) {
   wr.flags = kSendSolicited;
   if (sge.length <= inline_ && sge.length != 0) wr.flags |= kSendInline;
   wr.imm = immediate(c, large ? Kind::kAnnouncement : Kind::kMessage, m.role, head, m.number);
-  ++c.counts.sent;
+  c.counts.sent += m.role != Role::kClock ? 1U : 0U;
   c.counts.sent_bytes += m.length;
   return post(c, wr, Work::kMessage, static_cast<std::uint32_t>(m.number), true);
 }
@@ -252,7 +264,8 @@ void Context::settle_those_done(Channel& c) {
 
 // A message leaves the ring or the queue. What became of a request is its call's affair.
 void Context::settle(Message& m, Fate fate) {
-  const bool to_tell = m.role != Role::kRequest && (fate != Fate::kDelivered || m.is(Message::kTell));
+  const bool silent = m.role == Role::kRequest || m.role == Role::kClock;
+  const bool to_tell = !silent && (fate != Fate::kDelivered || m.is(Message::kTell));
   if (!to_tell) return lent_.give(&m);
   m.fate = fate;
   m.set(Message::kTelling);

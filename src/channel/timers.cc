@@ -19,6 +19,7 @@ Time Context::due(const Channel& c) const {
   Time at = std::min({c.hungry_at, c.slow_until, c.until, c.redial_at});
   if (c.state == Channel::State::kOpen && config_.keepalive.ps != 0 && !c.probing)
     at = std::min(at, c.heard.after(config_.keepalive));
+  if (c.state == Channel::State::kOpen) at = std::min(at, c.clock.ask_at);
   return at;
 }
 
@@ -41,6 +42,7 @@ void Context::fire(Row& row, Late late) {
 }
 
 void Context::timers() {
+  const Section timed(*this, Place::kTimers);
   fire(owed_, [this](Channel& c) { ack_late(c); });
   fire(nops_, [this](Channel& c) { ask_by_nop(c); });
   while (channel_times_.next() <= now_) {
@@ -108,6 +110,10 @@ void Context::channel_time(Channel& c) {
     hand_over(c);
     if (!c.talks()) return;
   }
+  if (c.clock.ask_at <= now_) {
+    ask_clock(c);
+    if (!c.talks()) return;
+  }
   if (config_.keepalive.ps != 0 && !c.probing && c.heard.after(config_.keepalive) <= now_ &&
       c.state == Channel::State::kOpen && c.sq_used() < sq_) {
     SendWr wr;
@@ -122,6 +128,9 @@ void Context::channel_time(Channel& c) {
 void Context::rebase(Duration by) {
   CHECK(by.ps >= 0 && by <= kMostRebase && Time{} + by <= now_);
   const auto move = [by](Time& t) { t = rebased(t, by); };
+  back_ps_ += by.ps;
+  back_ns_ += static_cast<std::uint64_t>(back_ps_ / 1000);
+  back_ps_ %= 1000;
   for (Time* t : {&now_, &polled_, &look_at_, &shrink_at_}) move(*t);
   owed_.rebase(by);
   nops_.rebase(by);
@@ -129,7 +138,9 @@ void Context::rebase(Duration by) {
   own_.rebase(by);
   channel_times_ = Deadlines(config_.channels);
   for (Channel& c : channels_) {
-    for (Time* t : {&c.hungry_at, &c.slow_until, &c.heard, &c.until, &c.kept_until, &c.redial_at}) move(*t);
+    for (Time* t :
+         {&c.hungry_at, &c.slow_until, &c.heard, &c.until, &c.kept_until, &c.redial_at, &c.clock.ask_at})
+      move(*t);
     if (!c.over()) arm(c, due(c));
   }
   call_times_ = Deadlines(config_.calls);

@@ -66,10 +66,12 @@ void write_head(const Head& h, std::uint8_t* out) {
   put(out + 4, 4, h.status);
   put(out + 8, 8, h.trace);
   put(out + 16, 8, h.left_at);
-  put(out + 24, 8, 0);
+  put(out + 24, 8, h.arrived);
 }
 
-Head read_head(const std::uint8_t* in) { return {get32(in), get32(in + 4), get(in + 8, 8), get(in + 16, 8)}; }
+Head read_head(const std::uint8_t* in) {
+  return {get32(in), get32(in + 4), get(in + 8, 8), get(in + 16, 8), get(in + 24, 8)};
+}
 
 std::uint32_t write_announcement(const Announcement& a, std::uint8_t* out) {
   put(out, 8, a.length);

@@ -21,7 +21,8 @@ inline constexpr std::uint32_t kLeastFrame = 256;  // a head and an announcement
 inline constexpr std::uint32_t kMostPieces = 4;
 
 enum class Kind : std::uint8_t { kMessage = 0, kAnnouncement = 1, kAck = 2, kNop = 3, kClose = 4 };
-enum class Role : std::uint8_t { kPlain = 0, kRequest = 1, kResponse = 2 };
+// kClock: a question about a clock, or its answer; between the two libraries.
+enum class Role : std::uint8_t { kPlain = 0, kRequest = 1, kResponse = 2, kClock = 3 };
 
 // docs/protocol/channel.md#the-immediate
 struct Immediate {
@@ -47,7 +48,7 @@ constexpr bool unpack(std::uint32_t word, Immediate& out) {
   out.head = (word & 1U << 6U) != 0;
   out.role = static_cast<Role>(role);
   out.kind = static_cast<Kind>(kind);
-  return role <= 2 && kind <= 4 && (word & 8U) == 0;
+  return kind <= 4 && (word & 8U) == 0;
 }
 
 // The number nearest to `near` whose low 12 bits are `low`. It may lie before zero; then it is huge.
@@ -93,6 +94,7 @@ struct Head {
   std::uint32_t status = 0;
   std::uint64_t trace = 0;
   std::uint64_t left_at = 0;
+  std::uint64_t arrived = 0;
 };
 
 void write_head(const Head& head, std::uint8_t* out);

@@ -12,7 +12,7 @@ TEST(ChannelWire, AnImmediateHasTheBitsOfThePage) {
   Immediate back;
   ASSERT_TRUE(unpack(0xABC123A1U, back));
   EXPECT_EQ(pack(back), 0xABC123A1U);
-  for (const std::uint32_t bad : {5U, 6U, 7U, 8U, 0x30U}) EXPECT_FALSE(unpack(bad, back)) << bad;
+  for (const std::uint32_t bad : {5U, 6U, 7U, 8U}) EXPECT_FALSE(unpack(bad, back)) << bad;
 }
 
 TEST(ChannelWire, NumbersWidenAroundWhatIsKnown) {

@@ -75,6 +75,11 @@ void say(const std::string& sentence, char* why, std::size_t room) {
   why[n] = '\0';
 }
 
+std::uint64_t steady_ns(void*) {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+}
+
 // Pointers of C are those of the library under other names.
 Channel* of(weft_channel* c) { return reinterpret_cast<Channel*>(c); }
 const Channel* of(const weft_channel* c) { return reinterpret_cast<const Channel*>(c); }
@@ -134,6 +139,7 @@ int open_context(weft_context** out, const char* device, const char* const* para
   made->port = std::move(*port);
   config.draw = random_name;
   config.program = made.get();
+  config.clock = steady_ns;
   auto context = Context::open(*made->port, config, random_name());
   if (!context) {
     say(context.error().message, why, room);
@@ -315,6 +321,40 @@ size_t weft_report(const weft_context* c, char* out, size_t room) {
     return page.size();
   } catch (const std::exception&) {
     say("there is no memory\n", out, room);
+    return 0;
+  }
+}
+
+int weft_trace(const weft_message* m, weft_message_trace* out, size_t size) {
+  weft::channel::Trace t;
+  if (of(m)->channel == nullptr || !of(m)->channel->context->trace_of(*of(m), t)) return ENOENT;
+  weft_message_trace all{};
+  all.id = t.id;
+  all.left_ns = t.left_ns;
+  all.arrived_ns = t.arrived_ns;
+  all.offset_known = t.offset_known ? 1 : 0;
+  if (t.offset_known) {
+    all.offset_ns = t.offset_ns;
+    all.network_ns = t.network_ns;
+    all.error_ns = t.error_ns;
+  }
+  all.queued_ns = t.queued_ns;
+  all.round_ns = t.round_ns;
+  all.there_ns = t.there_ns;
+  all.response = t.response ? 1 : 0;
+  std::memcpy(out, &all, std::min(size, sizeof all));
+  return 0;
+}
+
+size_t weft_slow(weft_context* c, char* out, size_t room) {
+  try {
+    weft::channel::SlowEntry e;
+    if (!c->context->next_slow(e)) return 0;
+    const std::string line = sentence(e);
+    say(line, out, room);
+    return line.size();
+  } catch (const std::exception&) {
+    say("there is no memory", out, room);
     return 0;
   }
 }

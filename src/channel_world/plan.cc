@@ -49,6 +49,14 @@ Plan plan_of(std::uint64_t seed) {
   p.requests = static_cast<std::uint32_t>(r.below(600'000));
   p.large = static_cast<std::uint32_t>(r.below(400'000));
   p.rude = r.chance(150'000);
+  // Of their own, so that the worlds of earlier seeds stay what they were.
+  Prng t = Prng(seed).fork(18);
+  if (t.chance(500'000)) {
+    c.trace_mask = t.chance(500'000) ? ~std::uint64_t{0} : t.next();
+    c.clock_interval = milliseconds(static_cast<std::int64_t>(t.between(1, 20)));
+    if (t.chance(500'000)) c.slow = microseconds(static_cast<std::int64_t>(t.between(1, 100)));
+    if (t.chance(500'000)) p.switches = 5'000;
+  }
   return p;
 }
 

@@ -23,6 +23,7 @@ struct Plan {
   std::uint32_t requests = 0;   // in millionths of the messages
   std::uint32_t large = 0;      // likewise
   bool rude = false;            // ends abort now and then
+  std::uint32_t switches = 0;   // tracing on or off, in millionths of the turns
 };
 
 Plan plan_of(std::uint64_t seed);

@@ -76,6 +76,7 @@ class Person {
 
   void notice(const Notice& n, Time now);
   void received(const Notice& n, Time now);
+  void judge_trace(const Notice& n, Time now);
   void send(Channel& c, Talk& t, Time now);
   Message* write(const Talk& t, std::uint32_t number, std::uint32_t length);
   std::uint32_t length();
@@ -91,6 +92,7 @@ class Person {
   std::unique_ptr<Context> context_;
   // Its clock goes back now and then (Context::rebase), and nobody else may notice.
   Prng clocks_;
+  Prng traces_;  // turns tracing on and off
   Duration back_{};
   Time local(Time now) const { return now - back_; }
   std::map<Channel*, Talk> talks_;
@@ -117,6 +119,8 @@ class Town final : public pair::Programs {
   std::map<std::uint32_t, std::set<std::uint8_t>> done;
   std::set<std::uint32_t> over;  // ends that were told, or crashed: channel * 2 + side
   std::uint64_t unknown = 0;
+  std::uint64_t traced = 0;
+  check::Report& report() { return world_.referee().report(); }
 
  private:
   bool settled() const;
@@ -138,7 +142,12 @@ class Town final : public pair::Programs {
 // --- a person ---
 
 Person::Person(Town& town, pair::WorldPort& port, std::uint32_t host, std::uint64_t seed)
-    : town_(town), port_(port), host_(host), random_(seed), clocks_(Prng(seed).fork(3)) {
+    : town_(town),
+      port_(port),
+      host_(host),
+      random_(seed),
+      clocks_(Prng(seed).fork(3)),
+      traces_(Prng(seed).fork(4)) {
   begin();
 }
 
@@ -220,6 +229,7 @@ void Person::received(const Notice& n, Time now) {
   for (std::uint32_t i = kLeast; right && i < n.message->length; ++i)
     right = n.message->data[i] == byte_of(name, i);
   town_.messages().handed(flow, name.number, right, now);
+  judge_trace(n, now);
   if (n.kind == Notice::Kind::kResponse) {
     town_.messages().ended({t.number, t.side}, static_cast<std::uint32_t>(n.cookie), Messages::End::kAnswered,
                            now);
@@ -290,8 +300,28 @@ void Person::notice(const Notice& n, Time now) {
   }
 }
 
+// All hosts of a world live by one clock, so what a program is told of its peer's must allow that they are
+// equal, whatever was rebased; and no message arrives before it left.
+void Person::judge_trace(const Notice& n, Time now) {
+  channel::Trace t;
+  if (!context_->trace_of(*n.message, t)) return;
+  ++town_.traced;
+  if (!t.offset_known) return;
+  const auto error = static_cast<std::int64_t>(t.error_ns);
+  if (t.offset_ns > error || t.offset_ns < -error)
+    town_.report().add(now, "clocks", "host %u takes its peer's clock for %lld ns off, wrong by %lld at most",
+                       host_, static_cast<long long>(t.offset_ns), static_cast<long long>(error));
+  if (t.network_ns < -error)
+    town_.report().add(now, "clocks", "host %u has a message %lld ns before it left", host_,
+                       static_cast<long long>(-t.network_ns));
+}
+
 void Person::act(Time now) {
   if (context_ == nullptr) return;
+  if (traces_.chance(town_.plan().switches)) {
+    const std::uint64_t mask = context_->config().trace_mask != 0 ? 0 : traces_.next();
+    CHECK(context_->set("trace_sample_mask", mask).has_value());
+  }
   if (clocks_.chance(1'000)) {
     const Duration by = microseconds(static_cast<std::int64_t>(clocks_.below(20'000)));
     context_->at(local(now));
@@ -464,6 +494,7 @@ SeedResult Town::run() {
   r.messages = messages_.count();
   r.packets = world_.packets();
   r.unknown = unknown;
+  r.traced = traced;
   r.crashes = crashed_;
   return r;
 }

@@ -23,6 +23,7 @@ struct SeedResult {
   std::uint64_t reused = 0;
   std::uint64_t unknown = 0;  // messages that were told so
   std::uint64_t crashes = 0;
+  std::uint64_t traced = 0;  // messages that came with stamps
 };
 
 SeedResult run_seed(std::uint64_t seed, pair::Recorder* recorder = nullptr);

@@ -176,6 +176,22 @@ void be_sent_three(Visit& v) {
   v.world.run(microseconds(100));
 }
 
+// A frame with this head and `more` bytes behind it.
+void say_head(Visit& v, Role role, const Head& head, Kind kind = Kind::kMessage, std::uint32_t more = 0) {
+  write_head(head, v.stranger.bytes());
+  v.stranger.say(frame(kind, 0, role, true), Head::kBytes + more);
+}
+// This end has asked, traced or not; a response with these stamps, to the first call there is.
+void answer(Visit& v, bool traced, std::uint64_t trace, std::uint64_t left, std::uint64_t arrived) {
+  Context& b = *v.world.b().context;
+  ASSERT_TRUE(b.set("trace_sample_mask", traced ? ~std::uint64_t{0} : 0));
+  const auto call = b.call(*v.channel, v.world.b().make(10, 1), 1, kNever);
+  ASSERT_TRUE(call);
+  ASSERT_TRUE(b.set("trace_sample_mask", 0));  // so that nobody asks for clocks
+  v.world.run(microseconds(100));
+  say_head(v, Role::kResponse, {call->v, 0, trace, left, arrived}, Kind::kMessage, 10);
+}
+
 constexpr Violation kViolations[] = {
     {"AnUnknownKind", [](Visit& v) { v.stranger.say(5, 10); }},
     {"AnUnknownRole", [](Visit& v) { v.stranger.say(0x30, 10); }},
@@ -220,6 +236,57 @@ constexpr Violation kViolations[] = {
     {"ARequestWithoutAHead", [](Visit& v) { v.stranger.say(frame(Kind::kMessage, 0, Role::kRequest), 100); }},
     {"AHeadWithoutARole",
      [](Visit& v) { v.stranger.say(frame(Kind::kMessage, 0, Role::kPlain, true), 100); }},
+    {"ATraceWithoutANumber",
+     [](Visit& v) {
+       say_head(v, Role::kPlain, {0, 0, 0, 5, 0});
+     }},
+    {"ATraceThatNeverLeft",
+     [](Visit& v) {
+       say_head(v, Role::kPlain, {0, 0, 5, 0, 0});
+     }},
+    {"ATracedMessageWithACall",
+     [](Visit& v) {
+       say_head(v, Role::kPlain, {1, 0, 5, 5, 0});
+     }},
+    {"AMessageThatHasArrivedBefore",
+     [](Visit& v) {
+       say_head(v, Role::kPlain, {0, 0, 5, 5, 5});
+     }},
+    {"ARequestThatHasArrivedBefore",
+     [](Visit& v) {
+       say_head(v, Role::kRequest, {1, 0, 5, 5, 5});
+     }},
+    {"ARequestThatLeftWithoutATrace",
+     [](Visit& v) {
+       say_head(v, Role::kRequest, {1, 0, 0, 5, 0});
+     }},
+    {"AnAnswerThatLeftBeforeItsRequestCame", [](Visit& v) { answer(v, true, 5, 5, 6); }},
+    {"AnAnswerWithATraceThatNobodyAskedFor", [](Visit& v) { answer(v, false, 5, 6, 5); }},
+    {"AnAnswerOfAnotherTrace", [](Visit& v) { answer(v, true, 5, 6, 5); }},
+    {"AClockThatGoesBack",
+     [](Visit& v) {
+       say_head(v, Role::kClock, {0, 0, 5, 5, 6});
+     }},
+    {"AClockThatStandsAtNothing",
+     [](Visit& v) {
+       say_head(v, Role::kClock, {0, 0, 0, 0, 0});
+     }},
+    {"AClockThatAnswersNothing",
+     [](Visit& v) {
+       say_head(v, Role::kClock, {0, 0, 0, 5, 5});
+     }},
+    {"AClockWithACall",
+     [](Visit& v) {
+       say_head(v, Role::kClock, {1, 0, 0, 5, 0});
+     }},
+    {"AClockWithSomethingBehindIt",
+     [](Visit& v) {
+       say_head(v, Role::kClock, {0, 0, 0, 5, 0}, Kind::kMessage, 1);
+     }},
+    {"AnAnnouncedClock",
+     [](Visit& v) {
+       say_head(v, Role::kClock, {0, 0, 0, 5, 0}, Kind::kAnnouncement);
+     }},
     {"AHeadThatIsCutOff",
      [](Visit& v) { v.stranger.say(frame(Kind::kMessage, 0, Role::kRequest, true), 31); }},
     {"AnEmptyAnnouncement", [](Visit& v) { announce(v, 0, 1, 0, 32); }},
@@ -259,6 +326,21 @@ TEST(Strangers, CannotOverrunAReceive) {
 }
 
 // It knows the name of a session and nothing else: the session does not notice.
+// A flood of questions about the clock, and answers that nobody asked for: each question has one answer at
+// most, within the window, and what is known of the peer's clock is what it answered to what was asked.
+TEST(Strangers, MayAskForTheClockAsOftenAsTheWindowLets) {
+  Visit v;
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    channel::write_head({0, 0, i % 2 == 0 ? 0U : 77U, 100 + i, i % 2 == 0 ? 0U : 50U}, v.stranger.bytes());
+    v.stranger.say(frame(Kind::kMessage, i, Role::kClock, true), Head::kBytes);
+    v.world.run(microseconds(50));
+  }
+  EXPECT_EQ(v.channel->state, Channel::State::kOpen);
+  EXPECT_EQ(v.channel->counts.clocks, 4U);
+  EXPECT_EQ(v.channel->clock.samples, 0U);
+  EXPECT_TRUE(v.world.b().notices.empty());
+}
+
 TEST(Strangers, CannotEndASessionByItsName) {
   Config config = small_config();
   config.reconnect = seconds(1);

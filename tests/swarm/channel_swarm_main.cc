@@ -38,6 +38,7 @@ constexpr Reached kReached[] = {
     {&SeedResult::probes, "probes"},
     {&SeedResult::reused, "queue pairs used again"},
     {&SeedResult::unknown, "messages told unknown"},
+    {&SeedResult::traced, "messages with stamps"},
     {&SeedResult::crashes, "programs that ended"},
 };
 

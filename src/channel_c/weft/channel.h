@@ -120,6 +120,24 @@ WEFT_API void weft_counts(const weft_channel* channel, weft_channel_counts* out,
  * at the end. Answers how long the whole page is, so that 0 bytes of room ask for its length. */
 WEFT_API size_t weft_report(const weft_context* context, char* out, size_t room);
 
+/* Where the time of a received message went (trace_sample_mask at its sender; docs/guide/messaging.md).
+ * Nanoseconds. left_ns is of the sender's clock, arrived_ns of this context's; network_ns is their difference
+ * less offset_ns, and offset_ns is wrong by error_ns at most. Without offset_known the three are 0. Of a
+ * response: what the request waited here, how long it and its response took, and how much of that the peer
+ * had it. */
+typedef struct weft_message_trace {
+  uint64_t id, left_ns, arrived_ns;
+  int64_t offset_ns, network_ns;
+  uint64_t error_ns;
+  uint64_t queued_ns, round_ns, there_ns;
+  int32_t offset_known, response;
+} weft_message_trace;
+/* ENOENT: the message was not traced. `size` is sizeof(weft_message_trace). */
+WEFT_API int weft_trace(const weft_message* message, weft_message_trace* out, size_t size);
+/* The next line of what took too long (slow_threshold, polling_warn_cycle), with the NUL at most `room` bytes
+ * of it. Answers how long it is; 0: there is none. */
+WEFT_API size_t weft_slow(weft_context* context, char* out, size_t room);
+
 #ifdef __cplusplus
 }
 #endif

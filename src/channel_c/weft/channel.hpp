@@ -95,6 +95,18 @@ class Context {
     return n;
   }
   Message own(const weft_notice& n) const { return {get(), n.message}; }
+  // Where the time of a received message went; nothing if it was not traced.
+  static std::optional<weft_message_trace> trace(const Message& m) {
+    weft_message_trace t;
+    if (weft_trace(m.get(), &t, sizeof t) != 0) return std::nullopt;
+    return t;
+  }
+  // The next line of what took too long.
+  std::optional<std::string> slow() const {
+    char line[512];
+    if (weft_slow(get(), line, sizeof line) == 0) return std::nullopt;
+    return line;
+  }
 
  private:
   static void check(int error, const char* what) {
