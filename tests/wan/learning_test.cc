@@ -153,6 +153,30 @@ TEST(Partner, ThatIsNeverHeardAfterItsQuestionIsLetGo) {
   EXPECT_EQ(boxes.box(0).owned() + boxes.box(1).owned(), 0U);
 }
 
+// Nobody asks while nothing is owned. From then on the partner is asked, and has as long for its first answer
+// as for any other, whenever it was heard last.
+TEST(Partner, IsNotLostOnAPerfectLine) {
+  for (int rest = 5; rest < 50; ++rest) {
+    ByHand boxes;
+    Connection c(boxes, kRequester, kResponder, 1000);
+    listen(boxes, {&c});
+    ASSERT_TRUE(c.until_owned());
+    boxes.run(milliseconds(rest));
+    c.write(2);
+    for (int i = 0; i < 120; ++i) {
+      c.write(1);
+      boxes.run(microseconds(500));  // three times its patience
+    }
+    EXPECT_GE(boxes.count(0, BoxCounter::owned), 1U);
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(boxes.count(i, BoxCounter::partner_lost), 0U) << rest;
+      EXPECT_EQ(boxes.count(i, BoxCounter::partner_found), 1U) << rest;
+    }
+    EXPECT_EQ(boxes.count(0, BoxCounter::renewed), 0U) << rest;
+    EXPECT_EQ(boxes.count(0, BoxCounter::line_resent), 0U) << rest;
+  }
+}
+
 // Frames to nowhere do not lead its questions astray.
 TEST(Partner, IsLookedForBetweenEndpointsThatTalk) {
   ByHand boxes;

@@ -62,7 +62,8 @@ struct Partner {
   std::uint64_t instance = 0;  // 0: it never answered
   Time heard = kNever;         // its last answer
   Time asked = kNever;
-  std::uint64_t question = 0;  // what the answer must repeat
+  std::uint64_t question = 0;  // what the answer must repeat; 0: nothing is asked
+  Time unanswered_since{};     // when `question` was asked first
   bool ask_due = false;
   bool answer_due = false;
   std::uint64_t answer_to = 0;
@@ -70,6 +71,7 @@ struct Partner {
   wire::Address answer_from;  // as the question came
   wire::Address answer_at;
   bool there = false;
+  bool lost = false;     // it did not answer
   bool leaving = false;  // it takes nothing new: nobody asks it
   Once messages;
   Once leases;  // those that it asked for, or gave back

@@ -46,43 +46,43 @@ struct BoxConfig {
 };
 
 // X(name, sentence)
-#define WEFT_BOX_COUNTERS(X)                                                                \
-  X(passed, "frames forwarded as a wire does")                                              \
-  X(drop_queue, "dropped: the queue of passing frames was full")                            \
-  X(taken, "request packets taken from the site, to be delivered by the pair")              \
-  X(acknowledged, "acknowledgements made for the site")                                     \
-  X(refused_gap, "sequence NAKs made for the site")                                         \
-  X(drop_gap, "dropped: ahead of the expected packet of the site")                          \
-  X(drop_waiting, "dropped: a half was changing hands")                                     \
-  X(drop_full, "dropped: no room in the store for the site's packet")                       \
-  X(site_duplicate, "packets of the site that were taken before")                           \
-  X(swallowed, "acknowledgements of endpoints that end here")                               \
-  X(line_sent, "packets sent to the partner")                                               \
-  X(line_resent, "of those, sent before")                                                   \
-  X(line_kept, "packets of the line kept ahead of the expected one")                        \
-  X(line_duplicate, "packets of the line that were here already")                           \
-  X(drop_line_full, "dropped: no room in the store for the line's packet")                  \
-  X(given, "packets sent to an endpoint of the site")                                       \
-  X(given_again, "of those, sent before")                                                   \
-  X(learned, "requesters learned from acknowledgements")                                    \
-  X(followed, "requesters learned from the connection manager")                             \
-  X(farewells, "DREQs that waited for what was acknowledged")                               \
-  X(ambiguous, "acknowledgements that fit several connections, or none")                    \
-  X(unlearned, "connections that stopped being what was learned")                           \
-  X(table_full, "packets of connections that found no place")                               \
-  X(other_mode, "packets of a mode that passes untouched")                                  \
-  X(owned, "halves owned")                                                                  \
-  X(declined, "ownerships that the partner did not agree to")                               \
-  X(renewed, "ownerships renewed with the partner")                                         \
-  X(released, "halves released")                                                            \
-  X(reads, "READs and atomics that passed inside an ownership")                             \
-  X(drained_for_read, "of those, because of a READ of unknown length")                      \
-  X(failed, "halves that ended with an error")                                              \
-  X(orphaned, "halves whose partner went away")                                             \
-  X(said, "messages sent to the partner")                                                   \
-  X(heard, "messages of the partner taken")                                                 \
-  X(not_heard, "messages refused: wrong HMAC, another instance, too old, or a second time") \
-  X(partner_found, "times that a partner answered for the first time")                      \
+#define WEFT_BOX_COUNTERS(X)                                                                       \
+  X(passed, "frames forwarded as a wire does")                                                     \
+  X(drop_queue, "dropped: the queue of passing frames was full")                                   \
+  X(taken, "request packets taken from the site, to be delivered by the pair")                     \
+  X(acknowledged, "acknowledgements made for the site")                                            \
+  X(refused_gap, "sequence NAKs made for the site")                                                \
+  X(drop_gap, "dropped: ahead of the expected packet of the site")                                 \
+  X(drop_waiting, "dropped: a half was changing hands")                                            \
+  X(drop_full, "dropped: no room in the store for the site's packet")                              \
+  X(site_duplicate, "packets of the site that were taken before")                                  \
+  X(swallowed, "acknowledgements of endpoints that end here")                                      \
+  X(line_sent, "packets sent to the partner")                                                      \
+  X(line_resent, "of those, sent before")                                                          \
+  X(line_kept, "packets of the line kept ahead of the expected one")                               \
+  X(line_duplicate, "packets of the line that were here already")                                  \
+  X(drop_line_full, "dropped: no room in the store for the line's packet")                         \
+  X(given, "packets sent to an endpoint of the site")                                              \
+  X(given_again, "of those, sent before")                                                          \
+  X(learned, "requesters learned from acknowledgements")                                           \
+  X(followed, "requesters learned from the connection manager")                                    \
+  X(farewells, "DREQs that waited for what was acknowledged")                                      \
+  X(ambiguous, "acknowledgements that fit several connections, or none")                           \
+  X(unlearned, "connections that stopped being what was learned")                                  \
+  X(table_full, "packets of connections that found no place")                                      \
+  X(other_mode, "packets of a mode that passes untouched")                                         \
+  X(owned, "halves owned")                                                                         \
+  X(declined, "ownerships that the partner did not agree to")                                      \
+  X(renewed, "ownerships renewed with the partner")                                                \
+  X(released, "halves released")                                                                   \
+  X(reads, "READs and atomics that passed inside an ownership")                                    \
+  X(drained_for_read, "of those, because of a READ of unknown length")                             \
+  X(failed, "halves that ended with an error")                                                     \
+  X(orphaned, "halves whose partner went away")                                                    \
+  X(said, "messages sent to the partner")                                                          \
+  X(heard, "messages of the partner taken")                                                        \
+  X(not_heard, "messages refused: wrong HMAC, another instance, too old, or a second time")        \
+  X(partner_found, "times that a partner answered for the first time, or again after it was lost") \
   X(partner_lost, "times that it stopped answering")
 
 enum class BoxCounter : std::size_t {

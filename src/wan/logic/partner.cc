@@ -13,11 +13,19 @@ bool needs_partner(const BoxState& b) { return b.owned != 0 || b.free_givings.si
 
 void ask(BoxState& b, Time now) {
   Partner& p = b.partner;
-  if (p.question == 0)
-    p.question = b.random.next() | 1U;  // the answer may take longer than it takes to ask again
+  if (p.question == 0) {  // the answer may take longer than it takes to ask again
+    p.question = b.random.next() | 1U;
+    p.unanswered_since = now;
+  }
   p.ask_due = true;
   p.asked = now;
   arm_partner(b);
+}
+
+// Silence counts from the first question that has no answer yet. A partner that nobody asks may be gone, too.
+Time given_up_at(const BoxState& b) {
+  const Partner& p = b.partner;
+  return (p.question != 0 ? p.unanswered_since : p.heard).after(b.config.patience);
 }
 
 // Between these two addresses a message of the partner came: whatever else passes does not decide where it is
@@ -54,7 +62,7 @@ void on_hello(BoxState& b, const Frame& f, const Message& m, Time now) {
   p.heard = now;
   along(b, f);
   const bool back = !std::exchange(p.there, true);
-  if (back) b.counters.add(BoxCounter::partner_found);
+  if (std::exchange(p.lost, false) || p.instance != m.sender) b.counters.add(BoxCounter::partner_found);
   if (back && p.instance == m.sender) {
     for (Taking& t : b.takings) {
       if (t.phase == Phase::kOwned) renew(b, t, now);  // it let go of everything
@@ -141,9 +149,7 @@ bool say(BoxState& b, Giving& g, Out& out) {
 
 }  // namespace
 
-bool partner_there(const BoxState& b, Time now) {
-  return b.partner.there && now < b.partner.heard.after(b.config.patience);
-}
+bool partner_there(const BoxState& b, Time now) { return b.partner.there && now < given_up_at(b); }
 
 void wish_for_partner(BoxState& b, Time now) {
   if (b.partner.asked == kNever || b.partner.asked.after(b.config.hello) <= now) ask(b, now);
@@ -231,7 +237,7 @@ bool next_message(BoxState& b, Out& out, Time now) {
 
 Time partner_deadline(const BoxState& b) {
   Time at = kNever;
-  if (b.partner.there) at = b.partner.heard.after(b.config.patience);
+  if (b.partner.there) at = given_up_at(b);
   if (needs_partner(b))
     at = std::min(at, b.partner.asked == kNever ? Time{} : b.partner.asked.after(b.config.hello));
   return at;
@@ -241,7 +247,8 @@ void on_partner_timer(BoxState& b, Time now) {
   Partner& p = b.partner;
   if (p.there && !partner_there(b, now)) {
     p.there = false;
-    b.counters.add(BoxCounter::partner_lost);
+    p.lost = p.question != 0;
+    if (p.lost) b.counters.add(BoxCounter::partner_lost);
     partner_gone(b);
   }
   // It asked for an ownership, and was never heard since.

@@ -98,6 +98,7 @@ void ask(BoxState& b, Taking& t, Time now) {
   t.strange = t.asked = 0;
   t.heard = t.owing = now;
   ++b.owned;
+  arm_partner(b);
   renew(b, t, now);
 }
 
