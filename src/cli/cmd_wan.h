@@ -8,5 +8,8 @@ class App;
 namespace weft::cli {
 
 void add_wan_plan(CLI::App& wan, int& exit_code);
+void add_wan_box(CLI::App& wan, int& exit_code);
+void add_wan_link(CLI::App& wan, int& exit_code);
+void add_wan_stat(CLI::App& wan, int& exit_code);
 
 }  // namespace weft::cli

@@ -8,6 +8,7 @@
 
 #include "cli/cmd_wan.h"
 #include "cli/commands.h"
+#include "cli/wan_options.h"
 #include "core/base/parse.h"
 #include "lab/figure.h"
 #include "record/record.h"
@@ -44,17 +45,6 @@ struct Options {
   bool table = false;
   bool json = false;
 };
-
-// "1e-5", "0.00001", "0.001%". Lines lose less than a millionth, so this is no parse_probability.
-Result<double> parse_loss(const std::string& text) {
-  double v = 0;
-  const char* end = text.data() + text.size();
-  const auto [read, error] = std::from_chars(text.data(), end, v);
-  const std::string_view rest(read, static_cast<std::size_t>(end - read));
-  if (error != std::errc() || !(rest.empty() || rest == "%") || !(v >= 0))
-    return fail("--loss: '" + text + "' is not a probability such as 1e-5, 0.001 or 1%");
-  return rest.empty() ? v : v / 100;
-}
 
 Result<wan::Parity> parse_parity(const std::string& text) {
   const std::size_t plus = std::min(text.find('+'), text.size());

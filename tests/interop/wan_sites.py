@@ -1,0 +1,199 @@
+"""Two sites and a long line between them, in network namespaces: what the interop test, the demo and the benchmark of boxes use.
+
+    host 0 --- box 0 --- line --- box 1 --- host 1          Sites(weft, boxes=True)
+    host 0 ------------- line ------------- host 1          Sites(weft, boxes=False)
+
+Every --- is a virtual Ethernet. The namespaces have no names and end with the process that made them; every program that is
+started here is ended by close(). Run inside a namespace of one's own (enter_namespaces).
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SKIPPED = 77
+MTU = 4200  # a path MTU of 4096 and all headers
+
+
+def run(*command):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: {done.stdout.strip()}")
+    return done.stdout
+
+
+def namespaces_refused():
+    """The way to make them ([] as root), or a sentence that says why there is none."""
+    reason = ""
+    for way in ([], ["--user", "--map-root-user"]):
+        try:
+            done = subprocess.run(["unshare", *way, "--net", "ip", "link", "add", "probe", "type", "veth"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        except FileNotFoundError:
+            return None, "unshare is not installed"
+        if done.returncode == 0:
+            return way, None
+        reason = done.stdout.strip()
+    return None, reason
+
+
+def enter_namespaces(script, arguments, programs=()):
+    """Runs `script` again in a namespace of its own; returns only inside it. Where that may not be: ends with SKIPPED."""
+    if "--inside" in arguments:
+        return [a for a in arguments if a != "--inside"]
+    for program in (*programs, "unshare", "nsenter", "ip"):
+        if shutil.which(program) is None:
+            print(f"skipped: {program} is not installed; ./dev setup installs it")
+            sys.exit(SKIPPED)
+    way, reason = namespaces_refused()
+    if way is None:
+        print(f"skipped: network namespaces may not be made here ({reason})")
+        sys.exit(SKIPPED)
+    sys.exit(subprocess.call(["unshare", *way, "--net", sys.executable, script, "--inside", *arguments]))
+
+
+class Place:
+    """A namespace, held open by a process that reads from us and so ends with us."""
+
+    def __init__(self):
+        self.holder = subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE)
+        own = os.readlink("/proc/self/ns/net")
+        while os.readlink(f"/proc/{self.holder.pid}/ns/net") == own:
+            if self.holder.poll() is not None:
+                sys.exit("unshare --net failed")
+            time.sleep(0.01)
+        self.ip("link", "set", "lo", "up")
+
+    def inside(self, *command):
+        return ["nsenter", "--net", "-t", str(self.holder.pid), "--", *map(str, command)]
+
+    def ip(self, *arguments):
+        return run(*self.inside("ip", *arguments))
+
+    def close(self):
+        self.holder.kill()
+        self.holder.wait()
+        self.holder.stdin.close()
+
+
+class Sites:
+    ADDRESSES = ("10.0.0.1", "10.0.0.2")
+
+    def __init__(self, weft, boxes=True, delay="5ms", rate="10Gbps", loss="0", seed=1, queue="16MB", near_options=(), line=True):
+        self.weft, self.boxed, self.started = str(weft), boxes, []
+        self.folder = tempfile.TemporaryDirectory(prefix="weft-wan-")
+        self.status = pathlib.Path(self.folder.name)
+        self.secret = self.status / "secret"
+        self.secret.write_bytes(os.urandom(32))
+        self.secret.chmod(0o600)
+        self.hosts = [Place(), Place()]
+        self.line_place = Place()
+        self.box_places = [Place(), Place()] if boxes else []
+        self.boxes = [None, None]
+        self.options = list(near_options)
+        self.rate = rate
+        for i, host in enumerate(self.hosts):
+            end = (self.line_place, f"end{i}")
+            if boxes:
+                self.cable((host, "eth0"), (self.box_places[i], "near"))
+                self.cable((self.box_places[i], "far"), end)
+            else:
+                self.cable((host, "eth0"), end)
+            host.ip("addr", "add", f"{self.ADDRESSES[i]}/24", "dev", "eth0")
+        self.line = None
+        if line:
+            self.line = self.start(self.line_place, self.weft, "wan", "link", "--between", "end0", "end1", "--delay", delay, "--rate", rate,
+                                   "--loss", loss, "--seed", seed, "--queue", queue, "--json", errors=subprocess.DEVNULL)
+        if boxes:
+            for i in range(2):
+                self.start_box(i)
+
+    def cable(self, a, b):
+        run("ip", "link", "add", "left", "type", "veth", "peer", "name", "right")
+        for (place, name), temporary in ((a, "left"), (b, "right")):
+            run("ip", "link", "set", temporary, "netns", str(place.holder.pid))
+            place.ip("link", "set", temporary, "name", name)
+            place.ip("link", "set", name, "mtu", str(MTU), "up")
+
+    def start(self, place, *command, errors=subprocess.STDOUT, environment=None):
+        p = subprocess.Popen(place.inside(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
+                             start_new_session=True, env={**os.environ, **(environment or {})})
+        self.started.append(p)
+        return p
+
+    def start_box(self, i):
+        rate = ["--rate", self.rate]
+        self.boxes[i] = self.start(self.box_places[i], self.weft, "wan", "box", "--near", "near", "--far", "far", "--partner-secret",
+                                   self.secret, "--status", self.status, *rate, *self.options)
+        # It stands when it has written its status.
+        deadline = time.monotonic() + 10
+        while not (self.status / f"box-{self.boxes[i].pid}.json").exists():
+            if self.boxes[i].poll() is not None or time.monotonic() > deadline:
+                sys.exit(f"box {i} did not start: {self.boxes[i].stdout.read()}")
+            time.sleep(0.02)
+
+    def stat(self, i):
+        """What box `i` said last."""
+        return json.loads((self.status / f"box-{self.boxes[i].pid}.json").read_text())
+
+    def verbs(self, i, command, options=()):
+        """A verbs program at site `i`."""
+        return self.start(self.hosts[i], self.weft, "run", "--addr", self.ADDRESSES[i], "--mode", "roce", *options, "--", *command)
+
+    def end(self, p, how=signal.SIGTERM, seconds=15):
+        """Its output and exit code."""
+        if p.poll() is None:
+            p.send_signal(how)
+        return finish(p, seconds)
+
+    def pair(self, command, seconds, tries=1):
+        """A server at site 0, the same command with its address at site 1: (exit codes are 0, output of both)."""
+        deadline = time.monotonic() + seconds
+        server = self.verbs(0, command)
+        while True:
+            time.sleep(0.2)
+            client = self.verbs(1, [*command, self.ADDRESSES[0]])
+            text, code = finish(client, deadline - time.monotonic())
+            early = "onnection refused" in text or "Couldn't connect" in text
+            if code == 0 or not early or server.poll() is not None or time.monotonic() > deadline:
+                break
+        server_text, server_code = finish(server, min(5.0, max(0.5, deadline - time.monotonic())))
+        return code == 0 and server_code == 0, f"client, exit code {code}:\n{text}\nserver, exit code {server_code}:\n{server_text}"
+
+    def close(self):
+        for p in self.started:
+            if p.poll() is None:
+                p.kill()
+            p.wait()
+            if p.stdout:
+                p.stdout.close()
+        for place in (*self.hosts, self.line_place, *self.box_places):
+            place.close()
+        self.folder.cleanup()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def finish(process, seconds):
+    """Its output; a process that outlives its time is killed and reported as such."""
+    try:
+        return process.communicate(timeout=max(seconds, 0.1))[0], process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return process.communicate()[0] + "\nkilled: it did not end in time\n", -1
+
+
+def goodput(text, size):
+    """Gb/s of a perftest bandwidth program with --report_gbits, or None."""
+    found = re.search(rf"^\s*{size}\s+\d+\s+[\d.]+\s+([\d.]+)\s", text, re.MULTILINE)
+    return float(found[1]) if found else None
