@@ -125,6 +125,33 @@ TEST(Partner, WithoutAPlaceIsNotAskedAgainAndAgain) {
   EXPECT_LT(boxes.count(0, BoxCounter::drop_waiting), 30U);
 }
 
+// More halves ask at one time than the partner tells numbers apart of, and the first question is lost.
+TEST(Partner, IsAskedUnderANewNumberByAHalfThatHeardNothing) {
+  constexpr std::uint32_t kHalves = 100;
+  ByHand boxes([](std::uint32_t, BoxConfig& c) {
+    c.halves = 128;
+    c.frames = 4096;
+  });
+  std::vector<Connection> all;
+  for (std::uint32_t i = 0; i < kHalves; ++i)
+    all.emplace_back(boxes, Qpn{1000 + i}, Qpn{2000 + i}, 100'000 * i);
+  boxes.heard = [&](std::uint32_t site, const ByHand::Seen& s) {
+    for (Connection& c : all) c.hear(site, s);
+  };
+  bool lost = false;
+  boxes.lose = [&](std::uint32_t from, const Message& m) {
+    return from == 0 && m.say == Say::kOwn && !std::exchange(lost, true);
+  };
+  for (int i = 0; i < 20 && boxes.count(0, BoxCounter::owned) == 0; ++i) {
+    for (Connection& c : all) c.write(1);
+    boxes.run(milliseconds(2));
+  }
+  EXPECT_TRUE(lost);
+  boxes.run(milliseconds(10));
+  EXPECT_EQ(boxes.count(0, BoxCounter::owned), kHalves);
+  EXPECT_EQ(boxes.count(0, BoxCounter::declined), 0U);
+}
+
 // The far box agrees, and the line is cut before it hears that anybody is there. The near box gives up by
 // itself; the far box must not keep what nobody asks it for any more.
 TEST(Partner, ThatIsNeverHeardAfterItsQuestionIsLetGo) {

@@ -206,7 +206,8 @@ void on_own(BoxState& b, const Message& m, Time now) {
     g->owned_due = true;
     return queue(b.talking, g->talking, b.row_of(*g));
   }
-  if (!b.partner.fresh(m.lease)) return;  // an old question
+  if (g != nullptr && !g->orphan && g->lease >> 20U > m.lease >> 20U) return;  // asked anew since
+  if (!b.partner.fresh(m.lease)) return;                                       // an old question
   if (g != nullptr) {
     // The same ownership, asked for anew: what is here stays.
     const Seq from = expand(m.from, g->line.expected);

@@ -442,10 +442,12 @@ void on_timer(BoxState& b, Taking& t, Time now) {
       // Neither agreement nor an acknowledgement: whatever the partner thinks, it is to let go.
       stop_asking(b, t, now);
       say_release(b, t, now);
-    } else if (asking || t.phase == Phase::kOwned) {
-      if (!asking && t.confirmed && t.delivered == t.sender.una) {
+    } else if (asking) {
+      renew(b, t, now);  // under the old number it counts only for as long as few others ask
+    } else if (t.phase == Phase::kOwned) {
+      if (t.confirmed && t.delivered == t.sender.una) {
         t.asked = 0;  // nothing is to be asked
-      } else if (!asking && t.asked++ >= 3) {
+      } else if (t.asked++ >= 3) {
         t.asked = 0;
         renew(b, t, now);
       } else {
