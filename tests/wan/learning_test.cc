@@ -229,6 +229,32 @@ TEST(Partner, IsLookedForBetweenEndpointsThatTalk) {
   }
 }
 
+// A box that was just started knows nobody, and what comes first is a question for an ownership. It must not
+// ask back between addresses that nobody has.
+TEST(Partner, IsAskedBackWhereItsQuestionCameFrom) {
+  ByHand boxes;
+  Message own;
+  own.say = Say::kOwn;
+  own.sender = 100;
+  own.receiver = 999;  // an earlier instance of box 1
+  own.number = 7;
+  own.lease = 1U << 20U;
+  own.half = {Connection::kA, Connection::kB, kResponder};
+  wire::Mad mad;
+  encode(own, Hmac{small_box(1).secret}, mad);
+  Frame f;
+  f.header = wire::mad_packet({7});
+  f.payload = wire::kMadBytes;
+  f.source = Connection::kA;
+  f.destination = Connection::kB;
+  boxes.from_line(1, f, &mad);
+  boxes.run(milliseconds(3));
+  ASSERT_FALSE(boxes.said[1].empty());
+  EXPECT_EQ(boxes.said[1].front().frame.source, Connection::kB);
+  EXPECT_EQ(boxes.said[1].front().frame.destination, Connection::kA);
+  EXPECT_TRUE(boxes.box(1).partner_is_there(boxes.now()));
+}
+
 // Its RELEASE is never answered, and the requester never falls silent.
 TEST(Partner, ThatGoesAwayLeavesAWire) {
   ByHand boxes;

@@ -168,7 +168,9 @@ bool on_message(BoxState& b, const Frame& f, std::span<const std::uint8_t> mad, 
   }
   if (m.receiver != b.config.instance || m.sender != b.partner.instance) {
     b.counters.add(BoxCounter::not_heard);
-    if (m.say == Say::kOwn) wish_for_partner(b, now);
+    if (m.say != Say::kOwn) return true;
+    if (b.partner.instance == 0) along(b, f);
+    wish_for_partner(b, now);
     return true;
   }
   // Numbers on the wire wrap: an old report would tell of packets that were not sent yet.
