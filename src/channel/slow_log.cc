@@ -5,9 +5,9 @@
 namespace weft::channel {
 namespace {
 
-constexpr std::uint64_t kLeastPause = 100'000'000;             // ns
-constexpr std::uint64_t kMostPause = kLeastPause << 9U;        // 51.2 s
-constexpr std::uint64_t kQuiet = 2;                            // pauses without an entry: it begins anew
+constexpr std::uint64_t kLeastPause = 100'000'000;       // ns
+constexpr std::uint64_t kMostPause = kLeastPause << 9U;  // 51.2 s
+constexpr std::uint64_t kQuiet = 2;                      // pauses without an entry: it begins anew
 
 std::string micros(std::uint64_t ns) {
   return std::to_string(ns / 1000) + "." + std::to_string(ns / 100 % 10);

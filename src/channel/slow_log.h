@@ -1,12 +1,13 @@
-// What took too long, written down (X-RDMA §6.1, III): a ring of entries that a program reads line by line. It
-// adapts itself, so that a place which is always slow does not drown the others:
+// What took too long, written down (X-RDMA §6.1, III): a ring of entries that a program reads line by line.
+// It adapts itself, so that a place which is always slow does not drown the others:
 //
-//   - A place (below) writes at once when it was quiet. While it goes on being slow it writes after 0.1 s, 0.2 s,
+//   - A place (below) writes at once when it was quiet. While it goes on being slow it writes after 0.1 s,
+//   0.2 s,
 //     0.4 s ... 51.2 s; what it left out in between, and the longest of that, stand in its next entry.
 //   - What took twice as long as the place's last entry is written at once.
 //
-// So a place writes a handful of lines a minute, whatever happens, and an outlier is never left out. Nothing is
-// allocated; what nobody reads is overwritten, oldest first, and counted.
+// So a place writes a handful of lines a minute, whatever happens, and an outlier is never left out. Nothing
+// is allocated; what nobody reads is overwritten, oldest first, and counted.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -47,7 +48,8 @@ struct SlowEntry {
   std::uint64_t there_ns = 0;
 };
 
-// "request to 10.0.0.2:7 took 5120.3 us: queue 0.2, network 5101.0, peer 12.0; 41 more left out, the longest ..."
+// "request to 10.0.0.2:7 took 5120.3 us: queue 0.2, network 5101.0, peer 12.0; 41 more left out, the longest
+// ..."
 std::string sentence(const SlowEntry& entry);
 
 class SlowLog {

@@ -1,5 +1,5 @@
-// Stamps of traced messages, questions about clocks, and what took too long (trace.h, slow_log.h). Nothing here
-// runs while tracing, slow_threshold and polling_warn_cycle are off.
+// Stamps of traced messages, questions about clocks, and what took too long (trace.h, slow_log.h). Nothing
+// here runs while tracing, slow_threshold and polling_warn_cycle are off.
 //
 // Where stamps stand: a message that waits to be sent has those that it is to carry where its head will be; a
 // received one has them where its head was. Both are this end's own memory.
@@ -109,7 +109,8 @@ bool Context::stamps_came(Message& m, const Head& h) {
     }
     case Role::kClock: {
       // The only one whose 32 bytes are all the peer's: arrived there in the place of the two durations.
-      if (h.call != 0 || h.status != 0 || (h.trace == 0) != (h.arrived == 0) || h.arrived > h.left_at) return false;
+      if (h.call != 0 || h.status != 0 || (h.trace == 0) != (h.arrived == 0) || h.arrived > h.left_at)
+        return false;
       std::memcpy(&s.queued, &h.arrived, sizeof h.arrived);
       break;
     }
@@ -166,7 +167,8 @@ bool Context::trace_of(const Message& m, Trace& out) const {
   out.offset_ns = clock.offset_ns;
   out.error_ns = clock.error_ns(s.arrived);
   if (out.offset_known)
-    out.network_ns = static_cast<std::int64_t>(s.arrived - s.left - static_cast<std::uint64_t>(clock.offset_ns));
+    out.network_ns =
+        static_cast<std::int64_t>(s.arrived - s.left - static_cast<std::uint64_t>(clock.offset_ns));
   if (out.response) {
     out.queued_ns = s.queued;
     out.round_ns = s.round;

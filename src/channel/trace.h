@@ -1,12 +1,12 @@
 // Where the time of a message went (X-RDMA §6.1, I). A message that is traced has a head with two stamps: its
 // trace's number and when it left. The receiver adds when it arrived; T2 - T1 - Toff is then its time on the
-// network. Which messages are traced says `trace_sample_mask`: its bits go round, one for each message. With no
-// bit set (bare data) nothing has a head but requests and responses, and no stamp is taken.
+// network. Which messages are traced says `trace_sample_mask`: its bits go round, one for each message. With
+// no bit set (bare data) nothing has a head but requests and responses, and no stamp is taken.
 //
-// Toff is what this end's clock shows more than the peer's. While messages are traced both ends ask for it, as
-// NTP does (RFC 5905 §8): a question with T1, an answer with T1, T2, T3, taken at T4. Half of what the question
-// and the answer were on their way is the most that the answer can be wrong by; the best sample is kept, and
-// grows older by kDrift.
+// Toff is what this end's clock shows more than the peer's. While messages are traced both ends ask for it,
+// as NTP does (RFC 5905 §8): a question with T1, an answer with T1, T2, T3, taken at T4. Half of what the
+// question and the answer were on their way is the most that the answer can be wrong by; the best sample is
+// kept, and grows older by kDrift.
 //
 //   ours    T1 ------- question ----.                  .---------> T4      offset of theirs to ours
 //   theirs                           `--> T2 ... T3 --'                    ((T2 - T1) + (T3 - T4)) / 2
@@ -14,8 +14,8 @@
 // A request and its response are such an exchange themselves: the response of a traced request tells when the
 // request arrived and when the response left, so the requester sees all five parts without any Toff.
 //
-// Stamps are nanoseconds of a context's clock: Config::clock where there is one, otherwise the time that poll()
-// was told. What a peer writes in them is believed about nothing but itself.
+// Stamps are nanoseconds of a context's clock: Config::clock where there is one, otherwise the time that
+// poll() was told. What a peer writes in them is believed about nothing but itself.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -79,7 +79,9 @@ struct PeerClock {
     // Modulo 2^64, since the two clocks began anywhere.
     const auto there = static_cast<std::int64_t>(t1 - t2);
     const auto back = static_cast<std::int64_t>(t4 - t3);
-    offset_ns = there + static_cast<std::int64_t>(static_cast<std::uint64_t>(back) - static_cast<std::uint64_t>(there)) / 2;
+    offset_ns =
+        there +
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(back) - static_cast<std::uint64_t>(there)) / 2;
     error_then = error;
     at_ns = t4;
     ++samples;

@@ -1,4 +1,5 @@
-// Where the time of messages goes: stamps, clocks that differ, what took too long, and peers that lie about it.
+// Where the time of messages goes: stamps, clocks that differ, what took too long, and peers that lie about
+// it.
 #include "channel/report.h"
 #include "tests/channel/worlds.h"
 
@@ -113,8 +114,8 @@ TEST(Traces, CarryNothingOfWhatTheirMemoryHeldBefore) {
   EXPECT_EQ(p.b().context->counts().violations, 0U);
 }
 
-// The network is slow one way, the peer's program thinks: the requester knows which was which without a clock of
-// anybody else.
+// The network is slow one way, the peer's program thinks: the requester knows which was which without a clock
+// of anybody else.
 TEST(Traces, TakeARequestApart) {
   Config config = small_config();
   config.trace_mask = kAll;
@@ -233,8 +234,8 @@ TEST(SlowLogs, DoNotFlood) {
   }
   EXPECT_LE(written, 10U);
   EXPECT_GE(written, 5U);
-  ASSERT_NE(log.add(Place::kFetch, now, 200'000), nullptr);    // another place
-  ASSERT_NE(log.add(Place::kTimers, now, 900'000), nullptr);   // an outlier
+  ASSERT_NE(log.add(Place::kFetch, now, 200'000), nullptr);   // another place
+  ASSERT_NE(log.add(Place::kTimers, now, 900'000), nullptr);  // an outlier
   while (log.next(e)) counted += e.place == Place::kTimers ? 1 + e.omitted : 0;
   EXPECT_EQ(counted, 60'001U);  // what is left out is counted
   EXPECT_EQ(log.add(Place::kTimers, now + 1, 900'000), nullptr);

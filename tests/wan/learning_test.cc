@@ -356,6 +356,36 @@ TEST(Endpoint, CannotRefuseWhatItWasNotGiven) {
   EXPECT_EQ(c.taken(), c.sent());
 }
 
+// Its box lost the partner, and it says "not ready" for ever. What was kept for it must make room some day.
+TEST(Endpoint, ThatIsNeverReadyKeepsNoRowOfAnOrphan) {
+  ByHand boxes;
+  Connection c(boxes, kRequester, kResponder, 1000);
+  ASSERT_TRUE((listen(boxes, {&c}), c.until_owned()));
+  boxes.run(milliseconds(3));
+  c.answers = false;
+  boxes.heard = [&](std::uint32_t site, const ByHand::Seen& s) {
+    c.hear(site, s);
+    if (site != 1 || !is_push(s.frame.header.opcode)) return;
+    Frame f;
+    f.header.opcode = wire::kAcknowledge;
+    f.header.dest_qp = kRequester;
+    f.header.psn = s.frame.header.psn;
+    f.header.set_aeth(wire::kSyndromeRnr | 1U, 0);
+    f.source = Connection::kB;
+    f.destination = Connection::kA;
+    boxes.from_site(1, f);
+  };
+  c.write(3);
+  boxes.run(milliseconds(3));
+  boxes.cut = true;
+  boxes.run(milliseconds(400));
+  EXPECT_EQ(boxes.count(1, BoxCounter::orphaned), 1U);
+  EXPECT_GT(boxes.box(1).stored().n, 0U) << "its program may become ready yet";
+  boxes.run(milliseconds(200));  // together longer than give_up
+  EXPECT_EQ(boxes.box(1).stored().n, 0U);
+  EXPECT_EQ(boxes.box(1).owned(), 0U);
+}
+
 // No path takes more than 4096 bytes in a packet: what is larger passes, as on a wire.
 TEST(Endpoint, ThatSendsTooMuchInAPacketFillsNoStore) {
   ByHand boxes;

@@ -225,7 +225,7 @@ bool on_line_request(BoxState& b, const Frame& f, Time now);
 bool on_site_acknowledge(BoxState& b, const Frame& f, Time now);
 void on_own(BoxState& b, const Message& m, Time now);
 void on_release(BoxState& b, const Message& m);
-void orphan(BoxState& b, Giving& g);
+void orphan(BoxState& b, Giving& g, Time now);
 // Its responder is another connection's by now.
 void end_giving(BoxState& b, const HalfName& name);
 void on_timer(BoxState& b, Giving& g, Time now);

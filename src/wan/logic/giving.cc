@@ -249,10 +249,13 @@ void on_release(BoxState& b, const Message& m) {
   (void)b.farewells.push({m.half, m.lease});  // without room it is asked again
 }
 
-// Its partner is gone. What came in order is delivered; the rest would wait for ever.
-void orphan(BoxState& b, Giving& g) {
+// Its partner is gone. What came in order is delivered, as far as the endpoint takes it within `give_up`; the
+// rest would wait for ever.
+void orphan(BoxState& b, Giving& g, Time now) {
   b.counters.add(BoxCounter::orphaned);
   g.orphan = true;
+  g.agreed = now;
+  arm(b, g);
   maybe_gone(b, g);
 }
 
@@ -289,14 +292,16 @@ bool next_for_site(BoxState& b, Out& out, Time now) {
 
 Time deadline_of(const BoxState& b, const Giving& g) {
   if (!g.used || g.syndrome != 0) return kNever;
-  if (g.sender.nxt < g.line.expected && g.refused_until.ps != 0) return g.refused_until;
-  if (!g.sender.outstanding()) return kNever;
+  const Time end = g.orphan ? g.agreed.after(b.config.give_up) : kNever;
+  if (g.sender.nxt < g.line.expected && g.refused_until.ps != 0) return std::min(end, g.refused_until);
+  if (!g.sender.outstanding()) return end;
   RoundTrip trip = b.site_trip;
-  return Waits{b.site_terms, trip, 0, false}.strikes(g.sender);
+  return std::min(end, Waits{b.site_terms, trip, 0, false}.strikes(g.sender));
 }
 
 void on_timer(BoxState& b, Giving& g, Time now) {
   if (!g.used) return;
+  if (g.orphan && g.agreed.after(b.config.give_up) <= now) return remove(b, g);
   if (g.refused_until.ps != 0 && g.refused_until <= now) {
     g.refused_until = {};
     g.sender.timer = now;

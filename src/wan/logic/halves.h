@@ -121,7 +121,7 @@ struct Giving {
   std::uint64_t held = 0;
   Seq from{};
   Time refused_until{};  // the endpoint has no receive
-  Time agreed{};         // to `lease`
+  Time agreed{};         // to `lease`; orphan: since when
   RecvStream line;
   Sender sender;  // una: the endpoint has everything before
   SenderAccount account;

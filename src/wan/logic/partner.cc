@@ -36,9 +36,9 @@ void along(BoxState& b, const Frame& f) {
 }
 
 // Everything that was agreed with the partner is void.
-void partner_gone(BoxState& b) {
+void partner_gone(BoxState& b, Time now) {
   for (Giving& g : b.givings) {
-    if (g.used && !g.orphan) orphan(b, g);
+    if (g.used && !g.orphan) orphan(b, g, now);
   }
 }
 
@@ -74,7 +74,7 @@ void on_hello(BoxState& b, const Frame& f, const Message& m, Time now) {
     p.messages = p.leases = {};
     p.leaving = false;
     if (!first) {
-      partner_gone(b);
+      partner_gone(b, now);
       for (Taking& t : b.takings) {
         if (t.phase == Phase::kOwned || t.phase == Phase::kAsking) renew(b, t, now);
         // A new partner has nothing to let go of.
@@ -251,11 +251,11 @@ void on_partner_timer(BoxState& b, Time now) {
     p.there = false;
     p.lost = p.question != 0;
     if (p.lost) b.counters.add(BoxCounter::partner_lost);
-    partner_gone(b);
+    partner_gone(b, now);
   }
   // It asked for an ownership, and was never heard since.
   for (Giving& g : b.givings) {
-    if (!p.there && g.used && !g.orphan && g.agreed.after(b.config.patience) <= now) orphan(b, g);
+    if (!p.there && g.used && !g.orphan && g.agreed.after(b.config.patience) <= now) orphan(b, g, now);
   }
   if (needs_partner(b)) wish_for_partner(b, now);
   if (b.leaving) leave(b, now);
