@@ -52,13 +52,17 @@ Result<std::vector<std::uint8_t>> read_secret(const std::string& path) {
   const std::string named = "--partner-secret: '" + path + "' ";
   struct stat s {};
   if (stat(path.c_str(), &s) != 0 || !S_ISREG(s.st_mode))
-    return fail(named + "is no file that can be read; make one with: head -c 32 /dev/urandom > FILE, and give both boxes the same");
+    return fail(named +
+                "is no file that can be read; make one with: head -c 32 /dev/urandom > FILE, and give both "
+                "boxes the same");
   if ((s.st_mode & S_IROTH) != 0)
-    return fail(named + "can be read by everybody on this host; 'chmod 600 " + path + "' keeps it for its owner");
+    return fail(named + "can be read by everybody on this host; 'chmod 600 " + path +
+                "' keeps it for its owner");
   std::ifstream in(path, std::ios::binary);
   std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(in), {}};
   if (!in || bytes.size() < kLeastSecret || bytes.size() > kMostSecret)
-    return fail(fmt::format("{}has {} bytes; a secret has {} to {}", named, bytes.size(), kLeastSecret, kMostSecret));
+    return fail(
+        fmt::format("{}has {} bytes; a secret has {} to {}", named, bytes.size(), kLeastSecret, kMostSecret));
   return bytes;
 }
 
@@ -79,7 +83,8 @@ Result<wan::PumpConfig> config_of(const Options& o) {
   if (!store) return tl::unexpected(store.error());
   constexpr std::uint64_t kLeast = 1'000'000;
   constexpr std::uint64_t kMost = 64'000'000'000;
-  if (store->n < kLeast || store->n > kMost) return fail("--store: '" + o.store + "' is not between 1MB and 64GB");
+  if (store->n < kLeast || store->n > kMost)
+    return fail("--store: '" + o.store + "' is not between 1MB and 64GB");
   const auto halves = parse_integer("--connections", o.connections, 1, 1U << 20U);
   if (!halves) return tl::unexpected(halves.error());
   const auto tries = parse_integer("--endpoint-tries", o.endpoint_tries, 1, 250);
@@ -99,7 +104,8 @@ Result<wan::PumpConfig> config_of(const Options& o) {
     const auto read = parse_duration(t.name, *t.text);
     if (!read) return tl::unexpected(read.error());
     if (*read < t.least || *read > t.most)
-      return fail(fmt::format("{}: '{}' is not between {} us and {} s", t.name, *t.text, t.least.us(), t.most.us() / 1'000'000));
+      return fail(fmt::format("{}: '{}' is not between {} us and {} s", t.name, *t.text, t.least.us(),
+                              t.most.us() / 1'000'000));
     t.value = *read;
   }
   const auto instance = drawn();
@@ -143,8 +149,9 @@ class Story {
                      options_.rate == "0" ? "as fast as it takes frames" : options_.rate, options_.store,
                      options_.acknowledge == "far" ? "what the far box has" : "early"));
     if (far.mtu < near.mtu)
-      tell(fmt::format("the line's MTU is {} and the site's {}: what is longer is lost at the line, with or without a box",
-                       far.mtu, near.mtu));
+      tell(fmt::format(
+          "the line's MTU is {} and the site's {}: what is longer is lost at the line, with or without a box",
+          far.mtu, near.mtu));
     tell("a wire for now; it asks for its partner when a connection is worth it");
   }
 
@@ -153,21 +160,28 @@ class Story {
     if (grew(BoxCounter::partner_lost)) tell("the partner does not answer any more: a wire until it does");
     if (grew(BoxCounter::partner_found)) tell("the partner answers");
     if (grew(BoxCounter::not_heard)) {
-      tell(fmt::format("{} messages so far were not the partner's, or not meant for now: if no partner is found, compare the secrets",
-                       b.counters().get(BoxCounter::not_heard)), kSeldom, now);
+      tell(fmt::format("{} messages so far were not the partner's, or not meant for now: if no partner is "
+                       "found, compare the secrets",
+                       b.counters().get(BoxCounter::not_heard)),
+           kSeldom, now);
     }
     if (const std::uint32_t owned = b.owned(); owned != owned_) {
       if ((owned == 0) != (owned_ == 0) || seldom(now))
-        tell(owned == 0 ? "answers for no connection now" : fmt::format("answers for connections: {} halves", owned));
+        tell(owned == 0 ? "answers for no connection now"
+                        : fmt::format("answers for connections: {} halves", owned));
       owned_ = owned;
     }
     if (grew(BoxCounter::failed))
-      tell(fmt::format("a connection ended with an error ({} so far): its program learns of it at its next request",
-                       b.counters().get(BoxCounter::failed)));
+      tell(fmt::format(
+          "a connection ended with an error ({} so far): its program learns of it at its next request",
+          b.counters().get(BoxCounter::failed)));
     if (grew(BoxCounter::orphaned)) tell("delivers what it has of connections whose box went away");
-    if (grew(BoxCounter::drop_full)) tell("the store is full: endpoints wait until the far side has taken something", kSeldom, now);
-    if (grew(BoxCounter::table_full)) tell("more connections than --connections: the others pass", kSeldom, now);
-    if (grew(BoxCounter::other_mode)) tell("packets of a mode that it does not accelerate pass", kSeldom, now);
+    if (grew(BoxCounter::drop_full))
+      tell("the store is full: endpoints wait until the far side has taken something", kSeldom, now);
+    if (grew(BoxCounter::table_full))
+      tell("more connections than --connections: the others pass", kSeldom, now);
+    if (grew(BoxCounter::other_mode))
+      tell("packets of a mode that it does not accelerate pass", kSeldom, now);
     missed(now, near, near_missed_, options_.near);
     missed(now, far, far_missed_, options_.far);
   }
@@ -196,9 +210,12 @@ class Story {
     const std::uint64_t n = p.rx_missed + p.rx_torn;
     if (n == before) return;
     before = n;
-    tell(fmt::format("the kernel dropped {} frames of {} so far: this box is too slow for them, or they are trains that this "
-                     "kernel cannot hand over; then 'ethtool -K DEVICE tx-udp-segmentation off gro off' at their sender helps",
-                     n, name), kSeldom, now);
+    tell(fmt::format("the kernel dropped {} frames of {} so far: this box is too slow for them, or they are "
+                     "trains that this "
+                     "kernel cannot hand over; then 'ethtool -K DEVICE tx-udp-segmentation off gro off' at "
+                     "their sender helps",
+                     n, name),
+         kSeldom, now);
   }
 
   const Options& options_;
@@ -210,15 +227,17 @@ class Story {
   Time again_{};
 };
 
-record::Record status_of(const Options& o, const wan::Pump& pump, wan::Port& near, wan::Port& far, Time now, Time since,
-                         bool leaving) {
+record::Record status_of(const Options& o, const wan::Pump& pump, wan::Port& near, wan::Port& far, Time now,
+                         Time since, bool leaving) {
   const wan::Box& b = pump.box();
   record::Record r;
   r.set("near", o.near).set("far", o.far).set("acknowledge", o.acknowledge);
   r.set("up_seconds", static_cast<double>((now - since).us()) / 1e6);
   r.set("partner", b.partner_is_there(now)).set("leaving", leaving);
   r.set("owned", std::uint64_t{b.owned()});
-  r.set("store_bytes", b.config().store.n).set("stored_bytes", b.stored().n).set("most_stored_bytes", b.most_stored().n);
+  r.set("store_bytes", b.config().store.n)
+      .set("stored_bytes", b.stored().n)
+      .set("most_stored_bytes", b.most_stored().n);
   record::Record counters;
   for (std::size_t i = 0; i < wan::kBoxCounterCount; ++i)
     counters.set(wan::kBoxCounterInfo[i].name, b.counters().get(static_cast<BoxCounter>(i)));
@@ -243,7 +262,8 @@ int stand(const Options& o) {
   auto far = wan::PacketPort::open("--far", o.far);
   if (!far) return refuse(far.error());
   const std::string folder = status_folder(o.status, true);
-  if (folder.empty() && !o.status.empty()) return refuse({"--status: '" + o.status + "' is no folder that can be written to"});
+  if (folder.empty() && !o.status.empty())
+    return refuse({"--status: '" + o.status + "' is no folder that can be written to"});
   auto driving = wan::Driving::prepare();
   if (!driving) return refuse(driving.error());
 
@@ -251,7 +271,8 @@ int stand(const Options& o) {
   StatusFile status(folder);
   Story story(o, pump);
   story.begin((*near)->facts(), (*far)->facts());
-  if (folder.empty()) story.tell("there is no folder for its status, so 'weft wan stat' will not find it; --status names one");
+  if (folder.empty())
+    story.tell("there is no folder for its status, so 'weft wan stat' will not find it; --status names one");
   const Time since = (*driving)->clock().now();
   const Duration drain = *parse_duration("--drain", o.drain);
   Time leave_by = kNever;
@@ -276,18 +297,20 @@ int stand(const Options& o) {
     leave_by = now + drain;
     pump.leave(now);
     if (!pump.owes_nothing())
-      story.tell(fmt::format("delivers {} of {} halves first, for {} at most; the same signal again leaves at once",
-                             megabytes(pump.box().stored().n), pump.box().owned(), o.drain));
+      story.tell(
+          fmt::format("delivers {} of {} halves first, for {} at most; the same signal again leaves at once",
+                      megabytes(pump.box().stored().n), pump.box().owned(), o.drain));
     return !pump.owes_nothing();
   };
   (*driving)->run(t);
 
   const BoxCounters& n = pump.box().counters();
   if (gone) story.tell("an interface went away");
-  story.tell(fmt::format("acknowledged {} packets for the site, delivered {} to it, {} passed as on a wire", n.get(BoxCounter::taken),
-                         n.get(BoxCounter::given), n.get(BoxCounter::passed)));
+  story.tell(fmt::format("acknowledged {} packets for the site, delivered {} to it, {} passed as on a wire",
+                         n.get(BoxCounter::taken), n.get(BoxCounter::given), n.get(BoxCounter::passed)));
   const bool left = !pump.owes_nothing();
-  story.tell(left ? fmt::format("{} of {} halves was left and is lost with this box", megabytes(pump.box().stored().n), pump.box().owned())
+  story.tell(left ? fmt::format("{} of {} halves was left and is lost with this box",
+                                megabytes(pump.box().stored().n), pump.box().owned())
                   : "nothing was left");
   return left || gone ? 1 : 0;
 }
@@ -296,27 +319,36 @@ int stand(const Options& o) {
 
 void add_wan_box(CLI::App& wan, int& exit_code) {
   auto o = std::make_shared<Options>();
-  CLI::App* c = wan.add_subcommand("box", "One of a pair of boxes that acknowledge RDMA early and make good on it");
+  CLI::App* c =
+      wan.add_subcommand("box", "One of a pair of boxes that acknowledge RDMA early and make good on it");
   c->add_option("--near", o->near, "interface towards the site")->type_name("IF")->required();
   c->add_option("--far", o->far, "interface towards the line")->type_name("IF")->required();
-  c->add_option("--partner-secret", o->secret, "file of 16 bytes and more, the same at both boxes")->type_name("FILE")->required();
-  c->add_option("--acknowledge", o->acknowledge, "early: when this box has a packet; far: when the far one has it")
+  c->add_option("--partner-secret", o->secret, "file of 16 bytes and more, the same at both boxes")
+      ->type_name("FILE")
+      ->required();
+  c->add_option("--acknowledge", o->acknowledge,
+                "early: when this box has a packet; far: when the far one has it")
       ->check(CLI::IsMember({"early", "far"}));
   c->add_option("--rate", o->rate, "of the line; 0: as fast as it takes frames")->type_name("RATE");
   c->add_option("--store", o->store, "memory for packets on their way")->type_name("SIZE");
   c->add_option("--connections", o->connections, "in each direction; what is beyond passes")->type_name("N");
   c->add_option("--round-trip", o->round_trip, "that the line never exceeds")->type_name("TIME");
-  c->add_option("--rest", o->rest, "a connection without packets for so long is a wire's again")->type_name("TIME");
-  c->add_option("--endpoint-timeout", o->endpoint_timeout, "so long an endpoint of the site may be silent")->type_name("TIME");
+  c->add_option("--rest", o->rest, "a connection without packets for so long is a wire's again")
+      ->type_name("TIME");
+  c->add_option("--endpoint-timeout", o->endpoint_timeout, "so long an endpoint of the site may be silent")
+      ->type_name("TIME");
   c->add_option("--endpoint-tries", o->endpoint_tries, "silences until it counts as gone")->type_name("N");
-  c->add_option("--give-up", o->give_up, "so long it waits for a partner with packets that it owes")->type_name("TIME");
+  c->add_option("--give-up", o->give_up, "so long it waits for a partner with packets that it owes")
+      ->type_name("TIME");
   c->add_option("--drain", o->drain, "so long it goes on after SIGTERM with what it owes")->type_name("TIME");
-  c->add_option("--status", o->status, "folder for its status; else /run/weft or $XDG_RUNTIME_DIR/weft")->type_name("DIR");
+  c->add_option("--status", o->status, "folder for its status; else /run/weft or $XDG_RUNTIME_DIR/weft")
+      ->type_name("DIR");
   c->add_flag("--spin", o->spin, "never sleep: a processor for microseconds");
   c->add_flag("-q,--quiet", o->quiet, "say nothing");
   c->footer(
       "Everything that it does not understand is forwarded unchanged. Endpoints change nothing.\n"
-      "What a completion means with --acknowledge early is a table in docs/guide/long-distance.md: read it first.\n"
+      "What a completion means with --acknowledge early is a table in docs/guide/long-distance.md: read it "
+      "first.\n"
       "SIGTERM or SIGINT: it delivers what it owes and says what was left; again: it leaves at once.\n"
       "\n"
       "Examples:\n"

@@ -41,8 +41,10 @@ struct Line {
 
 Result<Line> line_of(const Options& o) {
   Line l;
-  if (o.between[0] == o.between[1]) return fail("--between: '" + o.between[0] + "' cannot be both ends of a line");
-  if (o.delay.empty() == o.distance.empty()) return fail("--delay or --distance: one of them says how long the line is");
+  if (o.between[0] == o.between[1])
+    return fail("--between: '" + o.between[0] + "' cannot be both ends of a line");
+  if (o.delay.empty() == o.distance.empty())
+    return fail("--delay or --distance: one of them says how long the line is");
   if (!o.delay.empty()) {
     const auto delay = parse_duration("--delay", o.delay);
     if (!delay) return tl::unexpected(delay.error());
@@ -55,12 +57,14 @@ Result<Line> line_of(const Options& o) {
   if (l.config.delay > seconds(1)) return fail("--delay: a line takes at most 1 s one way");
   const auto rate = parse_rate("--rate", o.rate);
   if (!rate) return tl::unexpected(rate.error());
-  if (rate->bps == 0 || *rate > gigabits(400)) return fail("--rate: '" + o.rate + "' is not above 0 and up to 400Gbps");
+  if (rate->bps == 0 || *rate > gigabits(400))
+    return fail("--rate: '" + o.rate + "' is not above 0 and up to 400Gbps");
   l.config.rate = *rate;
   const auto queue = parse_size("--queue", o.queue);
   if (!queue) return tl::unexpected(queue.error());
   constexpr std::uint64_t kMost = 4'000'000'000;
-  if (queue->n < 10'000 || queue->n > kMost) return fail("--queue: '" + o.queue + "' is not between 10kB and 4GB");
+  if (queue->n < 10'000 || queue->n > kMost)
+    return fail("--queue: '" + o.queue + "' is not between 10kB and 4GB");
   l.config.queue = *queue;
   const auto loss = parse_loss(o.loss);
   if (!loss) return tl::unexpected(loss.error());
@@ -82,9 +86,13 @@ double milliseconds_of(Duration d) { return static_cast<double>(d.us()) / 1e3; }
 record::Record record_of(const std::string& name, const wan::LineCounters& n) {
   record::Record r;
   r.set("from", name).set("frames", n.frames).set("bytes", n.bytes).set("carried", n.carried);
-  r.set("carried_bytes", n.carried_bytes).set("lost", n.lost).set("drop_queue", n.drop_queue).set("drop_cut", n.drop_cut);
+  r.set("carried_bytes", n.carried_bytes)
+      .set("lost", n.lost)
+      .set("drop_queue", n.drop_queue)
+      .set("drop_cut", n.drop_cut);
   r.set("longest_queue_bytes", n.longest_queue.n).set("most_late_ms", milliseconds_of(n.most_late));
-  r.set("mean_late_ms", n.carried == 0 ? 0.0 : static_cast<double>(n.late_us) / 1e3 / static_cast<double>(n.carried));
+  r.set("mean_late_ms",
+        n.carried == 0 ? 0.0 : static_cast<double>(n.late_us) / 1e3 / static_cast<double>(n.carried));
   return r;
 }
 
@@ -98,8 +106,10 @@ int emulate(const Options& o) {
   auto driving = wan::Driving::prepare();
   if (!driving) return refuse(driving.error());
   wan::LongLine l(line->config, **a, **b);
-  std::fprintf(stderr, "weft wan link: %s and %s are %.4g ms apart, at %s, losing %s; SIGUSR1 cuts and mends it\n",
-               o.between[0].c_str(), o.between[1].c_str(), milliseconds_of(line->config.delay), o.rate.c_str(), o.loss.c_str());
+  std::fprintf(stderr,
+               "weft wan link: %s and %s are %.4g ms apart, at %s, losing %s; SIGUSR1 cuts and mends it\n",
+               o.between[0].c_str(), o.between[1].c_str(), milliseconds_of(line->config.delay),
+               o.rate.c_str(), o.loss.c_str());
   const Time end = line->duration.ps == 0 ? kNever : (*driving)->clock().now().after(line->duration);
   bool gone = false;
   wan::Turns t;
@@ -122,8 +132,8 @@ int emulate(const Options& o) {
   std::uint64_t missed = 0;
   record::Record r;
   if (!o.json)
-    fmt::print("  {:<16} {:>12} {:>12} {:>9} {:>11} {:>8} {:>12} {:>22}\n", "from", "frames", "carried", "lost", "queue full", "cut",
-               "queue, kB", "late, ms: mean (most)");
+    fmt::print("  {:<16} {:>12} {:>12} {:>9} {:>11} {:>8} {:>12} {:>22}\n", "from", "frames", "carried",
+               "lost", "queue full", "cut", "queue, kB", "late, ms: mean (most)");
   for (std::size_t i = 0; i < 2; ++i) {
     const wan::LineCounters& n = l.counters(i);
     const wan::PortCounters& p = (i == 0 ? *a : *b)->counters();
@@ -131,16 +141,20 @@ int emulate(const Options& o) {
     if (o.json) {
       r.append("directions", record_of(o.between[i], n));
     } else {
-      fmt::print("  {:<16} {:>12} {:>12} {:>9} {:>11} {:>8} {:>12.1f} {:>13.3f} ({:.2f})\n", o.between[i], n.frames, n.carried, n.lost,
-                 n.drop_queue, n.drop_cut, static_cast<double>(n.longest_queue.n) / 1e3,
-                 n.carried == 0 ? 0.0 : static_cast<double>(n.late_us) / 1e3 / static_cast<double>(n.carried), milliseconds_of(n.most_late));
+      fmt::print("  {:<16} {:>12} {:>12} {:>9} {:>11} {:>8} {:>12.1f} {:>13.3f} ({:.2f})\n", o.between[i],
+                 n.frames, n.carried, n.lost, n.drop_queue, n.drop_cut,
+                 static_cast<double>(n.longest_queue.n) / 1e3,
+                 n.carried == 0 ? 0.0 : static_cast<double>(n.late_us) / 1e3 / static_cast<double>(n.carried),
+                 milliseconds_of(n.most_late));
     }
   }
   if (o.json) {
     r.set("missed", missed);
     fmt::print("{}", r.json());
   } else if (missed != 0) {
-    fmt::print("  {} frames came faster than this program took them, and were lost beside what the line loses\n", missed);
+    fmt::print(
+        "  {} frames came faster than this program took them, and were lost beside what the line loses\n",
+        missed);
   }
   if (gone) return fault({"an interface went away"});
   return 0;
@@ -155,9 +169,11 @@ void add_wan_link(CLI::App& wan, int& exit_code) {
   c->add_option("--delay", o->delay, "one way")->type_name("TIME");
   c->add_option("--distance", o->distance, "along the fibre, instead of --delay")->type_name("KM");
   c->add_option("--rate", o->rate, "of each direction")->type_name("RATE")->required();
-  c->add_option("--queue", o->queue, "bytes that may wait for the rate; what is beyond is lost")->type_name("SIZE");
+  c->add_option("--queue", o->queue, "bytes that may wait for the rate; what is beyond is lost")
+      ->type_name("SIZE");
   c->add_option("--loss", o->loss, "of each frame")->type_name("P");
-  c->add_option("--seed", o->seed, "of what is lost: the n-th frame of a direction has the same fate again")->type_name("N");
+  c->add_option("--seed", o->seed, "of what is lost: the n-th frame of a direction has the same fate again")
+      ->type_name("N");
   c->add_option("--duration", o->duration, "0: until it is told to end")->type_name("TIME");
   c->add_flag("--spin", o->spin, "never sleep: a processor for microseconds");
   c->add_flag("-j,--json", o->json, "print JSON instead of a table");

@@ -56,26 +56,31 @@ std::uint64_t number(const json& j, const char* name) {
 std::uint64_t number(const json& j, const char* group, const char* name) {
   return j.contains(group) && j[group].is_object() ? number(j[group], name) : 0;
 }
-bool truth(const json& j, const char* name) { return j.contains(name) && j[name].is_boolean() && j[name].get<bool>(); }
+bool truth(const json& j, const char* name) {
+  return j.contains(name) && j[name].is_boolean() && j[name].get<bool>();
+}
 std::string text(const json& j, const char* name) {
   return j.contains(name) && j[name].is_string() ? j[name].get<std::string>() : "?";
 }
 double megabytes(std::uint64_t n) { return static_cast<double>(n) / 1e6; }
 
 const char* word(Life l) {
-  return l == Life::kRuns ? "runs" : l == Life::kSilent ? "does not answer" : "was killed: its process is gone";
+  return l == Life::kRuns     ? "runs"
+         : l == Life::kSilent ? "does not answer"
+                              : "was killed: its process is gone";
 }
 
 void print(const BoxStatus& s, const json& j) {
-  fmt::print("box {}: {} (site) | {} (line), {}\n", number(j, "pid"), text(j, "near"), text(j, "far"), word(s.life));
+  fmt::print("box {}: {} (site) | {} (line), {}\n", number(j, "pid"), text(j, "near"), text(j, "far"),
+             word(s.life));
   if (s.life == Life::kGone) {
     fmt::print("  what it last said is in {}; remove it when you have read it\n", s.path);
     return;
   }
   fmt::print("  {}, acknowledges {}, {} halves, store {:.1f} MB of {:.1f} (most {:.1f}){}\n",
-             truth(j, "partner") ? "its partner answers" : "no partner just now", text(j, "acknowledge"), number(j, "owned"),
-             megabytes(number(j, "stored_bytes")), megabytes(number(j, "store_bytes")), megabytes(number(j, "most_stored_bytes")),
-             truth(j, "leaving") ? ", about to end" : "");
+             truth(j, "partner") ? "its partner answers" : "no partner just now", text(j, "acknowledge"),
+             number(j, "owned"), megabytes(number(j, "stored_bytes")), megabytes(number(j, "store_bytes")),
+             megabytes(number(j, "most_stored_bytes")), truth(j, "leaving") ? ", about to end" : "");
   const char* group = "";
   for (const Counter& c : counters()) {
     const std::uint64_t n = number(j, c.group, c.name);
@@ -101,7 +106,8 @@ std::string escaped(const std::string& v) {
 // The text format of Prometheus: each family once, with a line for each box.
 void print_prometheus(const std::vector<std::pair<BoxStatus, json>>& boxes) {
   const auto labels = [](const json& j) {
-    return fmt::format("pid=\"{}\",near=\"{}\",far=\"{}\"", number(j, "pid"), escaped(text(j, "near")), escaped(text(j, "far")));
+    return fmt::format("pid=\"{}\",near=\"{}\",far=\"{}\"", number(j, "pid"), escaped(text(j, "near")),
+                       escaped(text(j, "far")));
   };
   const auto family = [&](const std::string& name, const char* help, const char* type, auto value) {
     fmt::print("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
@@ -109,14 +115,18 @@ void print_prometheus(const std::vector<std::pair<BoxStatus, json>>& boxes) {
   };
   family("weft_box_up", "1: the box runs; 0: it is silent, or was killed", "gauge",
          [](const BoxStatus& s, const json&) { return s.life == Life::kRuns ? 1 : 0; });
-  family("weft_box_partner", "1: the partner answers", "gauge", [](const BoxStatus&, const json& j) { return truth(j, "partner") ? 1 : 0; });
+  family("weft_box_partner", "1: the partner answers", "gauge",
+         [](const BoxStatus&, const json& j) { return truth(j, "partner") ? 1 : 0; });
   family("weft_box_owned_halves", "halves that the box answers for or delivers", "gauge",
          [](const BoxStatus&, const json& j) { return number(j, "owned"); });
-  family("weft_box_store_bytes", "size of the store", "gauge", [](const BoxStatus&, const json& j) { return number(j, "store_bytes"); });
+  family("weft_box_store_bytes", "size of the store", "gauge",
+         [](const BoxStatus&, const json& j) { return number(j, "store_bytes"); });
   family("weft_box_stored_bytes", "bytes in the store now", "gauge",
          [](const BoxStatus&, const json& j) { return number(j, "stored_bytes"); });
   for (const Counter& c : counters()) {
-    const std::string group = std::string_view(c.group) == "box" || std::string_view(c.group) == "bytes" ? "" : std::string(c.group) + "_";
+    const std::string group = std::string_view(c.group) == "box" || std::string_view(c.group) == "bytes"
+                                  ? ""
+                                  : std::string(c.group) + "_";
     family("weft_box_" + group + c.name + "_total", c.text, "counter",
            [&](const BoxStatus&, const json& j) { return number(j, c.group, c.name); });
   }
@@ -124,7 +134,8 @@ void print_prometheus(const std::vector<std::pair<BoxStatus, json>>& boxes) {
 
 int show(const Options& o) {
   const std::string folder = status_folder(o.status, false);
-  if (folder.empty() && !o.status.empty()) return refuse({"--status: '" + o.status + "' is no folder that can be read"});
+  if (folder.empty() && !o.status.empty())
+    return refuse({"--status: '" + o.status + "' is no folder that can be read"});
   std::vector<std::pair<BoxStatus, json>> boxes;
   for (BoxStatus& s : read_statuses(folder)) {
     json j = json::parse(s.json, nullptr, false);
@@ -143,7 +154,10 @@ int show(const Options& o) {
     fmt::print("{}\n", json{{"boxes", all}}.dump(2));
     return 0;
   }
-  if (boxes.empty()) return fault({"no box of this host says that it runs; one that was started with --status is found with the same option"});
+  if (boxes.empty())
+    return fault(
+        {"no box of this host says that it runs; one that was started with --status is found with the same "
+         "option"});
   for (const auto& [s, j] : boxes) print(s, j);
   return 0;
 }
@@ -153,7 +167,8 @@ int show(const Options& o) {
 void add_wan_stat(CLI::App& wan, int& exit_code) {
   auto o = std::make_shared<Options>();
   CLI::App* c = wan.add_subcommand("stat", "What the boxes of this host do");
-  c->add_option("--status", o->status, "folder of their status; else /run/weft or $XDG_RUNTIME_DIR/weft")->type_name("DIR");
+  c->add_option("--status", o->status, "folder of their status; else /run/weft or $XDG_RUNTIME_DIR/weft")
+      ->type_name("DIR");
   auto* as_json = c->add_flag("-j,--json", o->json, "print JSON");
   c->add_flag("-p,--prometheus", o->prometheus, "print counters as Prometheus reads them")->excludes(as_json);
   c->footer(
@@ -161,7 +176,8 @@ void add_wan_stat(CLI::App& wan, int& exit_code) {
       "\n"
       "Examples:\n"
       "  weft wan stat\n"
-      "  weft wan stat -p > weft.prom.part && mv weft.prom.part weft.prom    # for the textfile collector of node_exporter");
+      "  weft wan stat -p > weft.prom.part && mv weft.prom.part weft.prom    # for the textfile collector of "
+      "node_exporter");
   c->callback([o, &exit_code] { exit_code = show(*o); });
 }
 

@@ -68,7 +68,8 @@ void Driving::run(const Turns& t) {
     for (const pollfd& w : wait) {
       int error = 0;
       socklen_t bytes = sizeof error;
-      if ((w.revents & POLLERR) != 0) static_cast<void>(getsockopt(w.fd, SOL_SOCKET, SO_ERROR, &error, &bytes));
+      if ((w.revents & POLLERR) != 0)
+        static_cast<void>(getsockopt(w.fd, SOL_SOCKET, SO_ERROR, &error, &bytes));
     }
     for (signalfd_siginfo s; (wait[2].revents & POLLIN) != 0 && read(signals_, &s, sizeof s) == sizeof s;) {
       if (!t.signal(clock_.now(), static_cast<int>(s.ssi_signo))) return;

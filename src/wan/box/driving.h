@@ -21,9 +21,9 @@ class WallClock {
 };
 
 struct Turns {
-  std::function<bool(Time now)> turn;         // true: there may be more
+  std::function<bool(Time now)> turn;  // true: there may be more
   std::function<Time(Time now)> next_due;
-  std::function<bool(Time now)> tick;         // twice a second; false: it is over
+  std::function<bool(Time now)> tick;  // twice a second; false: it is over
   // SIGINT, SIGTERM, SIGUSR1; false: it is over.
   std::function<bool(Time now, int signal)> signal;
   std::array<int, 2> descriptors{-1, -1};

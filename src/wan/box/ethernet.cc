@@ -12,9 +12,9 @@ namespace weft::wan {
 namespace {
 
 constexpr std::uint16_t kIpv4 = 0x0800;
-constexpr std::uint8_t kNoOptions = 0x45;      // version 4, five words
-constexpr std::uint16_t kFragment = 0x3FFF;    // more fragments, or an offset
-constexpr std::size_t kIp = kEthernetBytes;    // where the headers begin
+constexpr std::uint8_t kNoOptions = 0x45;    // version 4, five words
+constexpr std::uint16_t kFragment = 0x3FFF;  // more fragments, or an offset
+constexpr std::size_t kIp = kEthernetBytes;  // where the headers begin
 constexpr std::size_t kUdp = kIp + wire::kIpv4Bytes;
 constexpr std::size_t kBth = kUdp + wire::kUdpBytes;
 
@@ -72,7 +72,9 @@ bool understand(std::span<const std::uint8_t> frame, Frame& out, std::span<const
   return true;
 }
 
-std::uint16_t source_port(std::span<const std::uint8_t> frame) { return wire::load_be16(frame.data() + kUdp); }
+std::uint16_t source_port(std::span<const std::uint8_t> frame) {
+  return wire::load_be16(frame.data() + kUdp);
+}
 
 void clear_udp_checksum(std::uint8_t* frame) { wire::store_be16(frame + kUdp + 6, 0); }
 
@@ -82,7 +84,8 @@ std::size_t write_frame(const Frame& f, std::span<const std::uint8_t> payload, c
   std::uint8_t* p = out.data();
   std::copy(ethernet.begin(), ethernet.end(), p);
   std::size_t at = kBth;
-  at += wire::encode(f.header, static_cast<std::uint32_t>(payload.size()), out.subspan(at, wire::kMaxHeaderBytes));
+  at += wire::encode(f.header, static_cast<std::uint32_t>(payload.size()),
+                     out.subspan(at, wire::kMaxHeaderBytes));
   std::copy(payload.begin(), payload.end(), p + at);
   at += payload.size();
   for (std::uint32_t i = wire::pad_bytes(static_cast<std::uint32_t>(payload.size())); i > 0; --i) p[at++] = 0;

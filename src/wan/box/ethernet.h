@@ -17,9 +17,9 @@ inline constexpr std::size_t kHeadersBytes = kEthernetBytes + 20 + 8;
 using EthernetHeader = std::array<std::uint8_t, kEthernetBytes>;
 
 // X(name, sentence)
-#define WEFT_STRANGER_REASONS(X)                                                             \
-  X(other, "no RoCEv2 over IPv4: ARP, IPv6, TCP, VLANs and all that is not RDMA")            \
-  X(fragment, "RoCEv2 in fragments or with IP options")                                      \
+#define WEFT_STRANGER_REASONS(X)                                                               \
+  X(other, "no RoCEv2 over IPv4: ARP, IPv6, TCP, VLANs and all that is not RDMA")              \
+  X(fragment, "RoCEv2 in fragments or with IP options")                                        \
   X(malformed, "UDP to RoCEv2's port that is no packet of it, or of an opcode not known here") \
   X(bad_icrc, "RoCEv2 with a wrong ICRC: broken on the way, or endpoints that compute none")
 

@@ -62,7 +62,8 @@ TEST(EthernetFrame, OfAnyBytesHasAReason) {
   Prng random(1);
   for (int i = 0; i < 20'000; ++i) {
     FakePort::Bytes b = packet(wire::kWriteOnly, 7, 64);
-    for (std::uint64_t n = random.below(4); n > 0; --n) b[random.below(b.size())] = static_cast<std::uint8_t>(random.next());
+    for (std::uint64_t n = random.below(4); n > 0; --n)
+      b[random.below(b.size())] = static_cast<std::uint8_t>(random.next());
     b.resize(random.below(b.size() + 1));
     b.shrink_to_fit();
     static_cast<void>(reason_of(b));
@@ -123,8 +124,9 @@ TEST(Senders, KnowBothDirectionsFromOne) {
   EXPECT_EQ(port, 6000);
   // A station that moves is found where it is now, and many strangers push nobody out for good.
   for (std::uint32_t i = 0; i < 100'000; ++i)
-    s.saw(wire::Address::v4(1, static_cast<std::uint8_t>(i >> 16U), static_cast<std::uint8_t>(i >> 8U), static_cast<std::uint8_t>(i)), kThere,
-          kOutward.data(), 1);
+    s.saw(wire::Address::v4(1, static_cast<std::uint8_t>(i >> 16U), static_cast<std::uint8_t>(i >> 8U),
+                            static_cast<std::uint8_t>(i)),
+          kThere, kOutward.data(), 1);
   s.saw(kHere, kThere, kOutward.data(), 5000);
   ASSERT_TRUE(s.header(kHere, kThere, e, port));
   EXPECT_EQ(e, kOutward);

@@ -21,7 +21,8 @@ class FakePort final : public Port {
     while (!coming.empty() && batch_.size() < kBatch) {
       taken_.push_back(std::move(coming.front()));
       coming.pop_front();
-      batch_.push_back({nullptr, static_cast<std::uint32_t>(taken_.back().first.size()), taken_.back().second});
+      batch_.push_back(
+          {nullptr, static_cast<std::uint32_t>(taken_.back().first.size()), taken_.back().second});
     }
     for (std::size_t i = 0; i < batch_.size(); ++i) batch_[i].data = taken_[i].first.data();
     return batch_;
@@ -53,7 +54,8 @@ inline constexpr EthernetHeader kOutward{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 
 inline constexpr EthernetHeader kHomeward{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0};
 
 // A WRITE of `payload` bytes, or an acknowledgement, as an endpoint sends it.
-inline FakePort::Bytes packet(std::uint8_t opcode, std::uint32_t psn, std::uint32_t payload, bool outward = true) {
+inline FakePort::Bytes packet(std::uint8_t opcode, std::uint32_t psn, std::uint32_t payload,
+                              bool outward = true) {
   Frame f;
   f.header.opcode = opcode;
   f.header.psn = {psn};

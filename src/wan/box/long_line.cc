@@ -28,14 +28,17 @@ struct LongLine::Direction {
   Direction(const LongLineConfig& c, Port& in, Port& out, std::uint64_t stream)
       : from(in),
         to(out),
-        network([&] {
-          impair::ImpairConfig i;
-          i.loss = c.loss;
-          i.delay = c.delay;
-          return i;
-        }(), Prng(c.seed).fork(stream)) {
+        network(
+            [&] {
+              impair::ImpairConfig i;
+              i.loss = c.loss;
+              i.delay = c.delay;
+              return i;
+            }(),
+            Prng(c.seed).fork(stream)) {
     // What the rate brings in the delay, the queue, half of both for records of short frames, and a train.
-    const auto flight = static_cast<std::uint64_t>(static_cast<double>(c.rate.bps) / 8e12 * static_cast<double>(c.delay.ps));
+    const auto flight =
+        static_cast<std::uint64_t>(static_cast<double>(c.rate.bps) / 8e12 * static_cast<double>(c.delay.ps));
     size = (flight + c.queue.n) * 3 / 2 + 4 * kLongestTrain;
     size = (size + 7) & ~std::uint64_t{7};
     ring = std::make_unique_for_overwrite<std::uint8_t[]>(size);
@@ -76,7 +79,8 @@ struct LongLine::Direction {
 LongLine::LongLine(const LongLineConfig& config, Port& a, Port& b)
     : config_(config),
       piece_(std::make_unique_for_overwrite<std::uint8_t[]>(kLongestTrain)),
-      directions_{std::make_unique<Direction>(config, a, b, 1), std::make_unique<Direction>(config, b, a, 2)} {
+      directions_{std::make_unique<Direction>(config, a, b, 1),
+                  std::make_unique<Direction>(config, b, a, 2)} {
   CHECK(config.rate.bps != 0);
 }
 LongLine::~LongLine() = default;
@@ -93,7 +97,8 @@ void LongLine::cut(bool yes) {
   }
 }
 
-void LongLine::enqueue(Time now, Direction& d, const std::uint8_t* data, std::uint32_t bytes, const Offload& offload) {
+void LongLine::enqueue(Time now, Direction& d, const std::uint8_t* data, std::uint32_t bytes,
+                       const Offload& offload) {
   LineCounters& n = d.counters;
   ++n.frames;
   n.bytes += bytes;
@@ -103,14 +108,16 @@ void LongLine::enqueue(Time now, Direction& d, const std::uint8_t* data, std::ui
     return;
   }
   const Time start = std::max(now, d.free_at);
-  const auto waiting = static_cast<std::uint64_t>(static_cast<double>((start - now).ps) * static_cast<double>(config_.rate.bps) / 8e12);
+  const auto waiting = static_cast<std::uint64_t>(static_cast<double>((start - now).ps) *
+                                                  static_cast<double>(config_.rate.bps) / 8e12);
   std::uint8_t* at = waiting + bytes > config_.queue.n ? nullptr : d.reserve(bytes);
   if (at == nullptr) {
     ++n.drop_queue;
     return;
   }
   n.longest_queue.n = std::max(n.longest_queue.n, waiting + bytes);
-  const std::uint32_t pieces = offload.is_train() && offload.piece != 0 ? (bytes + offload.piece - 1) / offload.piece : 1;
+  const std::uint32_t pieces =
+      offload.is_train() && offload.piece != 0 ? (bytes + offload.piece - 1) / offload.piece : 1;
   d.free_at = start.after(config_.rate.time_for(Bytes{bytes + std::uint64_t{pieces} * kAroundFrame}));
   Record r{d.free_at.after(fate.delay), bytes, offload};
   // What is lost takes its time on the line, too.
@@ -129,7 +136,8 @@ void LongLine::take(Time now, Direction& d) {
       enqueue(now, d, f.data, f.bytes, f.offload);
       continue;
     }
-    for (std::uint32_t i = 0; i < frames_of(f); ++i) enqueue(now, d, piece_.get(), cut_frame(f, i, piece_.get()), {});
+    for (std::uint32_t i = 0; i < frames_of(f); ++i)
+      enqueue(now, d, piece_.get(), cut_frame(f, i, piece_.get()), {});
   }
   d.from.done();
 }

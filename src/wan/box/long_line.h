@@ -17,9 +17,9 @@ namespace weft::wan {
 
 struct LongLineConfig {
   Duration delay{};
-  Rate rate{};               // not 0
-  Bytes queue{16'000'000};   // that wait for the rate
-  std::uint32_t loss = 0;    // millionths
+  Rate rate{};              // not 0
+  Bytes queue{16'000'000};  // that wait for the rate
+  std::uint32_t loss = 0;   // millionths
   std::uint64_t seed = 1;
 };
 

@@ -24,14 +24,14 @@ static_assert(sizeof(Offload) == 10);  // struct virtio_net_hdr, whose header C+
 
 constexpr std::uint32_t kSlots = 4096;
 constexpr std::uint32_t kBlock = 1U << 18U;
-constexpr std::uint32_t kTagBytes = 4;           // of a VLAN
-constexpr std::uint32_t kTagRoom = 16;           // before a long frame, for one
-constexpr std::uint32_t kAround = 128;           // the slot's own header, and room for a tag
-constexpr std::uint32_t kLongest = 1U << 17U;    // of a train; larger ones have to be asked for
-constexpr std::size_t kLongFrames = 8;           // in one batch
-constexpr int kSocketBuffer = 8 << 20;           // for long frames
-constexpr int kRoomWithin = 1;                   // milliseconds that a full device is waited for
-constexpr int kIgnoreOutgoing = 23;              // PACKET_IGNORE_OUTGOING, Linux 4.20
+constexpr std::uint32_t kTagBytes = 4;         // of a VLAN
+constexpr std::uint32_t kTagRoom = 16;         // before a long frame, for one
+constexpr std::uint32_t kAround = 128;         // the slot's own header, and room for a tag
+constexpr std::uint32_t kLongest = 1U << 17U;  // of a train; larger ones have to be asked for
+constexpr std::size_t kLongFrames = 8;         // in one batch
+constexpr int kSocketBuffer = 8 << 20;         // for long frames
+constexpr int kRoomWithin = 1;                 // milliseconds that a full device is waited for
+constexpr int kIgnoreOutgoing = 23;            // PACKET_IGNORE_OUTGOING, Linux 4.20
 
 std::string why() { return std::strerror(errno); }
 
@@ -76,18 +76,22 @@ PacketPort::~PacketPort() {
 Result<std::unique_ptr<PacketPort>> PacketPort::open(const std::string& field, const std::string& interface) {
   const std::string named = field + ": '" + interface + "' ";
   const unsigned index = interface.size() < IFNAMSIZ ? if_nametoindex(interface.c_str()) : 0;
-  if (index == 0) return fail(named + "is no interface of this network namespace; 'ip link' lists those that there are");
+  if (index == 0)
+    return fail(named + "is no interface of this network namespace; 'ip link' lists those that there are");
   // Protocol 0: nothing is received before everything is set.
   Descriptor d{socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   if (d.fd < 0 && (errno == EPERM || errno == EACCES))
-    return fail(field + ": taking all frames of an interface needs CAP_NET_RAW: run this as root, or in a namespace of "
-                "your own (unshare --user --map-root-user --net)");
+    return fail(
+        field +
+        ": taking all frames of an interface needs CAP_NET_RAW: run this as root, or in a namespace of "
+        "your own (unshare --user --map-root-user --net)");
   if (d.fd < 0) return fail(named + "cannot be opened: " + why());
   const auto flags = ask(d.fd, SIOCGIFFLAGS, interface);
   const auto kind = ask(d.fd, SIOCGIFHWADDR, interface);
   const auto mtu = ask(d.fd, SIOCGIFMTU, interface);
   if (!flags || !kind || !mtu) return fail(named + "went away while it was opened");
-  if (kind->ifr_hwaddr.sa_family != ARPHRD_ETHER) return fail(named + "is no Ethernet, so a box cannot stand there");
+  if (kind->ifr_hwaddr.sa_family != ARPHRD_ETHER)
+    return fail(named + "is no Ethernet, so a box cannot stand there");
   if ((static_cast<unsigned>(flags->ifr_flags) & IFF_UP) == 0)
     return fail(named + "is down; 'ip link set " + interface + " up' switches it on");
 
@@ -107,7 +111,8 @@ Result<std::unique_ptr<PacketPort>> PacketPort::open(const std::string& field, c
   ring.tp_block_size = kBlock;
   ring.tp_frame_size = slot;
   p->slots_a_block_ = kBlock / slot;
-  if (p->slots_a_block_ == 0) return fail(named + "has an MTU that is too large: " + std::to_string(p->facts_.mtu));
+  if (p->slots_a_block_ == 0)
+    return fail(named + "has an MTU that is too large: " + std::to_string(p->facts_.mtu));
   ring.tp_block_nr = (kSlots + p->slots_a_block_ - 1) / p->slots_a_block_;
   ring.tp_frame_nr = ring.tp_block_nr * p->slots_a_block_;
   if (!set(d.fd, PACKET_RX_RING, ring)) return fail(named + "has no memory for its ring: " + why());
@@ -137,7 +142,8 @@ std::uint8_t* PacketPort::slot(std::uint32_t i) const {
 }
 
 bool PacketPort::read_long(std::uint32_t i, RxFrame& out) {
-  std::array<iovec, 2> pieces{iovec{&out.offload, sizeof out.offload}, iovec{long_frames_[i].get() + kTagRoom, kLongest - kTagRoom}};
+  std::array<iovec, 2> pieces{iovec{&out.offload, sizeof out.offload},
+                              iovec{long_frames_[i].get() + kTagRoom, kLongest - kTagRoom}};
   msghdr m{};
   m.msg_iov = pieces.data();
   m.msg_iovlen = pieces.size();
@@ -214,7 +220,8 @@ void PacketPort::send(std::span<const TxFrame> frames) {
   }
   bool waited = false;
   for (std::size_t at = 0; at < n;) {
-    const int sent = sendmmsg(fd_, messages_->headers.data() + at, static_cast<unsigned>(n - at), MSG_DONTWAIT);
+    const int sent =
+        sendmmsg(fd_, messages_->headers.data() + at, static_cast<unsigned>(n - at), MSG_DONTWAIT);
     if (sent > 0) {
       for (const std::size_t end = at + static_cast<std::size_t>(sent); at < end; ++at) {
         ++counters_.tx_frames;

@@ -44,14 +44,14 @@ struct TxFrame {
 };
 
 // X(name, sentence)
-#define WEFT_PORT_COUNTERS(X)                                                                \
-  X(rx_frames, "frames received")                                                            \
-  X(rx_bytes, "bytes received")                                                              \
+#define WEFT_PORT_COUNTERS(X)                                                                              \
+  X(rx_frames, "frames received")                                                                          \
+  X(rx_bytes, "bytes received")                                                                            \
   X(rx_missed, "frames that the kernel dropped: this program was too slow, or it could not describe them") \
-  X(rx_torn, "frames dropped: longer than their place, and the kernel kept no copy")         \
-  X(tx_frames, "frames sent")                                                                \
-  X(tx_bytes, "bytes sent")                                                                  \
-  X(tx_full, "frames dropped: the device had no room")                                       \
+  X(rx_torn, "frames dropped: longer than their place, and the kernel kept no copy")                       \
+  X(tx_frames, "frames sent")                                                                              \
+  X(tx_bytes, "bytes sent")                                                                                \
+  X(tx_full, "frames dropped: the device had no room")                                                     \
   X(tx_failed, "frames dropped: the system refused them")
 
 struct PortCounters {

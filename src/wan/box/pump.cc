@@ -165,7 +165,9 @@ bool Pump::give(Time now, Side to) {
       const std::span<const std::uint8_t> payload =
           out.mad != nullptr ? std::span<const std::uint8_t>(*out.mad) : std::span<const std::uint8_t>();
       auto& written = o.written[o.size];
-      f = {written.data(), static_cast<std::uint32_t>(write_frame(out.frame, payload, ethernet, from_port, written)), {}};
+      f = {written.data(),
+           static_cast<std::uint32_t>(write_frame(out.frame, payload, ethernet, from_port, written)),
+           {}};
     }
     if (paced) pay(now, f.bytes);
     put(to, f);

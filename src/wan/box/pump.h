@@ -1,5 +1,6 @@
 // One turn of a live box: what both ports have goes into the logic, or past it; what the logic has to say
-// goes out. No clock, no system call of its own, and no allocation: Ports do the one, the start did the other.
+// goes out. No clock, no system call of its own, and no allocation: Ports do the one, the start did the
+// other.
 //
 //   turn(now)       true: something moved, so there may be more
 //   next_due(now)   when a turn is needed although nothing came

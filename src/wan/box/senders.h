@@ -25,7 +25,8 @@ class Senders {
 
   Senders() : rows_(kRows) {}
 
-  void saw(const wire::Address& from, const wire::Address& to, const std::uint8_t* ethernet, std::uint16_t port) {
+  void saw(const wire::Address& from, const wire::Address& to, const std::uint8_t* ethernet,
+           std::uint16_t port) {
     Entry* e = find(from, to);
     if (e == nullptr) {
       Row& row = rows_[index(from, to)];
@@ -68,7 +69,8 @@ class Senders {
     std::uint64_t b = 0;
     std::memcpy(&a, from.bytes.data() + 8, sizeof a);
     std::memcpy(&b, to.bytes.data() + 8, sizeof b);
-    return static_cast<std::size_t>(((a * 0x9E37'79B9'7F4A'7C15ULL) ^ b) * 0x9E37'79B9'7F4A'7C15ULL >> 32U) % kRows;
+    return static_cast<std::size_t>(((a * 0x9E37'79B9'7F4A'7C15ULL) ^ b) * 0x9E37'79B9'7F4A'7C15ULL >> 32U) %
+           kRows;
   }
   Entry* find(const wire::Address& from, const wire::Address& to) {
     for (Entry& e : rows_[index(from, to)].entries) {
