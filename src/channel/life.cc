@@ -385,7 +385,8 @@ void Context::close(Channel& c) {
       c.state = Channel::State::kClosing;
       c.until = now_.after(config_.linger);
       arm(c, c.until);
-      return farewell(c);
+      farewell(c);
+      return ring();
     case Channel::State::kAsked:
       return refuse(c);
     case Channel::State::kConnecting:

@@ -71,6 +71,7 @@ bool MemoryCache::grow(std::uint32_t length_class, std::uint64_t stride, std::ui
   place->idle_since = now_;
   link(static_cast<std::uint16_t>(place - regions_.begin()));
   counts_.registered += bytes;
+  counts_.most = std::max(counts_.most, counts_.registered);
   ++counts_.regions;
   ++counts_.grown;
   return true;

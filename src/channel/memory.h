@@ -24,6 +24,7 @@ namespace weft::channel {
 
 struct MemoryCounts {
   std::uint64_t registered = 0;  // bytes
+  std::uint64_t most = 0;        // that ever were
   std::uint64_t in_use = 0;      // bytes of blocks that somebody has
   std::uint64_t regions = 0;
   std::uint64_t grown = 0;    // regions ever registered

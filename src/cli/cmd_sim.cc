@@ -105,8 +105,56 @@ std::string traffic_table(const sim::Scenario& s, const sim::Simulation& run) {
   return t;
 }
 
+std::string bytes_text(std::uint64_t n) {
+  if (n >= 1U << 30U) return fmt::format("{:.2f} GiB", static_cast<double>(n) / (1U << 30U));
+  if (n >= 1U << 20U) return fmt::format("{:.1f} MiB", static_cast<double>(n) / (1U << 20U));
+  return fmt::format("{} B", n);
+}
+
+// Messages over channels, or over plain queue pairs beside them.
+std::string messages_table(const sim::Scenario& s, const sim::Simulation& run) {
+  if (s.messages.empty()) return {};
+  std::string t = fmt::format("{:>12} {:>9} {:>10} {:>8} {:>12} {:>14} {:>12} {:>12}\n", "messages", "over",
+                              "done", "failed", "goodput", "a second", "p50", "p99");
+  for (std::size_t i = 0; i < s.messages.size(); ++i) {
+    const sim::MessageSpec& m = s.messages[i];
+    const sim::MessageResult& r = run.messages(i);
+    const sim::Quantiles q = sim::quantiles_of(r.latencies);
+    const double per_second =
+        r.elapsed().ps == 0 ? 0
+                            : static_cast<double>(r.messages) * 1e12 / static_cast<double>(r.elapsed().ps);
+    t += fmt::format("{:>12} {:>9} {:>10} {:>8} {:>7.2f} Gb/s {:>14.0f} {:>9.2f} us {:>9.2f} us\n",
+                     sim::message_pattern_name(m.pattern), m.plain ? "verbs" : "channels", r.messages,
+                     r.failed, r.goodput_bps() / 1e9, per_second, q.p50_us, q.p99_us);
+    if (r.why != nullptr)
+      t += fmt::format("{:>12} {} channels closed before their end: {}\n", "", r.lost, r.why);
+    if (r.upgraded == Time{}) continue;
+    const sim::Quantiles back = sim::quantiles_of(r.reconnects);
+    t += fmt::format(
+        "{:>12} {} channels connected anew, each in {:.2f} us at the median and {:.2f} us at most\n", "",
+        r.reconnects.size(), back.p50_us, back.max_us);
+    t += fmt::format("{:>12} p99 of the others {:.2f} us before and {:.2f} us meanwhile\n", "",
+                     sim::quantiles_of(r.calm).p99_us, sim::quantiles_of(r.storm).p99_us);
+  }
+  const Counters& n = run.totals().transport;
+  t += fmt::format("\nreceiver not ready {}, congestion notifications {}\n", n.get(Counter::nak_rnr),
+                   n.get(Counter::rx_cnp));
+  if (run.channels() == nullptr) return t;
+  const sim::ChannelTotals c = run.channels()->totals();
+  t += fmt::format(
+      "{} contexts of up to {} channels; messages that found the window full {}, ACKs by themselves {}, NOPs "
+      "{}, probes "
+      "{}\n",
+      c.contexts, c.channels, c.waited, c.counts.acks, c.counts.nops, c.counts.probes);
+  t += fmt::format(
+      "{} messages fetched in {} fragments, {} times without memory; queue pairs made {}, used again {}\n",
+      c.counts.large_received, c.counts.fragments, c.starved, c.fresh_qps, c.reused_qps);
+  return t + fmt::format("memory at most: {} to receive and {} to send in a context, {} in all\n",
+                         bytes_text(c.most_own), bytes_text(c.most_lent), bytes_text(c.all_memory));
+}
+
 std::string table(const sim::Scenario& s, const sim::Simulation& run) {
-  std::string t = network_text(s) + traffic_table(s, run);
+  std::string t = network_text(s) + traffic_table(s, run) + messages_table(s, run);
   if (!s.flows.empty())
     t += fmt::format("{:>4} {:>9} {:>12} {:>10} {:>8} {:>12} {:>10} {:>10} {:>10}\n", "flow", "hosts", "op",
                      "messages", "failed", "goodput", "of line", "p50", "p99");

@@ -112,6 +112,7 @@ std::string fault_of(const sim::Simulation& run) {
   for (const sim::FlowStatistics& f : run.traffic()) failed += f.failed();
   if (run.findings() != nullptr && !run.findings()->clean())
     return fmt::format("observers have {} findings", run.findings()->total());
+  for (std::size_t i = 0; i < run.scenario().messages.size(); ++i) failed += run.messages(i).failed;
   if (failed != 0) return fmt::format("{} of {} flows failed", failed, run.messages_asked());
   std::uint64_t cut_off = 0;
   for (const sim::FlowStatistics& f : run.traffic()) cut_off += f.cut_off();

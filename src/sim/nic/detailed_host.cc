@@ -93,8 +93,8 @@ std::uint32_t DetailedNic::poll(CqId cq, std::span<Completion> out) {
   CompletionState& c = queues_[cq.v];
   const std::size_t most = std::min<std::size_t>(out.size(), c.visible);
   const std::uint32_t n = most == 0 ? 0 : device().poll_cq(cq, out.first(most));
-  c.visible -= n;
-  c.known -= n;
+  c.visible = n < most ? 0 : c.visible - n;  // fewer: a reset took the others
+  c.known -= std::min(c.known, n);
   counts_.polled += n;
   return n;
 }
@@ -106,6 +106,9 @@ void DetailedNic::complete_later(Time earliest) {
     CompletionState& c = queues_[i];
     if (!c.used) continue;
     const std::uint32_t there = device().completions_waiting({i});
+    // A queue pair that is reset takes its entries along, those that have not crossed yet, too.
+    if (there < c.known) c.known = there;
+    c.visible = std::min(c.visible, there);
     if (there == c.known) continue;
     const std::uint32_t fresh = there - c.known;
     c.known = there;
@@ -127,7 +130,7 @@ void DetailedNic::visible(std::uint32_t j) {
   const Job job = jobs_[j];
   end(j);
   CompletionState& c = queues_[job.cq.v];
-  c.visible += job.count;
+  c.visible = std::min(c.visible + job.count, c.known);
   counts_.stalls.completion += (now() - job.entered) * job.count;
   for (std::uint32_t n = 0; n < job.count; ++n) counts_.completions_inside.leave(job.entered, now());
   if (c.raise || (c.told && c.visible == c.known)) {

@@ -12,6 +12,10 @@ bool is_control(std::uint8_t opcode) {
   return opcode == wire::kAcknowledge || opcode == wire::kReadAcknowledge || opcode == wire::kCnp;
 }
 
+bool is_read_response(std::uint8_t opcode) {
+  return opcode >= wire::kReadResponseFirst && opcode <= wire::kReadResponseOnly;
+}
+
 }  // namespace
 
 struct Endpoint::Counter {
@@ -90,7 +94,8 @@ PacketRef Endpoint::make(const wire::Burst& burst, const wire::TxPacket& t) {
     p.rx.tos = wire::kEct0;
   }
   p.retransmission = t.retransmission;
-  if (!memory.empty() && t.segment_count != 0 && held(burst, t)) p.payload = gather(burst, t);
+  const bool moves = !marking_.count_reads || !is_read_response(t.header.opcode);
+  if (moves && !memory.empty() && t.segment_count != 0 && held(burst, t)) p.payload = gather(burst, t);
   ++counters_.packets_sent;
   if (observer_ != nullptr) observer_->sent(host_, to, t, now());
   return ref;

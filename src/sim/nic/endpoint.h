@@ -34,6 +34,7 @@ struct PacketMarking {
   std::uint8_t control_class = 0;  // of ACKs, NAKs and CNPs
   std::uint32_t extra_header = 0;  // bytes that each packet with payload carries beyond its mode's (IRN §6.3)
   std::uint32_t ack_bytes = 0;     // what an ACK, NAK or CNP occupies a link for; 0: what its headers do
+  bool count_reads = false;        // what a READ brings is counted, and not moved
   // A framing alone is a marking with everything else as it is here.
   PacketMarking(Framing f = Framing::kWire) : framing(f) {}
 };
@@ -64,6 +65,10 @@ class Endpoint {
   void deliver(const Transit& t);
   void progressed() {
     if (observer_ != nullptr) observer_->progressed(host_, fabric_.timeline.now());
+  }
+
+  void told() {
+    if (observer_ != nullptr) observer_->told(host_, fabric_.timeline.now());
   }
 
   HostId host() const { return host_; }

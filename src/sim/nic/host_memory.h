@@ -1,9 +1,12 @@
 // The memory of a host, for runs whose packets carry real bytes. Most runs only count bytes, and have none.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
-#include <vector>
 
 #include "core/base/check.h"
 #include "core/base/ids.h"
@@ -14,29 +17,38 @@ namespace weft::sim {
 class HostMemory {
  public:
   bool empty() const { return regions_.empty(); }
-  // Random bytes from now on; the span lives as long as the host.
-  std::span<std::uint8_t> add(RegionId region, std::uint64_t length, Prng random) {
-    std::vector<std::uint8_t>& bytes = regions_[region];
-    bytes.resize(length);
-    for (std::uint8_t& b : bytes) b = static_cast<std::uint8_t>(random.next() >> 56U);
-    return bytes;
+  // Random bytes from now on, or zeros, which cost nothing until they are touched; the span lives as long as
+  // the host.
+  std::span<std::uint8_t> add(RegionId region, std::uint64_t length, std::optional<Prng> random) {
+    Memory& m = regions_[region];
+    m = {Bytes(static_cast<std::uint8_t*>(std::calloc(std::max<std::uint64_t>(length, 1), 1)), std::free),
+         length};
+    CHECK(m.bytes != nullptr);
+    for (std::uint64_t i = 0; random && i < length; ++i)
+      m.bytes.get()[i] = static_cast<std::uint8_t>(random->next() >> 56U);
+    return {m.bytes.get(), length};
   }
   std::span<std::uint8_t> at(RegionId region, std::uint64_t offset, std::uint32_t length) {
     const auto it = regions_.find(region);
     CHECK(it != regions_.end());
-    CHECK_OP(offset + length, <=, it->second.size());
-    return std::span(it->second).subspan(offset, length);
+    CHECK_OP(offset + length, <=, it->second.length);
+    return {it->second.bytes.get() + offset, length};
   }
   // Whether this region is one of those that hold bytes.
   bool has(RegionId region) const { return regions_.contains(region); }
   void remove(RegionId region) { regions_.erase(region); }
   bool holds(RegionId region, std::uint64_t offset, std::uint32_t length) const {
     const auto it = regions_.find(region);
-    return it != regions_.end() && offset <= it->second.size() && length <= it->second.size() - offset;
+    return it != regions_.end() && offset <= it->second.length && length <= it->second.length - offset;
   }
 
  private:
-  std::map<RegionId, std::vector<std::uint8_t>> regions_;
+  using Bytes = std::unique_ptr<std::uint8_t, void (*)(void*)>;
+  struct Memory {
+    Bytes bytes{nullptr, std::free};
+    std::uint64_t length = 0;
+  };
+  std::map<RegionId, Memory> regions_;
 };
 
 }  // namespace weft::sim

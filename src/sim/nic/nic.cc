@@ -14,7 +14,7 @@ Nic::Nic(Exchange& exchange, Fabric& fabric, HostId host, const DeviceConfig& co
       domain_(*device().alloc_pd()) {}
 
 Outcome<PortMemory> Nic::map(std::uint64_t address, std::uint64_t length, std::uint8_t access,
-                             MemoryKind kind, Prng random) {
+                             MemoryKind kind, std::optional<Prng> random) {
   const auto made = device().register_mr(domain_, address, length, access);
   if (!made) return fail(made.error());
   PortMemory m{made->lkey, made->rkey, address, length, {}};
@@ -28,7 +28,7 @@ RegionId Nic::region_of(Key key) const { return regions_.at(key); }
 Outcome<PortMemory> Nic::allocate(std::uint64_t length, std::uint8_t access, MemoryKind kind) {
   const std::uint64_t at = next_address_;
   next_address_ += (length + 2 * kPage) / kPage * kPage;  // what overruns one region lands in none
-  return map(at, length, access, kind, Prng(at ^ host().v));
+  return map(at, length, access, kind, std::nullopt);
 }
 
 Outcome<void> Nic::release(Key lkey) {

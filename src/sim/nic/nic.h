@@ -8,8 +8,11 @@
 // post_send brings), ring, poll.
 //
 // Memory of kCounted holds nothing; bytes travel between memories that hold them, and are counted elsewhere.
+// What a program allocates is zero and costs only what is touched of it; map() fills its own with noise, for
+// observers that compare bytes.
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "core/verbs/exchange.h"
 #include "sim/fabric/network.h"
@@ -34,7 +37,7 @@ class Nic : public MeetingPort {
 
   // Memory where the program wants it to appear; `random` fills what holds bytes.
   Outcome<PortMemory> map(std::uint64_t address, std::uint64_t length, std::uint8_t access, MemoryKind kind,
-                          Prng random);
+                          std::optional<Prng> random);
   RegionId region_of(Key key) const;
 
   PortFacts facts() const override { return {address(), true, 0}; }
@@ -62,6 +65,7 @@ class Nic : public MeetingPort {
   virtual Outcome<void> take(Qpn qpn, const SendWr& wr) = 0;
   bool device_event(PortEvent& out) override;
   void fall(Qpn qpn) override;
+  void awake() override { endpoint_.told(); }
 
   Endpoint endpoint_;
 

@@ -22,6 +22,9 @@ class NicObserver {
                       std::span<const std::uint8_t> /*bytes*/, Time) {}
   virtual void executed(HostId /*at*/, const AtomicRequest&, std::uint64_t /*old_value*/, Time) {}
   virtual void progressed(HostId, Time) {}
+  // Something has happened to a connection that the program on this host waits for. It comes out of another
+  // host's call, so nothing may be done at once.
+  virtual void told(HostId, Time) {}
 };
 
 }  // namespace weft::sim

@@ -86,6 +86,7 @@ class Fields {
     }
     wrong(name, *t, "one of " + allowed);
   }
+  bool has(const char* name) const { return table_.contains(name); }
   void known(const char* name) { asked_.insert(name); }  // a table of its own
   void finish() {
     for (const auto& [key, value] : table_) {

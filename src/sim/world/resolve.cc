@@ -58,7 +58,9 @@ std::string contradiction(const Scenario& s) {
   if (s.limit.ps <= 0) return "limit must be positive";
   if (s.measure.cut_off.ps != 0 && (s.measure.until.ps == 0 || s.limit <= s.measure.until))
     return "measure.cut_off: counts from measure.until, which must be set and lie before limit";
-  if (s.flows.empty() && s.traffic.empty()) return "a scenario needs at least one [[flow]] or [[traffic]]";
+  if (s.flows.empty() && s.traffic.empty() && s.messages.empty())
+    return "a scenario needs at least one [[flow]], [[traffic]] or [[messages]]";
+  if (std::string wrong = wrong_messages(s); !wrong.empty()) return wrong;
   for (const FailureSpec& f : s.failures) {
     if (f.link.empty() == (f.links == 0)) return "failure: give either link or links";
     if (f.repair.ps != 0 && f.repair <= f.at) return "failure.repair must come after at";
@@ -190,7 +192,7 @@ Result<void> check_memory(const Scenario& s) {
 std::uint64_t queue_pairs_of(const Scenario& s, std::uint32_t host) {
   std::uint64_t n = 0;
   for (const FlowSpec& f : s.flows) n += f.from == host || f.to == host ? f.qps : 0;
-  return n;
+  return n + s.derived.channels_of_host[host] + s.derived.plain_of_host[host];
 }
 
 Result<void> resolve(Scenario& s, const ScenarioLimits& limits) {
@@ -257,6 +259,7 @@ Result<void> resolve(Scenario& s, const ScenarioLimits& limits) {
                      : s.derived.base_rtt + std::min(rate.time_for(reach.fullest_switch), seconds(86'400));
     t.rto_high = std::max(t.rto_high, t.rto_low);
   }
+  count_channels(s);
   if (std::string wrong = contradiction(s); !wrong.empty()) return fail(std::move(wrong));
   if (t.tcp) {
     if (const auto ok = resolve_tcp(s); !ok) return ok;

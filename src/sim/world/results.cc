@@ -138,6 +138,21 @@ record::Record Simulation::nic_record(std::size_t host) const {
   return r;
 }
 
+record::Record Simulation::channel_record() const {
+  const ChannelTotals c = channels_->totals();
+  record::Record r;
+  r.set("contexts", c.contexts).set("most_channels", c.channels);
+  r.set("sent", c.counts.sent).set("sent_bytes", c.counts.sent_bytes);
+  r.set("received", c.counts.received).set("fetched", std::uint64_t{c.counts.large_received});
+  r.set("fragments", std::uint64_t{c.counts.fragments}).set("acks", std::uint64_t{c.counts.acks});
+  r.set("early_acks", std::uint64_t{c.counts.early}).set("nops", std::uint64_t{c.counts.nops});
+  r.set("probes", std::uint64_t{c.counts.probes}).set("window_stalls", c.waited);
+  r.set("reconnects", std::uint64_t{c.counts.reconnects}).set("violations", c.violations);
+  r.set("waited_for_memory", c.starved).set("fresh_qps", c.fresh_qps).set("reused_qps", c.reused_qps);
+  r.set("most_receive_bytes", c.most_own).set("most_send_bytes", c.most_lent).set("all_bytes", c.all_memory);
+  return r;
+}
+
 record::Record Simulation::to_record() const {
   record::Record r;
   r.set("scenario", sim::to_record(scenario_));
@@ -167,6 +182,9 @@ record::Record Simulation::to_record() const {
     r.set("together", std::move(one));
   }
   for (const FlowStatistics& f : traffic()) r.append("traffic", sim::to_record(f.summary()));
+  for (std::size_t i = 0; i < scenario_.messages.size(); ++i)
+    r.append("messages", sim::to_record(messages(i)));
+  if (channels_ != nullptr) r.set("channels", channel_record());
   const Totals t = totals();
   record::Record sum;
   sum.set("events", t.events).set("link_hops", t.link_hops).set("packets_sent", t.packets_sent);

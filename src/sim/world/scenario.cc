@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "channel/params.h"
 #include "core/base/parse.h"
 #include "record/input.h"
 #include "sim/world/fields.h"
@@ -156,6 +157,48 @@ void read_failure(Fields f, FailureSpec& s) {
   f.finish();
 }
 
+// Every parameter of a context, by the middleware's own table. `channels` and `calls` follow from the
+// messages.
+void read_channels(Fields f, ChannelsSpec& c, std::string& mistake) {
+  c.given = true;
+  f.flag("flow_control", c.flow_control);
+  if (!c.flow_control && (f.has("fragment") || f.has("outstanding")) && mistake.empty())
+    mistake = "channels.flow_control: without it there is no fragment and no bound on what is outstanding";
+  for (const channel::Param& p : channel::params()) {
+    if (computed_param(p.name)) continue;
+    std::string text;
+    f.text(p.name, text);
+    if (text.empty() || !mistake.empty()) continue;
+    if (const auto set = set_param(c.config, std::string(p.name) + "=" + text); !set)
+      mistake = "channels." + set.error().message;
+  }
+  f.finish();
+}
+
+void read_messages(Fields f, MessageSpec& s) {
+  const bool answered = f.has("answer");
+  f.choice("pattern", s.pattern, kMessagePatterns);
+  f.choice("over", s.plain, kOver);
+  f.integer("from", s.from, 0, 65535);
+  f.integer("to", s.to, 0, 65535);
+  f.integer("target", s.target, 0, 65534);
+  f.integer("fan_in", s.fan_in, 1, 65535);
+  f.integer("connections", s.connections, 1, 65535);
+  f.size("size", s.size);
+  f.size("answer", s.answer);
+  f.integer("count", s.count, 1, 100'000'000);
+  f.integer("under_way", s.under_way, 0, 65535);
+  f.duration("every", s.every);
+  f.duration("hold", s.hold);
+  f.duration("start", s.start);
+  f.duration("upgrade_at", s.upgrade_at);
+  f.probability("upgrade_part", s.upgrade_part);
+  f.duration("upgrade_over", s.upgrade_over);
+  f.finish();
+  s.asks = answered || s.pattern != MessagePattern::kIncast;
+  if (s.asks && !answered) s.answer = s.size;
+}
+
 // Files that a scenario names lie beside it.
 Result<std::string> content_of(const std::string& setting, const std::string& file,
                                const std::string& scenario) {
@@ -256,8 +299,8 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
   f.duration("limit", s.limit);
   f.flag("check", s.check);
   f.flag("bytes", s.bytes);
-  for (const char* t :
-       {"measure", "topology", "network", "switch", "transport", "nic", "tcp", "flow", "traffic", "failure"})
+  for (const char* t : {"measure", "topology", "network", "switch", "transport", "nic", "tcp", "flow",
+                        "traffic", "failure", "channels", "messages"})
     f.known(t);
   f.finish();
   const auto table = [&](const char* key, auto read, auto& out) {
@@ -272,6 +315,8 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
   table("switch", read_switch, s.network);
   table("transport", read_transport, s.transport);
   table("tcp", read_tcp, s.tcp);
+  table(
+      "channels", [&](Fields g, ChannelsSpec& c) { read_channels(std::move(g), c, mistake); }, s.channels);
   const auto tables = [&](const char* key, auto read, auto& out) {
     const toml::node* node = root.get(key);
     if (node == nullptr) return;
@@ -286,6 +331,7 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
   };
   tables("flow", read_flow, s.flows);
   tables("traffic", read_traffic, s.traffic);
+  tables("messages", read_messages, s.messages);
   tables("failure", read_failure, s.failures);
   if (mistake.empty()) {
     if (const auto ok = read_files(s, name); !ok) mistake = ok.error().message;

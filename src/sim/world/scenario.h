@@ -66,6 +66,8 @@
 //   verb = "write"        # send, read, mixed
 //   load = "70%"          # … flows, duration, start; fan_in, connections, target, total, requests,
 //                         # every; trace
+//   [channels]            # contexts of the middleware, and
+//   [[messages]]          # what their programs send over channels: sim/world/channel_spec.h
 //   [[failure]]           # one table each
 //   link = "edge0-agg1"   # or links = 2: so many between switches, drawn from the seed
 //   at = "1ms"
@@ -90,6 +92,7 @@
 #include "sim/nic/design.h"
 #include "sim/tcp/config.h"
 #include "sim/traffic/pattern.h"
+#include "sim/world/channel_spec.h"
 
 namespace weft::sim {
 
@@ -195,6 +198,9 @@ struct Derived {
   std::vector<std::uint32_t> flows_of_host;  // those that begin or end there
   std::vector<std::uint64_t> bytes_of_host;  // and what they move
   std::vector<LinkChange> link_changes;      // in order of time
+  std::vector<std::uint32_t>
+      channels_of_host;                      // those that end there; queue pairs of [[messages]] over verbs
+  std::vector<std::uint32_t> plain_of_host;  // apart
 };
 
 // More than this is refused.
@@ -217,6 +223,8 @@ struct Scenario {
   tcp::Config tcp{.rto_min = {}, .rto_initial = {}};
   std::vector<FlowSpec> flows;
   std::vector<TrafficSpec> traffic;
+  ChannelsSpec channels;
+  std::vector<MessageSpec> messages;
   std::vector<FailureSpec> failures;
 
   Topology graph;
@@ -252,5 +260,6 @@ std::vector<Choice> choices();
 // Everything that was decided, defaults included.
 record::Record to_record(const Scenario& scenario);
 const char* op_name(WrOpcode op);
+const char* message_pattern_name(MessagePattern pattern);
 
 }  // namespace weft::sim

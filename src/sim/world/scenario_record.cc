@@ -1,4 +1,5 @@
 // A scenario for programs to read: every setting as it was decided.
+#include "channel/params.h"
 #include "sim/world/words.h"
 
 namespace weft::sim {
@@ -19,10 +20,13 @@ std::vector<Choice> choices() {
   add("tcp.flavour", flavours());
   add("flow.op", kOps);
   add("traffic.verb", kVerbs);
+  add("messages.pattern", kMessagePatterns);
+  add("messages.over", kOver);
   return all;
 }
 
 const char* op_name(WrOpcode op) { return word_for(kOps, op); }
+const char* message_pattern_name(MessagePattern p) { return word_for(kMessagePatterns, p); }
 
 record::Record to_record(const Scenario& s) {
   record::Record r;
@@ -130,6 +134,30 @@ record::Record to_record(const Scenario& s) {
     }
     one.set("start_ps", f.start.ps);
     r.append("traffic", std::move(one));
+  }
+  if (s.messages.empty()) return r;
+  record::Record c;
+  c.set("flow_control", s.channels.flow_control);
+  for (const channel::Param& p : channel::params()) {
+    if (!computed_param(p.name)) c.set(p.name, p.get(s.channels.config));
+  }
+  r.set("channels", std::move(c));
+  for (const MessageSpec& m : s.messages) {
+    record::Record one;
+    one.set("pattern", word_for(kMessagePatterns, m.pattern)).set("over", word_for(kOver, m.plain));
+    if (m.pattern == MessagePattern::kPingPong)
+      one.set("from", std::uint64_t{m.from}).set("to", std::uint64_t{m.to});
+    if (m.pattern == MessagePattern::kIncast)
+      one.set("target", std::uint64_t{m.target}).set("fan_in", std::uint64_t{m.fan_in});
+    one.set("connections", std::uint64_t{m.connections}).set("size", m.size.n);
+    if (m.asks) one.set("answer", m.answer.n);
+    one.set("count", std::uint64_t{m.count}).set("under_way", std::uint64_t{m.under_way});
+    one.set("every_ps", m.every.ps).set("hold_ps", m.hold.ps).set("start_ps", m.start.ps);
+    if (m.upgrade_at.ps != 0) {
+      one.set("upgrade_at_ps", m.upgrade_at.ps).set("upgrade_part_ppm", std::uint64_t{m.upgrade_part});
+      one.set("upgrade_over_ps", m.upgrade_over.ps);
+    }
+    r.append("messages", std::move(one));
   }
   return r;
 }

@@ -37,8 +37,9 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
   NetworkConfig config{n.switches, n.routing, n.impair};
   // Observers and traces want packets in order of time; TCP's two ends share a connection; the receiver of a
   // [[flow]] of SENDs looks at its sender.
+  // [[messages]]: an Exchange reaches both ends of a connection at once.
   config.apart =
-      !scenario.check && trace == nullptr && !scenario.transport.tcp &&
+      !scenario.check && scenario.messages.empty() && trace == nullptr && !scenario.transport.tcp &&
       std::none_of(scenario.flows.begin(), scenario.flows.end(), [](const FlowSpec& f) {
         return f.op == WrOpcode::kSend || f.op == WrOpcode::kSendImm || f.op == WrOpcode::kWriteImm;
       });
@@ -67,6 +68,7 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
   marking.control_class = n.control_class;
   marking.extra_header = scenario.nic.extra_header;
   marking.ack_bytes = scenario.nic.ack_bytes;
+  marking.count_reads = !scenario.messages.empty();
   for (std::uint32_t h = 0; h < scenario.graph.hosts; ++h) {
     add_nic(h, marking);
   }
@@ -74,6 +76,12 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
       std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, exchange_, referee_.get(), *this);
   traffic_ =
       std::make_unique<TrafficRun>(scenario_, *book_, nics_, fabric_, exchange_, referee_.get(), *this);
+  const auto any = [&](bool plain) {
+    return std::any_of(scenario.messages.begin(), scenario.messages.end(),
+                       [&](const MessageSpec& m) { return m.plain == plain; });
+  };
+  if (any(false)) channels_ = std::make_unique<ChannelRun>(scenario_, nics_, fabric_, *this);
+  if (any(true)) plain_ = std::make_unique<PlainRun>(scenario_, nics_, fabric_, exchange_, *this);
 }
 
 Simulation::~Simulation() = default;
@@ -128,6 +136,12 @@ void Simulation::executed(HostId at, const AtomicRequest& a, std::uint64_t old_v
 void Simulation::progressed(HostId host, Time now) {
   if (!scenario_.flows.empty()) workload_->poll(host, now);
   if (!scenario_.traffic.empty()) traffic_->poll(host, now);
+  if (channels_ != nullptr) channels_->poll(host, now);
+  if (plain_ != nullptr) plain_->poll(host, now);
+}
+
+void Simulation::told(HostId host, Time now) {
+  if (channels_ != nullptr) channels_->told(host, now);
 }
 
 void Simulation::on_measure(Time now) {
@@ -151,6 +165,14 @@ void Simulation::on_settle(Time now) {
   workload_->settle();
   if (traffic_ != nullptr) traffic_->settle(now);
   if (scenario_.measure.until.ps != 0 && complete()) fabric_.timeline.stop();
+  // Contexts leave deadlines behind of which nothing comes. When their channels are closed and nothing is
+  // under way, the run is over.
+  if (channels_ == nullptr || !complete()) return;
+  if (channels_->closed() && packets_in_use() == 0) {
+    fabric_.timeline.stop();
+  } else {
+    ended();
+  }
 }
 
 bool Simulation::run(std::uint64_t events) {
@@ -216,12 +238,16 @@ void Simulation::audit_now(bool at_rest) {
 std::uint64_t Simulation::messages_done() const {
   std::uint64_t n = book_->finished();
   for (const FlowResult& r : results()) n += r.messages + r.failed;
+  if (channels_ != nullptr) n += channels_->messages_done();
+  if (plain_ != nullptr) n += plain_->messages_done();
   return n;
 }
 
 std::uint64_t Simulation::messages_asked() const {
   std::uint64_t n = book_->expected();
   for (const FlowSpec& f : scenario_.flows) n += f.count * f.qps;
+  if (channels_ != nullptr) n += channels_->messages_asked();
+  if (plain_ != nullptr) n += plain_->messages_asked();
   return n;
 }
 

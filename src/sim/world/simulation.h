@@ -14,8 +14,10 @@
 #include "sim/fabric/network.h"
 #include "sim/nic/detailed_nic.h"
 #include "sim/nic/ideal_nic.h"
+#include "sim/world/channel_run.h"
 #include "sim/world/context_watch.h"
 #include "sim/world/failures.h"
+#include "sim/world/plain_run.h"
 #include "sim/world/scenario.h"
 #include "sim/world/settler.h"
 #include "sim/world/tcp_run.h"
@@ -62,7 +64,10 @@ class Simulation final : public NicObserver, public Settler {
   // Runs at most `events` of them; false when the run is over.
   bool run(std::uint64_t events);
 
-  bool complete() const { return workload_->done() && book_->done(); }  // every flow finished, or failed
+  bool complete() const {  // every flow and every message has come to its end, or failed
+    return workload_->done() && book_->done() && (channels_ == nullptr || channels_->done()) &&
+           (plain_ == nullptr || plain_->done());
+  }
   Time now() const { return fabric_.timeline.now(); }
   std::uint64_t messages_done() const;
   std::uint64_t messages_asked() const;
@@ -70,6 +75,11 @@ class Simulation final : public NicObserver, public Settler {
   Together together() const { return workload_->together(); }
   const std::vector<DetailedNic*>& detailed() const { return detailed_; }
   const std::vector<FlowStatistics>& traffic() const { return book_->statistics(); }
+  // Of table `i` of [[messages]].
+  const MessageResult& messages(std::size_t i) const {
+    return scenario_.messages[i].plain ? plain_->results()[i] : channels_->results()[i];
+  }
+  const ChannelRun* channels() const { return channels_.get(); }
   const check::Report* findings() const;  // null without `check`
   Totals totals() const;
   // Totals between `from` and `until` of [measure], when the network neither fills up nor runs empty. It
@@ -81,16 +91,19 @@ class Simulation final : public NicObserver, public Settler {
   // Packets that nobody released: zero at the end of a run that was not cut off.
   std::size_t packets_in_use() const { return fabric_.packets.in_use(); }
   const Network& network() const { return *network_; }
+  const Scenario& scenario() const { return scenario_; }
   Nic& nic(std::uint32_t host) { return *nics_[host]; }  // not with TCP
 
  private:
   record::Record nic_record(std::size_t host) const;
+  record::Record channel_record() const;
   void sent(HostId from, HostId to, const wire::TxPacket& p, Time now) override;
   void arrived(HostId at, const wire::RxPacket& p, Time now) override;
   void placed(HostId at, const Placement& p, const wire::Header& h, std::span<const std::uint8_t> bytes,
               Time now) override;
   void executed(HostId at, const AtomicRequest& a, std::uint64_t old_value, Time now) override;
   void progressed(HostId host, Time now) override;
+  void told(HostId host, Time now) override;
   void add_nic(std::uint32_t host, const PacketMarking& marking);
   void run_watched(Time end, std::uint64_t events);
   void finish();
@@ -112,8 +125,10 @@ class Simulation final : public NicObserver, public Settler {
   std::unique_ptr<Failures> failures_;
   std::unique_ptr<FlowBook> book_;
   std::unique_ptr<Workload> workload_;
-  std::unique_ptr<TrafficRun> traffic_;  // either this
-  std::unique_ptr<TcpRun> tcp_;          // or that
+  std::unique_ptr<TrafficRun> traffic_;   // either this
+  std::unique_ptr<TcpRun> tcp_;           // or that
+  std::unique_ptr<ChannelRun> channels_;  // of [[messages]], over channels
+  std::unique_ptr<PlainRun> plain_;       // and over verbs
   ActorId measure_actor_;
   ActorId settle_actor_;
   bool settles_ = false;  // at the end of this window

@@ -44,6 +44,14 @@ inline constexpr std::array kVerbs{
     Row{"read", Verb::kRead, "RDMA READ, posted by the host that the bytes go to"},
     Row{"mixed", Verb::kMixed, "each flow one of them at random"}};
 
+inline constexpr std::array kMessagePatterns{
+    Row{"ping-pong", MessagePattern::kPingPong, "requests and responses between two hosts"},
+    Row{"incast", MessagePattern::kIncast, "messages or requests of many hosts to one"},
+    Row{"all-to-all", MessagePattern::kAllToAll, "requests of every host to every other"}};
+inline constexpr std::array kOver{
+    Row{"channels", false, "the middleware's channels"},
+    Row{"verbs", true, "SENDs on plain queue pairs: nobody knows what the far program has taken"}};
+
 // The transport of a run: core's in one of its modes, or TCP.
 struct TransportChoice {
   wire::Mode mode{};
