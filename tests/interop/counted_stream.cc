@@ -2,7 +2,8 @@
 // in every word, over one reliable connection. Linked to the system's libibverbs like any other program.
 //
 //   weft-counted-stream serve                        waits on TCP port 18600
-//   weft-counted-stream send ADDRESS SECONDS         sends for so long, then asks for a count over the connection
+//   weft-counted-stream send ADDRESS SECONDS         sends for so long, then asks for a count over the
+//   connection
 //
 // Both print one line. The sender: how many messages completed, and what ended it:
 //
@@ -10,7 +11,8 @@
 //   receiver: received 1234 wrong 0
 //
 // `confirmed`: what the receiver answered, on the same connection, to the last message; -1: nothing. The
-// receiver ends with 1 if any message was not the next one, whole. The sender ends with 1 if a request failed.
+// receiver ends with 1 if any message was not the next one, whole. The sender ends with 1 if a request
+// failed.
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <netinet/in.h>
@@ -80,12 +82,14 @@ struct Connection {
     End mine{qp->qp_num, 0xFF'F000, {}};  // numbers wrap
     if (ibv_query_gid(context, 1, 0, &mine.gid) != 0) stop("ibv_query_gid");
     End theirs{};
-    if (write(tcp, &mine, sizeof mine) != sizeof mine || recv(tcp, &theirs, sizeof theirs, MSG_WAITALL) != sizeof theirs)
+    if (write(tcp, &mine, sizeof mine) != sizeof mine ||
+        recv(tcp, &theirs, sizeof theirs, MSG_WAITALL) != sizeof theirs)
       stop("exchange");
     ibv_qp_attr a{};
     a.qp_state = IBV_QPS_INIT;
     a.port_num = 1;
-    if (ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0) stop("INIT");
+    if (ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0)
+      stop("INIT");
     a = {};
     a.qp_state = IBV_QPS_RTR;
     a.path_mtu = IBV_MTU_4096;
@@ -98,8 +102,8 @@ struct Connection {
     a.ah_attr.grh.hop_limit = 64;
     a.ah_attr.port_num = 1;
     if (ibv_modify_qp(qp, &a,
-                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                          IBV_QP_MIN_RNR_TIMER) != 0)
+                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) != 0)
       stop("RTR");
     a = {};
     a.qp_state = IBV_QPS_RTS;
@@ -109,7 +113,8 @@ struct Connection {
     a.sq_psn = mine.psn;
     a.max_rd_atomic = 1;
     if (ibv_modify_qp(qp, &a,
-                      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) != 0)
+                      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                          IBV_QP_MAX_QP_RD_ATOMIC) != 0)
       stop("RTS");
   }
   void receive_into(std::uint32_t i) {
@@ -159,7 +164,8 @@ int serve() {
   sockaddr_in any{};
   any.sin_family = AF_INET;
   any.sin_port = htons(kPort);
-  if (bind(listener, reinterpret_cast<sockaddr*>(&any), sizeof any) != 0 || listen(listener, 1) != 0) stop("bind");
+  if (bind(listener, reinterpret_cast<sockaddr*>(&any), sizeof any) != 0 || listen(listener, 1) != 0)
+    stop("bind");
   const int tcp = accept(listener, nullptr, nullptr);
   if (tcp < 0) stop("accept");
   Connection c;
@@ -201,7 +207,8 @@ int serve() {
     if (now > until || now - heard > kPatience) over = true;
     usleep(200);
   }
-  std::printf("receiver: received %llu wrong %llu\n", static_cast<unsigned long long>(received), static_cast<unsigned long long>(wrong));
+  std::printf("receiver: received %llu wrong %llu\n", static_cast<unsigned long long>(received),
+              static_cast<unsigned long long>(wrong));
   return wrong == 0 ? 0 : 1;
 }
 
@@ -263,9 +270,9 @@ int transmit(const char* address, double how_long) {
     usleep(100);
   }
   c.part();
-  std::printf("sender: completed %llu confirmed %lld status %d%s%s\n", static_cast<unsigned long long>(completed),
-              static_cast<long long>(confirmed), status, status > 0 ? " " : "",
-              status > 0 ? ibv_wc_status_str(static_cast<ibv_wc_status>(status)) : "");
+  std::printf("sender: completed %llu confirmed %lld status %d%s%s\n",
+              static_cast<unsigned long long>(completed), static_cast<long long>(confirmed), status,
+              status > 0 ? " " : "", status > 0 ? ibv_wc_status_str(static_cast<ibv_wc_status>(status)) : "");
   return status == 0 ? 0 : 1;
 }
 

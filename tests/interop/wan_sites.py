@@ -2,6 +2,7 @@
 
     host 0 --- box 0 --- line --- box 1 --- host 1          Sites(weft, boxes=True)
     host 0 ------------- line ------------- host 1          Sites(weft, boxes=False)
+    host 0 --- box 0 ------------ box 1 --- host 1          Sites(weft, boxes=True, line=False)
 
 Every --- is a virtual Ethernet. The namespaces have no names and end with the process that made them; every program that is
 started here is ended by close(). Run inside a namespace of one's own (enter_namespaces).
@@ -85,7 +86,8 @@ class Place:
 class Sites:
     ADDRESSES = ("10.0.0.1", "10.0.0.2")
 
-    def __init__(self, weft, boxes=True, delay="5ms", rate="10Gbps", loss="0", seed=1, queue="16MB", near_options=(), line=True):
+    def __init__(self, weft, boxes=True, delay="5ms", rate="10Gbps", loss="0", seed=1, queue="16MB", near_options=(), line=True,
+                 forwarder=None):
         self.weft, self.boxed, self.started = str(weft), boxes, []
         self.folder = tempfile.TemporaryDirectory(prefix="weft-wan-")
         self.status = pathlib.Path(self.folder.name)
@@ -102,11 +104,17 @@ class Sites:
             end = (self.line_place, f"end{i}")
             if boxes:
                 self.cable((host, "eth0"), (self.box_places[i], "near"))
-                self.cable((self.box_places[i], "far"), end)
+                if line:
+                    self.cable((self.box_places[i], "far"), end)
             else:
                 self.cable((host, "eth0"), end)
             host.ip("addr", "add", f"{self.ADDRESSES[i]}/24", "dev", "eth0")
         self.line = None
+        if boxes and not line:
+            self.cable(*((place, "far") for place in self.box_places))
+        if forwarder:
+            self.boxes = [self.start(place, forwarder, "near", "far") for place in self.box_places]
+            return
         if line:
             self.line = self.start(self.line_place, self.weft, "wan", "link", "--between", "end0", "end1", "--delay", delay, "--rate", rate,
                                    "--loss", loss, "--seed", seed, "--queue", queue, "--json", errors=subprocess.DEVNULL)

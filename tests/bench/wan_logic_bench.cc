@@ -1,0 +1,265 @@
+// What the logic of boxes costs per data frame, without bytes: `./dev bench wan_logic [--json F]`; `./dev bench
+// wan` runs it, too.
+//
+// Two boxes face each other; what one gives the other takes. An iteration sends 32 WRITEs of one packet:
+//
+//   near_ns      a frame comes from the site, is kept, and leaves for the line
+//   far_ns       it comes from the line, is kept, and leaves for its endpoint
+//   ack_ns       the near box's early acknowledgement, for each data frame
+//   done_ns      at the far box: the endpoint's acknowledgement ends there; at the near box: what it freed, for
+//                each data frame, without the messages between boxes
+//   report_ns    one message between the boxes, signed and verified
+//   reports      of these, for each data frame
+//
+// "hot" is one connection that asks for an acknowledgement every 32 packets. "10k" draws each frame at random
+// from 10 000 connections, all of them owned, which ask with every packet: then each frame has its own
+// acknowledgement, and its own report. Nothing may be allocated meanwhile: `allocations`. Processor time of
+// the thread, medians of nine repetitions; the process pins itself to one core.
+#include <benchmark/benchmark.h>
+#include <time.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "core/base/prng.h"
+#include "tests/bench/program.h"
+#include "wan/logic/box.h"
+#include "wan/logic/halves.h"
+
+namespace {
+std::size_t allocations = 0;
+}
+
+void* operator new(std::size_t n) {
+  ++allocations;
+  if (void* p = std::malloc(n)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+
+namespace weft::wan {
+namespace {
+
+constexpr std::uint32_t kBatch = 32;
+constexpr wire::Address kA = wire::Address::v4(10, 0, 0, 1);
+constexpr wire::Address kB = wire::Address::v4(10, 0, 1, 1);
+
+double seconds_of_thread() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+struct Boxes {
+  explicit Boxes(std::uint32_t connections) : expected(connections, Seq::start({100})), sent(connections, Seq::start({100})) {
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      BoxConfig c;
+      c.instance = c.seed = i + 1;
+      c.secret = {1, 2, 3};
+      c.halves = connections;
+      c.store = Bytes{256'000'000};
+      c.calm = 1;
+      c.quiet = c.patience = c.give_up = c.site_timeout = seconds(100'000);
+      c.hello = seconds(1000);
+      c.line_timeout = seconds(100'000);
+      c.least_line_timeout = seconds(100'000);
+      box[i] = std::make_unique<Box>(c);
+    }
+    for (std::uint32_t i = 0; i < connections; ++i) connect(i);
+    for (int round = 0; round < 4; ++round) {
+      for (std::uint32_t i = 0; i < connections; ++i) {
+        write(i, true);
+        settle();
+      }
+    }
+    if (box[0]->owned() != connections || box[1]->owned() != connections) {
+      std::fprintf(stderr, "weft-bench-wan_logic: %u of %u connections are owned\n", box[0]->owned(), connections);
+      std::exit(1);
+    }
+  }
+  void connect(std::uint32_t i) {
+    wire::CmMessage m;
+    m.kind = wire::CmKind::kReq;
+    m.local_id = i + 1;
+    m.qpn = {i + 100'000};
+    m.starting_psn = {5000};
+    m.mtu = 5;
+    say(0, m);
+    m = {};
+    m.kind = wire::CmKind::kRep;
+    m.local_id = i + 1;
+    m.remote_id = i + 1;
+    m.qpn = {i};
+    m.starting_psn = {100};
+    say(1, m);
+  }
+  void say(std::uint32_t site, const wire::CmMessage& m) {
+    wire::Mad mad;
+    encode(m, mad);
+    Frame f;
+    f.header = wire::mad_packet({7});
+    f.payload = wire::kMadBytes;
+    f.source = site == 0 ? kA : kB;
+    f.destination = site == 0 ? kB : kA;
+    for (std::uint32_t k = 0; k < 2; ++k) {
+      const std::uint32_t which = k == 0 ? site : 1 - site;
+      box[which]->on_frame(now, k == 0 ? Side::kSite : Side::kLine, f, mad);
+      Out out;
+      while (box[which]->poll(now, k == 0 ? Side::kLine : Side::kSite, out)) {
+      }
+    }
+  }
+  Frame data(std::uint32_t i, bool asks) {
+    Frame f;
+    f.header.opcode = wire::kWriteOnly;
+    f.header.bits = asks ? std::uint8_t{wire::kAckReq} : std::uint8_t{0};
+    f.header.dest_qp = {i};
+    f.header.psn = sent[i].wire();
+    ++sent[i];
+    f.header.dma_len = 4096;
+    f.payload = 4096;
+    f.source = kA;
+    f.destination = kB;
+    f.body = {0};
+    return f;
+  }
+  void write(std::uint32_t i, bool asks) { box[0]->on_frame(now, Side::kSite, data(i, asks)); }
+  Frame acknowledgement(std::uint32_t i) {
+    Frame f;
+    f.header.opcode = wire::kAcknowledge;
+    f.header.dest_qp = {i + 100'000};
+    f.header.psn = (expected[i] - 1).wire();
+    f.header.set_aeth(wire::kSyndromeAck, static_cast<std::uint32_t>(expected[i].v - Seq::start({100}).v));
+    f.source = kB;
+    f.destination = kA;
+    return f;
+  }
+  // Frames of both directions, until nothing moves: for setting up.
+  void settle() {
+    now = now + microseconds(1);
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::uint32_t w = 0; w < 2; ++w) {
+        if (box[w]->next_deadline() <= now) box[w]->on_timer(now);
+        for (Out out; box[w]->poll(now, Side::kLine, out); moved = true) {
+          box[1 - w]->on_frame(now, Side::kLine, out.frame,
+                               out.mad != nullptr ? std::span<const std::uint8_t>(*out.mad) : std::span<const std::uint8_t>());
+        }
+        for (Out out; box[w]->poll(now, Side::kSite, out); moved = true) {
+          const wire::Header& h = out.frame.header;
+          const std::uint32_t i = h.dest_qp.v;
+          if (w == 1 && is_push(h.opcode) && expand(h.psn, expected[i]) == expected[i]) {
+            ++expected[i];
+            box[1]->on_frame(now, Side::kSite, acknowledgement(i));
+          }
+          if (w == 0 && h.opcode == wire::kAcknowledge && h.syndrome > wire::kSyndromeAck) {
+            // Asked again: everything from there on.
+            const std::uint32_t c = i - 100'000;
+            const Seq top = sent[c];
+            for (sent[c] = expand(h.psn, top); sent[c] < top;) write(c, true);
+          }
+        }
+        for (BodyId b; box[w]->poll_released(b);) {
+        }
+      }
+    }
+  }
+  std::unique_ptr<Box> box[2];
+  std::vector<Seq> expected;  // by responders
+  std::vector<Seq> sent;
+  Time now = Time{} + seconds(1);
+};
+
+void logic(benchmark::State& state, std::uint32_t connections) {
+  Boxes b(connections);
+  Prng random(1);
+  double near = 0, far = 0, ack = 0, done = 0, report = 0;
+  std::uint64_t frames = 0, reports = 0;
+  std::vector<Frame> line(kBatch);
+  std::vector<Frame> site(kBatch);
+  std::vector<Frame> answers(kBatch);
+  std::vector<wire::Mad> mads(kBatch);
+  std::vector<Frame> messages(kBatch);
+  std::vector<std::uint32_t> who(kBatch);
+  std::size_t allocated = 0;
+  const auto body = [&] {
+    for (std::uint32_t i = 0; i < kBatch; ++i) {
+      who[i] = connections == 1 ? 0 : static_cast<std::uint32_t>(random.below(connections));
+      site[i] = b.data(who[i], connections != 1 || i + 1 == kBatch);
+    }
+    b.now = b.now + microseconds(10);
+    Out out;
+    std::size_t n = 0;
+    double t0 = seconds_of_thread();
+    for (const Frame& f : site) b.box[0]->on_frame(b.now, Side::kSite, f);
+    while (b.box[0]->poll(b.now, Side::kLine, out) && n < kBatch) line[n++] = out.frame;
+    double t1 = seconds_of_thread();
+    near += t1 - t0;
+    CHECK_OP(n, ==, kBatch);
+    while (b.box[0]->poll(b.now, Side::kSite, out)) benchmark::DoNotOptimize(out.frame.header.psn);
+    double t2 = seconds_of_thread();
+    ack += t2 - t1;
+    for (const Frame& f : line) b.box[1]->on_frame(b.now, Side::kLine, f);
+    n = 0;
+    while (b.box[1]->poll(b.now, Side::kSite, out) && n < kBatch) site[n++] = out.frame;
+    double t3 = seconds_of_thread();
+    far += t3 - t2;
+    CHECK_OP(n, ==, kBatch);
+    // The endpoint: an acknowledgement for each packet that asks.
+    std::size_t acks = 0;
+    for (const Frame& f : site) {
+      ++b.expected[f.header.dest_qp.v];
+      if ((f.header.bits & wire::kAckReq) != 0) answers[acks++] = b.acknowledgement(f.header.dest_qp.v);
+    }
+    double t4 = seconds_of_thread();
+    for (std::size_t i = 0; i < acks; ++i) b.box[1]->on_frame(b.now, Side::kSite, answers[i]);
+    double t5 = seconds_of_thread();
+    done += t5 - t4;
+    n = 0;
+    while (n < kBatch && b.box[1]->poll(b.now, Side::kLine, out)) {
+      messages[n] = out.frame;
+      if (out.mad != nullptr) mads[n] = *out.mad;
+      ++n;
+    }
+    for (std::size_t i = 0; i < n; ++i) b.box[0]->on_frame(b.now, Side::kLine, messages[i], mads[i]);
+    double t6 = seconds_of_thread();
+    report += t6 - t5;
+    reports += n;
+    for (BodyId id; b.box[0]->poll_released(id);) benchmark::DoNotOptimize(id);
+    for (BodyId id; b.box[1]->poll_released(id);) benchmark::DoNotOptimize(id);
+    while (b.box[0]->poll(b.now, Side::kLine, out)) benchmark::DoNotOptimize(out.frame.header.psn);
+    done += seconds_of_thread() - t6;
+    frames += kBatch;
+  };
+  for (int i = 0; i < 2000; ++i) body();  // tables and rings have their sizes
+  near = far = ack = done = report = 0;
+  frames = reports = 0;
+  allocated = allocations;
+  for (auto _ : state) body();
+  allocated = allocations - allocated;
+  const auto each = [&](double t) { return t * 1e9 / static_cast<double>(frames); };
+  state.counters["near_ns"] = each(near);
+  state.counters["far_ns"] = each(far);
+  state.counters["ack_ns"] = each(ack);
+  state.counters["done_ns"] = each(done);
+  state.counters["report_ns"] = reports == 0 ? 0 : report * 1e9 / static_cast<double>(reports);
+  state.counters["reports"] = static_cast<double>(reports) / static_cast<double>(frames);
+  state.counters["frames_per_s"] = 1e9 / std::max(each(near), each(far));
+  state.counters["allocations"] = static_cast<double>(allocated);
+}
+
+void register_all() {
+  for (const auto& [name, connections] : {std::pair{"hot", 1U}, std::pair{"10k", 10'000U}}) {
+    const std::uint32_t n = connections;
+    benchmark::RegisterBenchmark(name, [n](benchmark::State& s) { logic(s, n); })->Repetitions(9)->ReportAggregatesOnly(true)->MinTime(0.2);
+  }
+}
+
+}  // namespace
+}  // namespace weft::wan
+
+int main(int argc, char** argv) { return weft::bench::program("weft-bench-wan_logic", argc, argv, weft::wan::register_all); }
