@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/transport/two_devices.h"
+#include "core/transport/by_hand.h"
 
 namespace weft {
 namespace {
@@ -149,6 +149,78 @@ TEST_P(CongestionTest, ALossIsToldOncePerRecovery) {
   w.run();
   EXPECT_EQ(least, full / 2);
   EXPECT_EQ(w.a.completions().size(), 1U);
+}
+
+// NACKs that are only counted, until as many came as recovery takes, tell of reordering as well as of a loss.
+TEST_P(CongestionTest, NacksBelowTheThresholdTellOfNoLoss) {
+  DeviceConfig c;
+  c.nack_threshold = 3;
+  Marked w(GetParam(), "aimd", c);
+  w.lose_packet = 7;
+  w.post(w.request(WrOpcode::kWrite, 0, 256 * 30, 0));
+  const QueuePair& q = *w.a.device.engine().find(w.qa);
+  const std::uint32_t full = q.window;
+  std::uint32_t least = full;
+  for (int i = 0; i < 60; ++i) {
+    w.turn();
+    least = std::min(least, q.window);
+  }
+  EXPECT_EQ(least, full / 2);
+}
+
+// What is refused was not lost, and neither was what came behind it: its NACKs begin no recovery.
+TEST_P(CongestionTest, ARefusalIsNoLoss) {
+  Hand w(GetParam(), Marked::with({}, "aimd"));
+  w.post(w.request(WrOpcode::kSend, 0, 256, 0));
+  w.post(w.request(WrOpcode::kWrite, 0, 256 * 30, 0));
+  const QueuePair& q = *w.a.device.engine().find(w.qa);
+  const std::uint32_t full = q.window;
+  const Frames sent = w.from(w.a);
+  ASSERT_EQ(sent.size(), 31U);
+  w.to(w.b, sent);
+  w.to(w.a, w.from(w.b));
+  const auto at_a = [&](Counter c) { return w.a.device.counters().get(c); };
+  ASSERT_EQ(at_a(Counter::nak_rnr), 1U);
+  EXPECT_EQ(at_a(Counter::nak_sequence), GetParam() == wire::Mode::kRoce ? 0U : 30U);
+  EXPECT_EQ(q.window, full);
+  EXPECT_FALSE(q.requests_out.recovering());
+  ASSERT_TRUE(w.b.device.post_recv(w.qb, w.receive(w.b, 0, 256, 7)));
+  w.play();
+  EXPECT_EQ(w.a.completions().size(), 2U);
+  EXPECT_EQ(q.window, full);
+}
+
+// roce: the mark of a packet that brings no ACK of its own goes into the next one: of a READ's request, of what
+// came ahead of a gap, of a copy that asks for nothing.
+TEST(Congestion, AMarkWithoutAnAckWaitsForTheNextOne) {
+  for (const int which : {0, 1, 2}) {
+    Hand w(wire::Mode::kRoce, Marked::with({}, "dcqcn"));
+    w.post(w.request(WrOpcode::kWrite, 0, 256 * 3, 0));
+    Frames sent = w.from(w.a);
+    ASSERT_EQ(sent.size(), 3U);
+    Side::Frame& marked = sent[which == 0 ? 0 : 1];
+    if (which == 0) {  // a copy of the first, after it
+      w.to(w.b, {sent[0]});
+    }
+    if (which == 2) {
+      w.to(w.b, sent);
+      w.to(w.a, w.from(w.b));
+      w.post(w.request(WrOpcode::kRead, 0, 256, 0));
+      sent = w.from(w.a);
+    }
+    Side::Frame first = which == 2 ? sent[0] : marked;
+    first.packet.tos = wire::kEcnCe;
+    w.to(w.b, {first});
+    if (which == 0) sent.erase(sent.begin());
+    if (which == 2) sent.clear();
+    w.to(w.b, sent);
+    w.to(w.a, w.from(w.b));
+    if (which == 2) {
+      w.post(w.request(WrOpcode::kWrite, 0, 256, 0));
+      w.play();
+    }
+    EXPECT_EQ(w.a.device.counters().get(Counter::rx_echo), 1U) << which;
+  }
 }
 
 // Failing, resetting or destroying a queue pair that waits for its rate leaves nothing behind.

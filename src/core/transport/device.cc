@@ -222,7 +222,7 @@ Outcome<std::uint32_t> Device::post_send(Qpn qpn, const SendWr& wr) {
   if (q == nullptr) return fail(Errc::kNotFound);
   engine_->settle();
   auto slot = post_request(*engine_, *q, wr);
-  engine_->reconcile(*q);
+  if (slot) engine_->reconcile_posted(*q);
   return slot;
 }
 

@@ -132,6 +132,18 @@ struct Engine : Tables {
     if (waiting != 0 && q.path.v < paths.size()) wake_path(path_of(q));  // it may not be connected yet
     stand_ready(q);
   }
+  // The same for a call that took nothing but what the peer asks: our own requests wait for what they waited
+  // for, and their half, which is in another cache line, is not looked at.
+  void reconcile_answers(QueuePair& q) {
+    if (waiting != 0 && q.path.v < paths.size()) wake_path(path_of(q));
+    if (!q.has(kQueued) && owes_responses(q)) stand_ready(q);
+  }
+  // The same for one request more: it frees nothing that another may wait for.
+  void reconcile_posted(QueuePair& q) {
+    if (q.has(kQueued) || !can_send_now(q)) return;
+    q.set(kQueued);
+    ready_queue.push(index_of(q), q.level & kServiceLevel);
+  }
   // The same after its turn, which is over: the policy may give it the next one, too.
   void reconcile_after_turn(QueuePair& q) {
     if (!q.has(kQueued) && can_send(q)) {
@@ -152,9 +164,9 @@ struct Engine : Tables {
   }
   // Anything at all to send, window and credit aside? A few loads, for the many that have nothing.
   bool owes_responses(const QueuePair& q) const {
-    return q.rx_dialect().response_stream ? q.served.recovering() || ((q.rx_flags & kAnswers) != 0 &&
-                                                                      q.served.nxt < cold(q).response_next)
-                                          : q.responses_owed > 0;
+    if (!q.rx_dialect().response_stream) return q.responses_owed > 0;
+    return (q.rx_flags & kAnswers) != 0 &&
+           (q.served.recovering() || q.served.nxt < cold(q).response_next);
   }
   bool has_work(const QueuePair& q) const {
     return q.sq_send != q.sq_tail || (q.rx_flags & kResendRequest) != 0 || q.requests_out.recovering() ||

@@ -78,7 +78,13 @@ void Device::on_packets(Time now, std::span<const wire::RxPacket> packets, S& si
   // Many misses at a time: how far ahead of the packet that is being received its successors' are asked for.
   constexpr std::size_t kAhead = 16;
   const std::size_t ahead = std::min(kAhead, packets.size() - 1);
-  QueuePair* concerned = nullptr;  // it has received, and is not reconciled yet
+  // The queue pair that has received and is not reconciled yet, and whether it was asked, and nothing else.
+  QueuePair* concerned = nullptr;
+  bool only_asked = true;
+  const auto reconcile = [&] {
+    if (concerned == nullptr) return;
+    only_asked ? e.reconcile_answers(*concerned) : e.reconcile(*concerned);
+  };
   for (std::size_t i = 0; i < packets.size() + ahead; ++i) {
     if (i < packets.size()) {
       if (const QueuePair* q = e.peek(packets[i].header.dest_qp); q != nullptr) {
@@ -94,11 +100,15 @@ void Device::on_packets(Time now, std::span<const wire::RxPacket> packets, S& si
       e.counters.add(Counter::drop_no_qp);
       continue;
     }
-    if (q != concerned && concerned != nullptr) e.reconcile(*concerned);
-    concerned = q->type == QpType::kUd ? nullptr : q;  // a datagram changes nothing of what may be sent
+    if (q != concerned) {
+      reconcile();
+      concerned = q->type == QpType::kUd ? nullptr : q;  // a datagram changes nothing of what may be sent
+      only_asked = true;
+    }
+    only_asked = only_asked && rc_asks(rc_opcode(p.header.opcode).kind);
     receive_packet(e, *q, now, static_cast<std::uint32_t>(i - ahead), p, sink);
   }
-  if (concerned != nullptr) e.reconcile(*concerned);
+  reconcile();
   if (e.overrun) fail_overrun(e);  // before the packets are acknowledged
 }
 

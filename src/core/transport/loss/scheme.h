@@ -21,9 +21,10 @@
 namespace weft {
 
 struct LossContext {
+  static constexpr std::uint32_t kNoRecovery = UINT32_MAX;
   LossPool& pool;
   Counters& counters;
-  std::uint32_t nack_threshold = 1;  // DeviceConfig's
+  std::uint32_t nack_threshold = 1;  // DeviceConfig's; kNoRecovery: however many
   bool adaptive = false;             // time-outs follow the path: one that was too short is found out
 };
 

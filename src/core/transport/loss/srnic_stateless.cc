@@ -29,6 +29,7 @@ void on_ack(LossContext&, SendStream& s, std::uint64_t acked) {
 void on_nack(LossContext& c, SendStream& s, const Nack& n) {
   if (n.trigger < s.una || n.trigger >= s.max) return;
   const bool recovering = s.recovering();
+  if (!recovering && c.nack_threshold == LossContext::kNoRecovery) return;
   // Who could not keep the trigger has no bitmap, and nothing above the first packet missing.
   const Seq to = n.kept ? n.trigger - n.hole.since : n.trigger + 1;
   const Seq named = n.kept ? to - n.hole.missing : s.una;

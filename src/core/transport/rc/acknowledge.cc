@@ -64,17 +64,21 @@ void on_rnr(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
   q.set(kRnrWaiting);
   c.rnr_until = now.after(Duration{rnr_delay_ps(h.syndrome)});
   q.requests_out.nxt = q.requests_out.una;
+  q.requests_out.probe = Probe::kNone;
   rc_rewind(e, q);
   e.arm(q, c.rnr_until);
 }
 
-// A NACK for packets of either sender.
-void on_nack(Engine& e, QueuePair& q, Sending half, const Report& report, bool names, Time now) {
+// A NACK for packets of either sender. `refused`: the peer has no receive for the oldest, so all that is named
+// goes again anyway. The NACK tells what need not, and of no loss.
+void on_nack(Engine& e, QueuePair& q, Sending half, const Report& report, bool names, Time now,
+             bool refused = false) {
+  if (refused) half.loss.nack_threshold = LossContext::kNoRecovery;
   const bool recovering = half.s.repair != Repair::kNone;
   const Duration rtt = half.nack(report.nack(half.s.una), names, now);
   if (!controlled(q)) return;
   if (rtt.ps != 0) congestion_acked(e, q, 0, rtt, now);
-  if (!recovering) congestion_lost(e, q, now, false);
+  if (!recovering && half.s.repair != Repair::kNone) congestion_lost(e, q, now, false);
 }
 
 void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, Time now) {
@@ -92,7 +96,7 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
     }
   }
   const Seq before = s.nxt;
-  on_nack(e, q, e.requests(q), report, q.tx_dialect().ack_form != AckForm::kPlain, now);
+  on_nack(e, q, e.requests(q), report, q.tx_dialect().ack_form != AckForm::kPlain, now, q.has(kRnrWaiting));
   if (s.nxt != before || !q.tx_dialect().places_itself) rc_rewind(e, q);
 }
 

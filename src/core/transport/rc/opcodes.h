@@ -10,6 +10,8 @@
 namespace weft {
 
 enum class RcKind : std::uint8_t { kUnknown, kSend, kWrite, kRead, kAtomic, kResponse, kAck, kReadAck };
+// The packets of requests; all others answer ours, or what we answered.
+constexpr bool rc_asks(RcKind kind) { return kind >= RcKind::kSend && kind <= RcKind::kAtomic; }
 
 struct RcOpcode {
   RcKind kind = RcKind::kUnknown;

@@ -67,6 +67,26 @@ TEST_F(Probing, LateAcksAreNotTakenForTheProbes) {
   EXPECT_EQ(w.count(Counter::tx_retransmitted), w.count(Counter::tx_probes));
 }
 
+// It was about to ask when the peer refused the oldest packet: that is an answer, and nothing is asked any more.
+TEST_F(Probing, ARefusalIsAnAnswer) {
+  w.post(w.request(WrOpcode::kSend, 0, 256, 0));
+  const QueuePair& q = *w.a.device.engine().find(w.qa);
+  const std::vector<Side::Frame> sent = w.intercept(w.a);
+  ASSERT_EQ(sent.size(), 1U);
+  w.deliver(w.b, sent[0]);  // nobody has posted a receive
+  while (q.requests_out.probe != Probe::kDue) {
+    w.now = w.a.device.next_deadline();
+    ASSERT_NE(w.now, kNever);
+    w.a.device.on_timer(w.now);
+  }
+  std::vector<Side::Frame> refusal;
+  w.b.collect(w.b.device.poll_control(w.now), refusal);
+  ASSERT_EQ(refusal.size(), 1U);
+  w.deliver(w.a, refusal[0]);
+  ASSERT_EQ(w.count(Counter::nak_rnr), 1U);
+  EXPECT_EQ(q.requests_out.probe, Probe::kNone);
+}
+
 // What one probe was answered says nothing once more has left: the next probe needs an answer of its own.
 TEST_F(Probing, TheAnswerOfAnOlderProbeIsForgotten) {
   bool deaf = true;

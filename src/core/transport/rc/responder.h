@@ -258,6 +258,7 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
   const wire::Header& h = p.header;
   const Seq seq = expand(h.psn, q.requests.expected);
   const Dialect& form = q.rx_dialect();
+  if (congestion && !form.acks_every_packet) q.level |= kEchoOwed;  // the next ACK carries it, whatever asks
   if (seq == q.requests.expected) {
     const Placed v = rc_accept(e, q, p, op, seq, index, sink);
     if (v != Placed::kDone) return rc_refuse(e, q, v, h, op);
@@ -280,11 +281,8 @@ void rc_on_request(Engine& e, QueuePair& q, std::uint32_t index, const wire::RxP
     if (moved.messages > 0 &&
         (!q.has(kReadsWaiting) || !rc_activate_reads(e, q) || rc_execute_atomics(e, q, sink)))
       rc_complete_receives(e, q, q.requests.expected);
-    if (form.acks_every_packet || (h.bits & wire::kAckReq) != 0) {
+    if (form.acks_every_packet || (h.bits & wire::kAckReq) != 0)
       rc_schedule_ack(e, q, e.received_requests(q), congestion);
-    } else if (congestion) {
-      q.level |= kEchoOwed;
-    }
     return;
   }
   LossContext loss = e.loss();
