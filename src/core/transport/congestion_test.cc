@@ -190,8 +190,8 @@ TEST_P(CongestionTest, ARefusalIsNoLoss) {
   EXPECT_EQ(q.window, full);
 }
 
-// roce: the mark of a packet that brings no ACK of its own goes into the next one: of a READ's request, of what
-// came ahead of a gap, of a copy that asks for nothing.
+// roce: the mark of a packet that brings no ACK of its own goes into the next one: of a READ's request, of
+// what came ahead of a gap, of a copy that asks for nothing.
 TEST(Congestion, AMarkWithoutAnAckWaitsForTheNextOne) {
   for (const int which : {0, 1, 2}) {
     Hand w(wire::Mode::kRoce, Marked::with({}, "dcqcn"));

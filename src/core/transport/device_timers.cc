@@ -32,7 +32,7 @@ QueuePair* next_timer(Engine& e) {
   return void_entry || !q.has(kInUse) ? nullptr : &q;
 }
 
-// Its entry is out of the deadlines.
+// Fires what is due of a queue pair whose entry was just taken out, and arms what it awaits next.
 void fire(Engine& e, QueuePair& q, Time now, Duration stall) {
   if (q.type != QpType::kRc) return uc_on_timer(e, q, now);
   if (stall != kForever) rc_forgive(e, q, now, stall);

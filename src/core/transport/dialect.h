@@ -4,6 +4,7 @@
 // A row is about one half of a queue pair: our requests and their answers follow `tx_dialect`, the peer's
 // requests and our answers follow `rx_dialect`. How losses are recovered is the scheme's business (loss/).
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -65,6 +66,15 @@ inline constexpr std::array<Dialect, wire::kModeCount + 1> kDialects = [] {
   rows[static_cast<std::size_t>(wire::Mode::kSrnic)] = srnic;
   return rows;
 }();
+
+// The columns are not independent. Answers that are a stream need packets that place themselves, each of them
+// acknowledged, and time-outs that only resend; names and echoes build on that.
+constexpr bool consistent(const Dialect& d) {
+  if (d.response_stream) return d.places_itself && d.acks_every_packet && d.own_timeouts;
+  return !d.places_itself && !d.acks_every_packet && !d.own_timeouts && !d.names_messages &&
+         d.ack_form == AckForm::kPlain;
+}
+static_assert(std::ranges::all_of(kDialects, consistent));
 
 constexpr const Dialect& dialect(std::uint8_t mode) { return kDialects[mode]; }
 constexpr const Dialect& dialect(wire::Mode mode) { return kDialects[static_cast<std::size_t>(mode)]; }

@@ -12,10 +12,16 @@
 //   rc/local.cc           requests that send nothing: memory windows
 //   rc/timers.cc          time-outs
 //   rc/failure.cc         error states and flushing
+//   rc/attributes.cc      a queue pair's ladder of states, and what each step fixes
 //   uc/requester.cc       messages out that nobody acknowledges
 //   uc/responder.h        and in: what arrives whole                                   (template: Sink)
 //   ud/requester.cc       datagrams: their destinations; sent by uc/requester.cc
 //   ud/responder.h        datagrams in                                                 (template: Sink)
+//
+//   device_timers.cc      what is due, of every service
+//   shared_receive.cc     receives that several queue pairs draw from
+//
+// Where a comment begins with `irn:` it is about every dialect with a response stream.
 //
 //   tables.h              what a Device has, row by row: keys, queues, paths, queue pairs
 //   path_line.cc          which queue pairs wait for a path's credit, and which is called
@@ -132,14 +138,16 @@ struct Engine : Tables {
     if (waiting != 0 && q.path.v < paths.size()) wake_path(path_of(q));  // it may not be connected yet
     stand_ready(q);
   }
-  // The same for a call that took nothing but what the peer asks: our own requests wait for what they waited
-  // for, and their half, which is in another cache line, is not looked at.
-  void reconcile_answers(QueuePair& q) {
+  // The same for a call that took nothing but SENDs and WRITEs: our own requests wait for what they waited for,
+  // and their half, which is in another cache line, is not looked at.
+  void reconcile_brought(QueuePair& q) {
     if (waiting != 0 && q.path.v < paths.size()) wake_path(path_of(q));
     if (!q.has(kQueued) && owes_responses(q)) stand_ready(q);
   }
-  // The same for one request more: it frees nothing that another may wait for.
+  // The same for one request more: it frees nothing that another may wait for, but if its queue pair stands in
+  // the line, that may want less now.
   void reconcile_posted(QueuePair& q) {
+    if (q.has(kWaitingPath)) wake_path(path_of(q));
     if (q.has(kQueued) || !can_send_now(q)) return;
     q.set(kQueued);
     ready_queue.push(index_of(q), q.level & kServiceLevel);
@@ -165,8 +173,7 @@ struct Engine : Tables {
   // Anything at all to send, window and credit aside? A few loads, for the many that have nothing.
   bool owes_responses(const QueuePair& q) const {
     if (!q.rx_dialect().response_stream) return q.responses_owed > 0;
-    return (q.rx_flags & kAnswers) != 0 &&
-           (q.served.recovering() || q.served.nxt < cold(q).response_next);
+    return (q.rx_flags & kAnswers) != 0 && (q.served.recovering() || q.served.nxt < cold(q).response_next);
   }
   bool has_work(const QueuePair& q) const {
     return q.sq_send != q.sq_tail || (q.rx_flags & kResendRequest) != 0 || q.requests_out.recovering() ||
@@ -189,7 +196,7 @@ struct Engine : Tables {
   bool worth_a_turn(const Path& path) const {
     return path.admits(std::min<std::uint64_t>(config.burst_bytes, path.cap) / 4);
   }
-  // Its turn is over, or it will not have one.
+  // Its turn is over, or it will not have one: if it was called for path credit, the next in the line is.
   void end_turn(const QueuePair& q) {
     Path& path = path_of(q);
     if (path.called == index_of(q)) path.called = UINT32_MAX;

@@ -5,7 +5,8 @@
 //   next(packet, first)       header and payload of the packet that would leave next; false: none may leave
 //   pieces()                  of how many pieces of memory its payload is, at most
 //   gather(packet, segments)  appends these; false: a key does not allow it, and the source has dealt with
-//   that left(packet)              it leaves
+//                             that
+//   left(packet)              it leaves
 //
 // A packet that was named may stay behind, because it does not fit; the next turn names it again.
 #pragma once

@@ -4,7 +4,7 @@
 //   line 0  common and receive    every packet
 //   line 1  responder             requests from the peer, READ responses we owe
 //   line 2  requester             our requests, their acknowledgement
-//   line 3  congestion            controller, pacing, retransmission timer
+//   line 3  congestion            controller, pacing, retries
 //
 // Received data touches lines 0 and 1, an ACK lines 0, 2 and 3. queue_pair_test.cc holds the offsets.
 //
@@ -37,12 +37,13 @@ enum : std::uint8_t {  // QueuePair::flags
   kWaitingPath = 0x40,    // in the path's line for credit
   kRnrWaiting = 0x80,     // the requester sits out a receiver-not-ready delay
 };
-enum : std::uint8_t {      // QueuePair::rx_flags
-  kNakSent = 0x01,         // roce: sequence NAK sent, silent until the expected packet comes
-  kEstablished = 0x02,     // COMM_EST raised
-  kRequestsFirst = 0x04,   // whose turn it is, responses or requests
-  kAnswers = 0x08,         // irn, srnic: it has answered READs; its cold part knows whether it owes more
-  kSendStopped = 0x10,     // a request failed locally; it is reported once all earlier ones are complete
+enum : std::uint8_t {     // QueuePair::rx_flags
+  kNakSent = 0x01,        // roce: sequence NAK sent, or a refusal: silent until the expected packet comes
+  kEstablished = 0x02,    // COMM_EST raised
+  kRequestsFirst = 0x04,  // whose turn it is, responses or requests
+  kAnswers = 0x08,        // irn, srnic: it has answered READs; its cold part knows whether it owes more
+  kSendStopped =
+      0x10,  // a request failed, here or as a NAK says; it is reported once all earlier ones are complete
   kResendRequest = 0x40,   // irn: the oldest unanswered READ's request goes out again
   kDrainNotify = 0x80,     // SQ_DRAINED is owed
   kReceiveStopped = 0x20,  // a request failed here; the NAK waits for older READ responses

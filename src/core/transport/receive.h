@@ -78,12 +78,12 @@ void Device::on_packets(Time now, std::span<const wire::RxPacket> packets, S& si
   // Many misses at a time: how far ahead of the packet that is being received its successors' are asked for.
   constexpr std::size_t kAhead = 16;
   const std::size_t ahead = std::min(kAhead, packets.size() - 1);
-  // The queue pair that has received and is not reconciled yet, and whether it was asked, and nothing else.
+  // The queue pair that has received and is not reconciled yet, and whether it was brought things only.
   QueuePair* concerned = nullptr;
-  bool only_asked = true;
+  bool only_brought = true;
   const auto reconcile = [&] {
     if (concerned == nullptr) return;
-    only_asked ? e.reconcile_answers(*concerned) : e.reconcile(*concerned);
+    only_brought ? e.reconcile_brought(*concerned) : e.reconcile(*concerned);
   };
   for (std::size_t i = 0; i < packets.size() + ahead; ++i) {
     if (i < packets.size()) {
@@ -103,9 +103,9 @@ void Device::on_packets(Time now, std::span<const wire::RxPacket> packets, S& si
     if (q != concerned) {
       reconcile();
       concerned = q->type == QpType::kUd ? nullptr : q;  // a datagram changes nothing of what may be sent
-      only_asked = true;
+      only_brought = true;
     }
-    only_asked = only_asked && rc_asks(rc_opcode(p.header.opcode).kind);
+    only_brought = only_brought && rc_brings(rc_opcode(p.header.opcode).kind);
     receive_packet(e, *q, now, static_cast<std::uint32_t>(i - ahead), p, sink);
   }
   reconcile();

@@ -69,8 +69,8 @@ void on_rnr(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
   e.arm(q, c.rnr_until);
 }
 
-// A NACK for packets of either sender. `refused`: the peer has no receive for the oldest, so all that is named
-// goes again anyway. The NACK tells what need not, and of no loss.
+// A NACK for packets of either sender. `refused`: the peer has no receive for the oldest, so all that is
+// named goes again anyway. The NACK tells what need not, and of no loss.
 void on_nack(Engine& e, QueuePair& q, Sending half, const Report& report, bool names, Time now,
              bool refused = false) {
   if (refused) half.loss.nack_threshold = LossContext::kNoRecovery;

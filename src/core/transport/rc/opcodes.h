@@ -10,8 +10,8 @@
 namespace weft {
 
 enum class RcKind : std::uint8_t { kUnknown, kSend, kWrite, kRead, kAtomic, kResponse, kAck, kReadAck };
-// The packets of requests; all others answer ours, or what we answered.
-constexpr bool rc_asks(RcKind kind) { return kind >= RcKind::kSend && kind <= RcKind::kAtomic; }
+// Requests that bring something. A READ's request acknowledges answers, too; the other packets answer ours.
+constexpr bool rc_brings(RcKind kind) { return kind == RcKind::kSend || kind == RcKind::kWrite; }
 
 struct RcOpcode {
   RcKind kind = RcKind::kUnknown;
@@ -56,7 +56,7 @@ constexpr const RcOpcode& rc_opcode(std::uint8_t opcode) { return kRcOpcodes[opc
 
 inline constexpr std::uint8_t kUcOpcodes = 0x20;  // UC's are RC's with this bit
 
-// What a WorkRequest's answer is: READs and atomics are answered by responses, in both modes.
+// What a WorkRequest's answer is: READs and atomics are answered by responses, in every mode.
 constexpr bool is_atomic(WrOpcode op) { return op == WrOpcode::kCompareSwap || op == WrOpcode::kFetchAdd; }
 constexpr bool is_local(WrOpcode op) {
   return op == WrOpcode::kBindWindow || op == WrOpcode::kLocalInvalidate;

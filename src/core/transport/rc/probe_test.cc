@@ -67,7 +67,8 @@ TEST_F(Probing, LateAcksAreNotTakenForTheProbes) {
   EXPECT_EQ(w.count(Counter::tx_retransmitted), w.count(Counter::tx_probes));
 }
 
-// It was about to ask when the peer refused the oldest packet: that is an answer, and nothing is asked any more.
+// It was about to ask when the peer refused the oldest packet: that is an answer, and nothing is asked any
+// more.
 TEST_F(Probing, ARefusalIsAnAnswer) {
   w.post(w.request(WrOpcode::kSend, 0, 256, 0));
   const QueuePair& q = *w.a.device.engine().find(w.qa);

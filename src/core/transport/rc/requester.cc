@@ -335,7 +335,8 @@ class RequestSource {
   std::uint32_t pieces() const { return w_->sge_count; }
   bool gather(const wire::TxPacket& packet, std::uint32_t& segments) {
     if (is_read(*w_) || rc_gather(e_, c_, *w_, slot_, k_ * q_.mtu, packet.payload, segments)) return true;
-    // A packet that was sent before fails at once: earlier requests may depend on it.
+    // A packet that was sent before fails at once: packets behind it are out already, so there is no place
+    // where sending could stop and wait.
     fresh_ ? rc_stop_sending(e_, q_, WcStatus::kLocalProtection, slot_, now_)
            : rc_fail(e_, q_, WcStatus::kLocalProtection, slot_, now_);
     return false;

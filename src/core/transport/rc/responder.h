@@ -6,7 +6,8 @@
 //
 //   roce   only the expected packet; a message's address comes from its First packet and is carried
 //          from packet to packet in the queue pair (inbound_*).
-//   irn    any packet inside the window; each says itself where it belongs (RETH in every WRITE,
+//   irn, srnic
+//          any packet inside the window; each says itself where it belongs (RETH in every WRITE,
 //          receive number + offset in every SEND). Errors and rights are judged only at the expected
 //          number: out of order, whatever cannot be placed is dropped without being recorded, comes
 //          again, and is judged then.

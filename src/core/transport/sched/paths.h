@@ -1,6 +1,6 @@
 // Paths: where packets go, and how much may be on the way there.
 //
-// All queue pairs towards one (peer address, process slot) share one socket buffer at the other end.
+// All queue pairs towards one peer address share one socket buffer at the other end.
 // The path caps the bytes they have in flight together; a queue pair that finds no credit waits in the
 // path's line. While somebody stands there nobody else takes credit: when enough has been freed, the first
 // in line is called, and the next one once it had its turn. READs are charged by their requester, against
