@@ -19,9 +19,8 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "core/wire/codec.h"
 #include "live/engine/options.h"
-#include "live/wires/udp.h"
+#include "live/wires/open.h"
 
 namespace weft::cli {
 
@@ -70,7 +69,7 @@ Result<void> become(const std::vector<std::string>& program) {
   const auto found = find_program(program.front());
   if (!found) return tl::unexpected(found.error());
   // The address must be ours and free now; the program binds it when it opens the device.
-  const auto wire = live::UdpWire::open(options->address, wire::kUdpPort);
+  const auto wire = live::open_wire(options->wire, options->address);
   if (!wire) return tl::unexpected(wire.error());
   const auto directory = library_directory();
   if (!directory) return tl::unexpected(directory.error());

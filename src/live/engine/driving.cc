@@ -131,9 +131,10 @@ cm::Known Nic::ask(const wire::Address& peer, Qpn target) {
       dispatch_events_owned();
       if (received) continue;
     }
-    pollfd fds[2] = {{wire_->descriptor(), POLLIN, 0}, {wire_->mailbox(), POLLIN, 0}};
+    pollfd fds[3] = {
+        {wire_->descriptor(), POLLIN, 0}, {wire_->mailbox(), POLLIN, 0}, {wire_->aside(), POLLIN, 0}};
     const timespec wait{0, kLook.ns()};
-    ppoll(fds, 2, &wait, nullptr);
+    ppoll(fds, 3, &wait, nullptr);
   }
 }
 
@@ -167,14 +168,15 @@ void Nic::wake() {
 
 // Sleeps until `until`, a wake(), or (if asked) something on the wire.
 void Nic::sleep(Time now, Time until, bool watch_wire) {
-  pollfd fds[4] = {{wake_fd_, POLLIN, 0},
+  pollfd fds[5] = {{wake_fd_, POLLIN, 0},
                    {wire_->descriptor(), POLLIN, 0},
                    {wire_->mailbox(), POLLIN, 0},
+                   {wire_->aside(), POLLIN, 0},
                    {groups_fd_.load(), POLLIN, 0}};
   std::int64_t ns = std::max<std::int64_t>(0, (until - now).ns());
   if (ns > kShortSleep.ns()) ns -= ns / kLateShare;
   const timespec wait{ns / 1'000'000'000, ns % 1'000'000'000};
-  ppoll(fds, watch_wire ? 4 : 1, until == kNever ? nullptr : &wait, nullptr);
+  ppoll(fds, watch_wire ? 5 : 1, until == kNever ? nullptr : &wait, nullptr);
   if ((fds[0].revents & POLLIN) != 0) {
     std::uint64_t drop = 0;
     [[maybe_unused]] const ssize_t n = read(wake_fd_, &drop, sizeof drop);

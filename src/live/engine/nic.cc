@@ -20,12 +20,11 @@
 #include "live/wires/impaired.h"
 #include "live/wires/interfaces.h"
 #include "live/wires/neighbours.h"
-#include "live/wires/udp.h"
+#include "live/wires/open.h"
 
 namespace weft::live {
 namespace {
 
-constexpr std::uint16_t kRocePort = 4791;
 constexpr std::uint32_t kMostInline = 1024;
 constexpr std::uint32_t kMostSges = 32;
 constexpr std::uint32_t kMostReads = 128;
@@ -143,9 +142,9 @@ std::uint64_t guid_of(const wire::Address& address) {
 std::uint32_t interface_of(const wire::Address& address) { return find_interface(address).index; }
 
 Result<std::shared_ptr<Nic>> open_nic(const Options& options) {
-  auto udp = UdpWire::open(options.address, kRocePort);
-  if (!udp) return tl::unexpected(udp.error());
-  std::unique_ptr<Wire> wire = std::move(*udp);
+  auto opened = open_wire(options.wire, options.address);
+  if (!opened) return tl::unexpected(opened.error());
+  std::unique_ptr<Wire> wire = std::move(*opened);
   if (impaired(options.impairments)) {
     // Two processes with the same seed must not lose the same packets.
     const std::uint64_t seed = (options.seed != 0 ? options.seed : unpredictable()) ^ fold(options.address);

@@ -30,6 +30,13 @@ Result<void> parse_address(const char* field, std::string_view text, Options& o)
   return {};
 }
 
+Result<void> parse_wire(const char* field, std::string_view text, Options& o) {
+  const auto kind = find_wire(text);
+  if (!kind) return not_one_of(field, text, ("a wire: " + wire_names()).c_str());
+  o.wire = *kind;
+  return {};
+}
+
 Result<void> parse_mode(const char* field, std::string_view text, Options& o) {
   for (std::size_t m = 0; m < wire::kModeCount; ++m) {
     if (text != wire::kModeNames[m]) continue;
@@ -115,6 +122,8 @@ using Config = impair::ImpairConfig;
 
 constexpr std::array kSettings{
     Setting{"WEFT_ADDR", "addr", "IPv4 address of this process, its GID [127.0.0.1]", parse_address},
+    Setting{"WEFT_WIRE", "wire",
+            "how packets travel: udp; packet or xdp are raw frames and need rights [udp]", parse_wire},
     Setting{"WEFT_MODE", "mode", "transport of its requests: auto, roce, irn or srnic [auto]", parse_mode},
     Setting{"WEFT_CC", "cc", "congestion control of what it sends, such as dcqcn or timely [none]",
             parse_controller},

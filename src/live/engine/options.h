@@ -4,7 +4,9 @@
 //
 //   variable         default     meaning
 //   WEFT_ADDR        127.0.0.1   IPv4 address to bind; it is also the GID
-//   WEFT_MODE        auto        roce, irn or srnic: the mode of this process's requests; auto: what the peer
+//   WEFT_WIRE        udp         udp; packet or xdp: raw frames of an Ethernet interface
+//   (live/wires/packet.h) WEFT_MODE        auto        roce, irn or srnic: the mode of this process's
+//   requests; auto: what the peer
 //                                speaks, as the connection manager or discovery finds out
 //   WEFT_CC          none        congestion control of what this process sends: a row of the table in
 //                                core/transport/cc, such as dcqcn
@@ -38,11 +40,13 @@
 #include "core/transport/sched/ready_queue.h"
 #include "core/wire/header.h"
 #include "core/wire/packet.h"
+#include "live/wires/open.h"
 
 namespace weft::live {
 
 struct Options {
   wire::Address address = wire::Address::v4(127, 0, 0, 1);
+  WireKind wire = WireKind::kUdp;
   std::optional<wire::Mode> mode;  // none: whatever the peer speaks
   std::uint8_t controller = 0;     // row of controllers()
   Schedule schedule = Schedule::kRoundRobin;

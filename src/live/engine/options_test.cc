@@ -37,7 +37,7 @@ TEST(Options, EveryVariableReachesItsField) {
         {"WEFT_DELAY", "50us"},     {"WEFT_JITTER", "5us"},
         {"WEFT_SEED", "4711"},      {"WEFT_ICRC", "off"},
         {"WEFT_STATS", "on"},       {"WEFT_WRITE_ORDER", "strict"},
-        {"WEFT_LEVEL", "dscp"},
+        {"WEFT_LEVEL", "dscp"},     {"WEFT_WIRE", "packet"},
     };
     EXPECT_EQ(std::size(values), settings().size()) << "a variable without a value here";
     for (auto& v : values) {
@@ -48,6 +48,7 @@ TEST(Options, EveryVariableReachesItsField) {
   ASSERT_TRUE(o.has_value()) << o.error().message;
   EXPECT_EQ(o->address, wire::Address::v4(127, 0, 0, 9));
   EXPECT_EQ(o->mode, wire::Mode::kIrn);
+  EXPECT_EQ(o->wire, WireKind::kPacket);
   EXPECT_EQ(o->controller, find_controller("dctcp"));
   EXPECT_EQ(o->schedule, Schedule::kPriority);
   EXPECT_TRUE(o->level_from_dscp);

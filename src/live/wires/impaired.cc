@@ -12,7 +12,8 @@ constexpr std::uint32_t kMostReads = 16;    // of the inner wire, by one receive
 // What several processes handed over lies back to back as well, whoever sent it.
 bool same_but_for_bytes(const RxTrain& a, const RxTrain& b) {
   return a.source == b.source && a.source_port == b.source_port && a.tos == b.tos && a.ttl == b.ttl &&
-         a.stray == b.stray && a.handed == b.handed && a.group == b.group;
+         a.stray == b.stray && a.handed == b.handed && a.group == b.group && a.header_seen == b.header_seen &&
+         a.dont_fragment == b.dont_fragment && a.first == b.first;
 }
 
 }  // namespace
@@ -34,7 +35,10 @@ void ImpairedWire::pass(const RxTrain& frame) {
   if (!out_.empty()) {
     RxTrain& last = out_.back();
     if (last.data + last.bytes == frame.data && last.bytes % last.frame_size == 0 &&
-        frame.bytes <= last.frame_size && same_but_for_bytes(frame, last)) {
+        frame.bytes <= last.frame_size && same_but_for_bytes(frame, last) &&
+        frame.identification ==
+            static_cast<std::uint16_t>(last.identification +
+                                       (frame.header_seen ? last.bytes / last.frame_size : 0))) {
       last.bytes += frame.bytes;
       return;
     }
@@ -83,6 +87,8 @@ void ImpairedWire::impair(const RxTrain& train, Time now) {
   for (std::uint32_t at = 0; at < train.bytes; at += frame.bytes) {
     frame.data = train.data + at;
     frame.bytes = frame.frame_size = std::min(train.frame_size, train.bytes - at);
+    if (train.header_seen)
+      frame.identification = static_cast<std::uint16_t>(train.identification + at / train.frame_size);
     ++counters_.frames;
     const impair::Fate v = impairment_.decide();
     if (v.copies == 0) {

@@ -54,6 +54,7 @@ class ImpairedWire final : public Wire {
   int groups() const override { return inner_->groups(); }
   int descriptor() const override { return inner_->descriptor(); }
   int mailbox() const override { return inner_->mailbox(); }
+  int aside() const override { return inner_->aside(); }
   Neighbours* neighbours() override { return inner_->neighbours(); }
   void abandon(int nowhere) override { inner_->abandon(nowhere); }
   Time next_due() const override {

@@ -305,7 +305,7 @@ std::span<const RxTrain> UdpWire::read_socket() {
 
 void UdpWire::join_others() {
   facts_.slot = neighbours_->slot();
-  sorted_.reserve(kSlots);
+  sorted_.reserve(2 * kSlots);
   probe_fd_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const sockaddr_in self = to_sockaddr(facts_.address, 0);
   if (probe_fd_ >= 0) bind(probe_fd_, reinterpret_cast<const sockaddr*>(&self), sizeof self);
@@ -352,6 +352,8 @@ void UdpWire::keep_or_hand(const RxTrain& train) {
     RxTrain run = train;
     run.data += from;
     run.bytes = to - from;
+    if (train.header_seen)
+      run.identification = static_cast<std::uint16_t>(train.identification + from / train.frame_size);
     if (slot == facts_.slot || train.stray) {
       sorted_.push_back(run);
     } else {
@@ -360,6 +362,16 @@ void UdpWire::keep_or_hand(const RxTrain& train) {
     from = to;
   }
   if (train.bytes == 0) sorted_.push_back(train);
+}
+
+Result<void> UdpWire::leave_alone(std::span<const sock_filter> program) {
+  const sock_fprog p{static_cast<unsigned short>(program.size()), const_cast<sock_filter*>(program.data())};
+  if (setsockopt(fd_, SOL_SOCKET, SO_ATTACH_FILTER, &p, sizeof p) == 0) return {};
+  return fail("the kernel refuses the UDP socket's filter: " + reason());
+}
+
+std::span<const RxTrain> UdpWire::keep_own(std::span<const RxTrain> trains) {
+  return neighbours_ == nullptr ? trains : sort_out(trains);
 }
 
 void UdpWire::show_headers() {

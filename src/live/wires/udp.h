@@ -20,6 +20,7 @@
 // kernel steers each train to the process whose slot its queue pair number has (steering.h); one that comes
 // to the wrong process all the same is handed over (neighbours.h). place_finder.h keeps the kernel informed.
 #pragma once
+#include <linux/filter.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -65,12 +66,19 @@ class UdpWire final : public Wire {
   }
   void visit_counters(const SeeCounter& see) const override;
 
+  // --- for a wire of raw frames that leaves the rest to this one (packet.h) ---
+  // Datagrams that this program gives nothing of are not ours: another socket takes them.
+  Result<void> leave_alone(std::span<const sock_filter> program);
+  // Of trains that came by another door: those that are ours; the others are handed over. Valid until the
+  // next receive.
+  std::span<const RxTrain> keep_own(std::span<const RxTrain> trains);
+  bool of_this_host(const wire::Address& source) const;
+
  private:
   struct Buffers;  // receive slots and their message headers
   UdpWire();
   SendStatus send_singly(const TxTrain& train, msghdr message);
   bool is_stray(const RxTrain& train) const;
-  bool of_this_host(const wire::Address& source) const;
   void join_others();
   std::span<const RxTrain> receive_own(Time now);
   std::span<const RxTrain> read_groups();

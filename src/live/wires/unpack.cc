@@ -1,6 +1,7 @@
 #include "live/wires/unpack.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/wire/codec.h"
 #include "core/wire/icrc.h"
@@ -86,6 +87,30 @@ bool Unpacker::icrc_matches(Source& s, const RxTrain& train, std::span<const std
   return true;
 }
 
+// The frame at byte `at` of a train whose IPv4 header the wire saw. What the kernel joined was numbered one
+// by one, or, by a sender that numbers nothing, all alike.
+bool Unpacker::icrc_matches_header(const RxTrain& train, std::uint32_t at,
+                                   std::span<const std::uint8_t> frame) {
+  const std::size_t covered = frame.size() - wire::kIcrcBytes;
+  const std::uint32_t received = load_le(frame.data() + covered);
+  wire::IpFacts ip{.source = train.source,
+                   .destination = train.for_group() ? train.group : local_,
+                   .source_port = train.source_port,
+                   .udp_length = static_cast<std::uint16_t>(kUdpHeaderBytes + frame.size()),
+                   .identification = static_cast<std::uint16_t>(train.identification + at / train.frame_size),
+                   .dont_fragment = train.dont_fragment};
+  const auto matches = [&] {
+    // Remembered is the usual header, which asks not to be fragmented.
+    wire::Icrc icrc = ip.dont_fragment ? seeds_.get(ip) : wire::Icrc(ip);
+    icrc.packet(frame.first(covered));
+    return icrc.value() == received;
+  };
+  if (matches()) return true;
+  if (ip.identification == train.first) return false;
+  ip.identification = train.first;
+  return matches();
+}
+
 std::uint64_t& Unpacker::count_of(wire::DecodeError error) {
   switch (error) {
     case wire::DecodeError::kUnknownOpcode:
@@ -123,7 +148,7 @@ std::uint32_t Unpacker::unpack(const RxTrain& train, std::uint32_t from, RxBatch
   while (at < train.bytes && !out.full()) {
     const std::uint32_t size = std::min(train.frame_size, train.bytes - at);
     const std::span<const std::uint8_t> frame(train.data + at, size);
-    at += size;
+    const std::uint32_t frame_at = std::exchange(at, at + size);
     ++counters_.rx_frames;
     wire::Decoded decoded;
     wire::DecodeError error{};
@@ -131,7 +156,8 @@ std::uint32_t Unpacker::unpack(const RxTrain& train, std::uint32_t from, RxBatch
       ++count_of(error);
       continue;
     }
-    if (icrc_ && !icrc_matches(s, train, frame)) {
+    if (icrc_ &&
+        !(train.header_seen ? icrc_matches_header(train, frame_at, frame) : icrc_matches(s, train, frame))) {
       ++counters_.rx_icrc;
       continue;
     }

@@ -12,6 +12,8 @@
 //   numbered  all others: the sender numbers its packets
 //
 // The last kind accepts one corrupt frame in 65 536, so it is bounded: see Source and believable().
+//
+// Where the wire saw the header (RxTrain::header_seen) nothing is solved for: the identification is known.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -82,6 +84,7 @@ class Unpacker {
   };
 
   bool icrc_matches(Source& source, const RxTrain& train, std::span<const std::uint8_t> frame);
+  bool icrc_matches_header(const RxTrain& train, std::uint32_t at, std::span<const std::uint8_t> frame);
   bool believable(Source& source, std::uint16_t identification);
   std::uint64_t& count_of(wire::DecodeError error);
   Source& source(const wire::Address& address);

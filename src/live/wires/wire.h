@@ -3,8 +3,9 @@
 // offload (UDP_SEGMENT, UDP_GRO) takes and gives exactly that. One system call per train instead of one per
 // frame makes sending 8 to 90 times as fast, so trains are the unit here.
 //
-// Implementations: udp.h (a socket), impaired.h (another wire made worse). A virtual call per train is noise
-// beside the system call behind it.
+// Implementations: udp.h (a socket), packet.h (raw frames of an Ethernet interface), impaired.h (another wire
+// made worse); open.h opens what was asked for. A virtual call per train is noise beside the system call
+// behind it.
 //
 // Not thread-safe: a wire belongs to the thread that drives its shard.
 #pragma once
@@ -42,7 +43,14 @@ struct RxTrain {
   std::uint8_t ttl = 64;  // after show_headers()
   // Its source is an address of this host, but not the port of a soft NIC there: some program's own socket.
   bool stray = false;
-  bool handed = false;       // another process of this address received it and handed it over
+  bool handed = false;  // another process of this address received it and handed it over
+  // The wire saw the IPv4 header, so the ICRC is judged by it and nothing is solved for. Frames that the
+  // kernel joined were numbered one by one from `first`, or all alike; `identification` is this train's first
+  // frame's.
+  bool header_seen = false;
+  bool dont_fragment = true;
+  std::uint16_t identification = 0;
+  std::uint16_t first = 0;
   wire::Address group = {};  // that it was sent to; none: to our address
   bool for_group() const { return group != wire::Address{}; }
 };
@@ -106,6 +114,8 @@ class Wire {
   // The same for what other processes hand over; -1: nobody does. A descriptor of its own, because one that
   // stands for both would cost something with every datagram.
   virtual int mailbox() const { return -1; }
+  // The same for what comes by the kernel's own way beside raw frames; -1: there is but one way.
+  virtual int aside() const { return -1; }
   // The same for what is sent to groups; -1: none was joined yet.
   virtual int groups() const { return -1; }
   // The other processes of its address; nullptr if it has that for itself.

@@ -1,0 +1,53 @@
+#include "live/wires/open.h"
+
+#include <array>
+
+#include "core/wire/codec.h"
+#include "live/wires/packet.h"
+#include "live/wires/udp.h"
+
+namespace weft::live {
+namespace {
+
+struct Row {
+  const char* name;
+  Result<std::unique_ptr<Wire>> (*open)(const wire::Address& address);
+};
+
+template <class Kind, auto... kChoices>
+Result<std::unique_ptr<Wire>> open_as(const wire::Address& address) {
+  auto wire = Kind::open(address, wire::kUdpPort, {}, kChoices...);
+  if (!wire) return tl::unexpected(wire.error());
+  return std::unique_ptr<Wire>(std::move(*wire));
+}
+
+// In the order of WireKind.
+constexpr std::array kWires{
+    Row{"udp", open_as<UdpWire>},
+    Row{"packet", open_as<PacketWire>},
+    Row{"xdp", open_as<PacketWire, PacketWire::Receive::kXdp>},
+};
+
+}  // namespace
+
+std::optional<WireKind> find_wire(std::string_view name) {
+  for (std::size_t i = 0; i < kWires.size(); ++i) {
+    if (name == kWires[i].name) return static_cast<WireKind>(i);
+  }
+  return std::nullopt;
+}
+
+std::string wire_names() {
+  std::string names;
+  for (std::size_t i = 0; i < kWires.size(); ++i) {
+    if (i != 0) names += i + 1 == kWires.size() ? " or " : ", ";
+    names += kWires[i].name;
+  }
+  return names;
+}
+
+Result<std::unique_ptr<Wire>> open_wire(WireKind kind, const wire::Address& address) {
+  return kWires[static_cast<std::size_t>(kind)].open(address);
+}
+
+}  // namespace weft::live

@@ -1,0 +1,26 @@
+// The wires that a process may have, by name: one table for `weft run`, the drop-in library and their help.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/result.h"
+#include "live/wires/wire.h"
+
+namespace weft::live {
+
+enum class WireKind : std::uint8_t {
+  kUdp,     // the kernel's UDP (udp.h)
+  kPacket,  // raw frames (packet.h)
+  kXdp,     // raw frames, received by AF_XDP
+};
+
+std::optional<WireKind> find_wire(std::string_view name);
+std::string wire_names();  // for sentences: "udp, packet or xdp"
+
+// At this address and RoCEv2's port.
+Result<std::unique_ptr<Wire>> open_wire(WireKind kind, const wire::Address& address);
+
+}  // namespace weft::live
