@@ -18,7 +18,7 @@ std::string refused(std::vector<std::string> args) {
   args.insert(args.begin(), "run");
   std::ostringstream out;
   std::ostringstream err;
-  for (const char* v : {"WEFT_ADDR", "WEFT_MODE", "WEFT_LOSS", "WEFT_DELAY"}) unsetenv(v);
+  for (const char* v : {"WEFT_ADDR", "WEFT_WIRE", "WEFT_MODE", "WEFT_LOSS", "WEFT_DELAY"}) unsetenv(v);
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(run(args, out, err), 2);
   return err.str() + ::testing::internal::GetCapturedStderr();
@@ -30,6 +30,8 @@ TEST(Run, RefusesBadValuesWithTheOptionsName) {
   EXPECT_THAT(refused({"--mode", "tcp", "--", "true"}),
               HasSubstr("--mode: 'tcp' is not a mode: auto, roce, irn or srnic"));
   EXPECT_THAT(refused({"--delay", "50", "--", "true"}), HasSubstr("--delay: '50' is not a time"));
+  EXPECT_THAT(refused({"--wire", "radio", "--", "true"}),
+              HasSubstr("--wire: 'radio' is not a wire: udp, packet or xdp"));
 }
 
 TEST(Run, RefusesAMissingProgram) { EXPECT_THAT(refused({"--loss", "1%"}), HasSubstr("program")); }
@@ -43,6 +45,14 @@ TEST(Run, RefusesAProgramThatDoesNotExist) {
 TEST(Run, RefusesAnAddressThatIsNotOurs) {
   EXPECT_THAT(refused({"--addr", "192.0.2.7", "--", "true"}),
               HasSubstr("192.0.2.7 does not belong to this machine"));
+}
+
+// The address is loopback's unless another is named, and raw frames need an Ethernet.
+TEST(Run, RefusesRawFramesWithoutAnEthernet) {
+  EXPECT_THAT(refused({"--wire", "packet", "--addr", "127.3.3.3", "--", "true"}),
+              HasSubstr("no frames leave a loopback address"));
+  EXPECT_THAT(refused({"--wire", "xdp", "--addr", "127.3.3.3", "--", "true"}),
+              HasSubstr("or take --wire udp"));
 }
 
 // Options of the program come after --; before it they are ours, and unknown.

@@ -12,6 +12,8 @@ anew by a receiver's offload. --link says who segments:
     no_segmentation  the sender's kernel, just before the device (ethtool -K … tx-udp-segmentation off)
     no_offloads      as before, and the device has no checksum either (ethtool -K … tx off); older kernels refuse trains then
 
+--wire and --client-wire choose wires; --capture has every frame judged by others (captured.py).
+
 Nothing is lost on such a link, so besides both exit codes the counters of `weft --stats on` are judged: no frame may be
 dropped for its ICRC, and no packet may be sent twice. One thing excuses: a peer that had no processor was silent, and then a
 time-out resends, or a probe asks for its ACK. Each of these takes a millisecond of silence, so there may be no more of them
@@ -26,11 +28,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+
+import captured
 
 SKIPPED = 77
 LINKS = ("as_created", "no_segmentation", "no_offloads")
-NEVER = ("rx_icrc", "rx_short", "rx_opcode", "rx_mode", "rx_pad", "rx_payload", "drop_source", "send_failed")
+NEVER = ("raw_lost", "raw_short", "raw_version", "raw_options", "raw_fragment", "raw_ip_checksum", "raw_protocol", "raw_udp_length",
+         "raw_udp_checksum", "raw_source", "rx_icrc", "rx_short", "rx_opcode", "rx_mode", "rx_pad", "rx_payload", "drop_source", "send_failed")
 SILENCES = ("timeout_low", "timeout_high", "timeout_read", "tx_probes")
 SHORTEST = 500  # microseconds: half of the shortest time-out, for the rest of the silence is the network's own
 
@@ -118,7 +124,8 @@ def connect(a):
 
 
 def start(host, a, options, command):
-    weft = [a.weft, "run", "--addr", host.address, "--stats", "on", *options, "--", *command]
+    wire = a.wire if host.address == "10.0.0.1" else a.client_wire or a.wire
+    weft = [a.weft, "run", "--addr", host.address, "--wire", wire, "--stats", "on", *options, "--", *command]
     return subprocess.Popen(host.inside(*weft), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             text=True, start_new_session=True)
 
@@ -162,7 +169,13 @@ def run_once(a, hosts, command):
 def inside(a, command):
     hosts, _ = connect(a)
     for attempt in range(a.tries):
-        ended, text, total = run_once(a, hosts, command)
+        with tempfile.TemporaryDirectory() as folder:
+            captures = [captured.Capture(host, folder) for host in hosts] if a.capture else []
+            ended, text, total = run_once(a, hosts, command)
+            problems = [p for c in captures for p in c.finish()]
+        if problems:
+            print(text, *problems, sep="\n")
+            return 1
         # What a probe asks for may be a READ's answers, or the window if it is not answered either.
         if total.get("tx_probes", 0) == 0:
             total["resent_without_time_out"] = total.get("tx_retransmitted", 0) - total.get("tx_after_timeout", 0)
@@ -198,9 +211,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("weft")
     parser.add_argument("--mode", default="roce")
+    parser.add_argument("--wire", default="udp", help="of both, or of the server")
+    parser.add_argument("--client-wire", help="of the client")
     parser.add_argument("--link", choices=LINKS, default="as_created")
     parser.add_argument("--mtu", type=int, default=1500)
     parser.add_argument("--between", choices=("cable", "bridge", "router"), default="cable")
+    parser.add_argument("--capture", action="store_true", help="every frame is dissected by tshark, and its ICRC computed by another program")
     parser.add_argument("--gro", action="store_true", help="receivers join frames again")
     parser.add_argument("--seconds", type=float, default=25)
     parser.add_argument("--tries", type=int, default=3)
@@ -214,6 +230,9 @@ def main():
         if shutil.which(program) is None:
             print(f"skipped: {program} is not installed; ./dev setup installs it")
             return SKIPPED
+    if a.capture and captured.missing():
+        print(f"skipped: {captured.missing()} is not installed; ./dev setup installs it")
+        return SKIPPED
     way, reason = namespaces_refused()
     if way is None:
         print(f"skipped: network namespaces may not be made here ({reason})")
