@@ -19,9 +19,7 @@ std::uint64_t pseudo_sum(std::span<const std::uint8_t> ip, std::uint16_t udp_len
 }
 
 // That a host of a network can have as its source.
-bool is_host(const std::uint8_t* address) {
-  return address[0] != 0 && address[0] != 127 && address[0] < 224;
-}
+bool is_host(const std::uint8_t* address) { return address[0] != 0 && address[0] != 127 && address[0] < 224; }
 
 }  // namespace
 
@@ -39,8 +37,7 @@ void write_frame_headers(const FrameHeaders& h, std::span<std::uint8_t, kFrameHe
 
 void write_train_headers(const FrameHeaders& h, std::span<std::uint8_t, kFrameHeaders> out) {
   write_frame_headers(h, out);
-  const std::uint64_t sum =
-      pseudo_sum(out.subspan<kEthernetBytes, wire::kIpv4Bytes>(), h.ip.udp_length);
+  const std::uint64_t sum = pseudo_sum(out.subspan<kEthernetBytes, wire::kIpv4Bytes>(), h.ip.udp_length);
   wire::store_be16(out.data() + kUdpChecksumAt,
                    static_cast<std::uint16_t>(~unsigned{wire::internet_checksum(sum)}));
 }

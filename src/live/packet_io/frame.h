@@ -6,13 +6,13 @@
 // Writing makes RoCEv2's headers: no fragmentation, no IP options, UDP checksum 0, as hardware does.
 //
 // Reading believes nothing. A frame is read, or refused for one reason, and nothing is read outside of it.
-// What Linux itself would not hand to a socket is refused: other versions and protocols, fragments, lengths that
-// disagree, wrong checksums. VLAN tags and IP options are refused too; a tag that belongs to an interface
-// of this host has been taken off before (packet_socket.h), and the ICRC of a packet with options would cover
-// them, which nobody sends.
+// What Linux itself would not hand to a socket is refused: other versions and protocols, fragments, lengths
+// that disagree, wrong checksums. VLAN tags and IP options are refused too; a tag that belongs to an
+// interface of this host has been taken off before (packet_socket.h), and the ICRC of a packet with options
+// would cover them, which nobody sends.
 //
-// Several frames may come as one: the kernel hands over what its offloads joined, or have not cut yet. Then the
-// lengths in the headers are those of all, and `segment` says where to cut.
+// Several frames may come as one: the kernel hands over what its offloads joined, or have not cut yet. Then
+// the lengths in the headers are those of all, and `segment` says where to cut.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -39,21 +39,21 @@ struct FrameHeaders {
 };
 
 void write_frame_headers(const FrameHeaders& h, std::span<std::uint8_t, kFrameHeaders> out);
-// The same for a train that the kernel or the device cuts: the UDP checksum is the sum over the pseudo header,
-// from which whoever cuts computes each frame's.
+// The same for a train that the kernel or the device cuts: the UDP checksum is the sum over the pseudo
+// header, from which whoever cuts computes each frame's.
 void write_train_headers(const FrameHeaders& h, std::span<std::uint8_t, kFrameHeaders> out);
 
 // X(name, its counter, sentence)
-#define WEFT_FRAME_ERRORS(X)                                                             \
-  X(kShort, raw_short, "shorter than its headers, or than they say")                                \
-  X(kEthertype, raw_ethertype, "not IPv4, or behind a VLAN tag")                                        \
-  X(kVersion, raw_version, "IP version or header length wrong")                                       \
-  X(kOptions, raw_options, "IP options")                                                              \
-  X(kFragment, raw_fragment, "a fragment")                                                             \
-  X(kIpChecksum, raw_ip_checksum, "checksum of the IP header wrong")                                      \
-  X(kProtocol, raw_protocol, "not UDP")                                                                \
-  X(kUdpLength, raw_udp_length, "length of UDP does not fit that of IP")                                 \
-  X(kUdpChecksum, raw_udp_checksum, "checksum of UDP wrong")                                               \
+#define WEFT_FRAME_ERRORS(X)                                             \
+  X(kShort, raw_short, "shorter than its headers, or than they say")     \
+  X(kEthertype, raw_ethertype, "not IPv4, or behind a VLAN tag")         \
+  X(kVersion, raw_version, "IP version or header length wrong")          \
+  X(kOptions, raw_options, "IP options")                                 \
+  X(kFragment, raw_fragment, "a fragment")                               \
+  X(kIpChecksum, raw_ip_checksum, "checksum of the IP header wrong")     \
+  X(kProtocol, raw_protocol, "not UDP")                                  \
+  X(kUdpLength, raw_udp_length, "length of UDP does not fit that of IP") \
+  X(kUdpChecksum, raw_udp_checksum, "checksum of UDP wrong")             \
   X(kSource, raw_source, "its source is no host of the network: a group, everybody, or a loopback's")
 
 enum class FrameError : std::uint8_t {

@@ -88,9 +88,9 @@ std::string interface_with(const wire::Address& address) {
 }  // namespace
 
 Result<EthernetInterface> find_ethernet(const wire::Address& address) {
-  constexpr const char* kOtherwise = "; name the address of an Ethernet interface (--addr), or take --wire udp";
-  if (address.bytes[12] == 127)
-    return fail(std::string("no frames leave a loopback address") + kOtherwise);
+  constexpr const char* kOtherwise =
+      "; name the address of an Ethernet interface (--addr), or take --wire udp";
+  if (address.bytes[12] == 127) return fail(std::string("no frames leave a loopback address") + kOtherwise);
   EthernetInterface found;
   found.name = interface_with(address);
   ifreq request{};
@@ -100,7 +100,8 @@ Result<EthernetInterface> find_ethernet(const wire::Address& address) {
     return fail("interface " + found.name + " is no Ethernet" + kOtherwise);
   std::memcpy(found.address.data(), request.ifr_hwaddr.sa_data, found.address.size());
   found.index = if_nametoindex(found.name.c_str());
-  found.mtu = ask_device(found.name, SIOCGIFMTU, request) ? static_cast<std::uint32_t>(request.ifr_mtu) : 1500;
+  found.mtu =
+      ask_device(found.name, SIOCGIFMTU, request) ? static_cast<std::uint32_t>(request.ifr_mtu) : 1500;
   return found;
 }
 

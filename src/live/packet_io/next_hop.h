@@ -1,14 +1,15 @@
-// Where a frame for a host goes: the Ethernet address of the next hop, or that the kernel has to send it. Both
-// are the kernel's to know, and it is asked by rtnetlink: its route for the destination, then its entry for the next hop
-// in the neighbour table.
+// Where a frame for a host goes: the Ethernet address of the next hop, or that the kernel has to send it.
+// Both are the kernel's to know, and it is asked by rtnetlink: its route for the destination, then its entry
+// for the next hop in the neighbour table.
 //
-// Nobody resolves addresses here. As long as there is no answer the datagram is left to the kernel (a UDP socket),
-// whose own resolution it sets off; a moment later the table knows. An entry that the kernel has begun to doubt (nobody told it
-// for a while that the neighbour is still there) still serves, and one datagram a look goes through
-// the kernel, which then makes sure. So the table stays right although most frames pass it by.
+// Nobody resolves addresses here. As long as there is no answer the datagram is left to the kernel (a UDP
+// socket), whose own resolution it sets off; a moment later the table knows. An entry that the kernel has
+// begun to doubt (nobody told it for a while that the neighbour is still there) still serves, and one
+// datagram a look goes through the kernel, which then makes sure. So the table stays right although most
+// frames pass it by.
 //
-// What is known is believed for a second, what is not for a few milliseconds. The table is bounded: one that is
-// full is forgotten and learned anew.
+// What is known is believed for a second, what is not for a few milliseconds. The table is bounded: one that
+// is full is forgotten and learned anew.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -68,10 +68,11 @@ PacketSocket::Sent send_pieces(int fd, const Note& note, std::span<const std::ui
 Error raw_socket_refused(const char* what) {
   if (errno != EPERM && errno != EACCES)
     return {std::string("cannot open ") + what + ": " + std::strerror(errno)};
-  return {std::string(what) +
-          " needs the right to use raw sockets (CAP_NET_RAW): start weft as root, or as yourself with "
-          "`sudo setpriv --reuid=$USER --init-groups --inh-caps=+net_raw --ambient-caps=+net_raw weft run ...`, "
-          "or take --wire udp, which needs no right"};
+  return {
+      std::string(what) +
+      " needs the right to use raw sockets (CAP_NET_RAW): start weft as root, or as yourself with "
+      "`sudo setpriv --reuid=$USER --init-groups --inh-caps=+net_raw --ambient-caps=+net_raw weft run ...`, "
+      "or take --wire udp, which needs no right"};
 }
 
 struct PacketSocket::Buffers {
@@ -91,7 +92,8 @@ struct PacketSocket::Buffers {
   RawFrame frame(std::size_t i) const {
     RawFrame f;
     f.data = bytes.get() + i * kSlotStride;
-    f.bytes = messages[i].msg_len - static_cast<std::uint32_t>(std::min<std::size_t>(messages[i].msg_len, kNote));
+    f.bytes =
+        messages[i].msg_len - static_cast<std::uint32_t>(std::min<std::size_t>(messages[i].msg_len, kNote));
     if (notes[i].cut == kCutUdp) f.segment = notes[i].segment;
     f.checksum_vouched = (notes[i].flags & (kNeedsChecksum | kDataValid)) != 0;
     return f;

@@ -1,14 +1,15 @@
 // Whole frames in and out of one Ethernet interface, by AF_PACKET. It needs CAP_NET_RAW, and nothing else of
 // the system. Written for the packet wire (live/wires/packet.h); a box on the path may use it as well.
 //
-// Frames travel with the kernel's own note about them (PACKET_VNET_HDR): a train is sent as one piece, headers
-// once, and the kernel or the device cuts it, exactly as it does for a UDP socket; and what receive offloads
-// have joined arrives as one piece, with the length to cut it at.
+// Frames travel with the kernel's own note about them (PACKET_VNET_HDR): a train is sent as one piece,
+// headers once, and the kernel or the device cuts it, exactly as it does for a UDP socket; and what receive
+// offloads have joined arrives as one piece, with the length to cut it at.
 //
 // Considered instead, and measured over a virtual Ethernet that cuts trains (frames of 1 KB, one way, two
-// cores): rings in shared memory (PACKET_MMAP) are no faster, 0.55 against 0.60 M/s, because the copy then falls to the core that
-// sends, and on a link that cuts nothing they are less than half as fast; sending frames one by one past the queueing discipline
-// (PACKET_QDISC_BYPASS) makes the kernel's receive path run once a frame: 0.35 M/s.
+// cores): rings in shared memory (PACKET_MMAP) are no faster, 0.55 against 0.60 M/s, because the copy then
+// falls to the core that sends, and on a link that cuts nothing they are less than half as fast; sending
+// frames one by one past the queueing discipline (PACKET_QDISC_BYPASS) makes the kernel's receive path run
+// once a frame: 0.35 M/s.
 //
 // A packet socket sees frames before any firewall does. What a filter lets through is judged here alone.
 #pragma once
@@ -42,7 +43,8 @@ class PacketSocket {
   enum class Sent : std::uint8_t { kYes, kFull, kFailed };
 
   // Receives the IPv4 frames of this interface that the filter accepts, without its own outgoing ones.
-  static Result<std::unique_ptr<PacketSocket>> open(std::uint32_t interface, std::span<const sock_filter> filter,
+  static Result<std::unique_ptr<PacketSocket>> open(std::uint32_t interface,
+                                                    std::span<const sock_filter> filter,
                                                     const PacketOptions& options = {});
   ~PacketSocket();
   PacketSocket(const PacketSocket&) = delete;

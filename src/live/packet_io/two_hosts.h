@@ -1,5 +1,6 @@
-// For tests: two network namespaces with a virtual Ethernet between, 10.77.0.1 and 10.77.0.2, made by this process and
-// gone with it. Sockets stay in the namespace in which they were opened, so one thread may own both ends.
+// For tests: two network namespaces with a virtual Ethernet between, 10.77.0.1 and 10.77.0.2, made by this
+// process and gone with it. Sockets stay in the namespace in which they were opened, so one thread may own
+// both ends.
 #pragma once
 #include <fcntl.h>
 #include <sched.h>
@@ -27,7 +28,8 @@ class TwoHosts {
     made_ = run("ip link add eth0 type veth peer name other") && run("ip link set other netns " + first) &&
             run("ip addr add 10.77.0.2/24 dev eth0 && ip link set eth0 up");
     enter(0);
-    made_ = made_ && run("ip link set other name eth0 && ip addr add 10.77.0.1/24 dev eth0 && ip link set eth0 up");
+    made_ = made_ &&
+            run("ip link set other name eth0 && ip addr add 10.77.0.1/24 dev eth0 && ip link set eth0 up");
   }
   ~TwoHosts() {
     if (home_ >= 0) leave();
@@ -42,7 +44,9 @@ class TwoHosts {
   bool made() const { return made_; }
   void enter(std::size_t host) const { made_or_abort(setns(hosts_.at(host), CLONE_NEWNET)); }
   void leave() const { made_or_abort(setns(home_, CLONE_NEWNET)); }
-  bool run(const std::string& command) const { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
+  bool run(const std::string& command) const {
+    return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
+  }
   static wire::Address address(std::size_t host) {
     return wire::Address::v4(10, 77, 0, static_cast<std::uint8_t>(host + 1));
   }

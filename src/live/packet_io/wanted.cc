@@ -59,7 +59,9 @@ void for_this_process(Program& p, const Wanted& wanted, std::uint32_t at) {
   p.unless(BPF_JEQ, kAnyQueuePair);
 }
 
-constexpr std::uint32_t ancillary(std::uint32_t what) { return static_cast<std::uint32_t>(SKF_AD_OFF) + what; }
+constexpr std::uint32_t ancillary(std::uint32_t what) {
+  return static_cast<std::uint32_t>(SKF_AD_OFF) + what;
+}
 constexpr std::uint32_t in_network_header(std::uint32_t at) {
   return static_cast<std::uint32_t>(SKF_NET_OFF) + at;
 }

@@ -1,13 +1,14 @@
 // Which frames a wire takes from its interface as they are, said three times: to a packet socket, to an XDP
-// program (xdp_program.h), and to the UDP socket beside them, which leaves exactly those alone. What is none of them
-// stays the kernel's business and reaches the UDP socket as always.
+// program (xdp_program.h), and to the UDP socket beside them, which leaves exactly those alone. What is none
+// of them stays the kernel's business and reaches the UDP socket as always.
 //
 //   Ethernet II, IPv4 without options, no fragment, to this host and not to everybody
 //   to our address and port
 //   for a queue pair of this process: its slot is the top byte of the number, or, for a process that has
 //   its address for itself, any number but those of the host's services (0, 1) and of groups (0xFFFFFF)
 //
-// Services go by the kernel because every process of an address would get a copy of them otherwise; the kernel gives them to one.
+// Services go by the kernel because every process of an address would get a copy of them otherwise; the
+// kernel gives them to one.
 #pragma once
 #include <linux/filter.h>
 

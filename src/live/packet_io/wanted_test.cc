@@ -1,5 +1,5 @@
-// The two filters, interpreted: a frame comes by the packet socket or by the UDP socket, never by both, and ours
-// never by none.
+// The two filters, interpreted: a frame comes by the packet socket or by the UDP socket, never by both, and
+// ours never by none.
 #include "live/packet_io/wanted.h"
 
 #include <gtest/gtest.h>
@@ -66,12 +66,13 @@ std::uint32_t judge(const std::vector<sock_filter>& program, const Arrived& a, s
 Arrived datagram(std::uint32_t qpn) {
   Arrived a;
   a.frame.resize(kFrameHeaders + 32);
-  write_frame_headers({.to = {},
-                       .from = {},
-                       .ip = {.source = wire::Address::v4(10, 0, 0, 1), .destination = kOwn, .udp_length = 40},
-                       .source_port = 4791,
-                       .destination_port = 4791},
-                      std::span(a.frame).first<kFrameHeaders>());
+  write_frame_headers(
+      {.to = {},
+       .from = {},
+       .ip = {.source = wire::Address::v4(10, 0, 0, 1), .destination = kOwn, .udp_length = 40},
+       .source_port = 4791,
+       .destination_port = 4791},
+      std::span(a.frame).first<kFrameHeaders>());
   wire::store_be32(&a.frame[kFrameHeaders + 4], qpn | 0xC000'0000U);  // marked: the byte before the number
   return a;
 }
@@ -88,7 +89,8 @@ Ways ways_of(const Arrived& a, std::uint8_t slot) {
 }
 
 TEST(Wanted, AQueuePairsFrameComesAsAFrameAndByNoOtherWay) {
-  for (const auto& [slot, qpn] : {std::pair<std::uint8_t, std::uint32_t>{7, 0x07'1234}, {0, 0x07'1234}, {0, 2}}) {
+  for (const auto& [slot, qpn] :
+       {std::pair<std::uint8_t, std::uint32_t>{7, 0x07'1234}, {0, 0x07'1234}, {0, 2}}) {
     const Ways w = ways_of(datagram(qpn), slot);
     EXPECT_TRUE(w.frame) << qpn;
     EXPECT_FALSE(w.kernel) << qpn;

@@ -41,7 +41,9 @@ struct Assembler {
     code.push_back(i);
   }
   // Register 4 from the frame, which register 2 points to.
-  void load(std::uint8_t size, std::int16_t at) { add(BPF_LDX | BPF_MEM | size, BPF_REG_4, BPF_REG_2, at, 0); }
+  void load(std::uint8_t size, std::int16_t at) {
+    add(BPF_LDX | BPF_MEM | size, BPF_REG_4, BPF_REG_2, at, 0);
+  }
   void pass_if(std::uint8_t test, std::uint32_t k) {
     passes.push_back(code.size());
     add(BPF_JMP32 | BPF_K | test, BPF_REG_4, 0, 0, static_cast<std::int32_t>(k));
@@ -51,7 +53,9 @@ struct Assembler {
     load(size, at);
     pass_if(BPF_JNE, k);
   }
-  void mask(std::uint32_t bits) { add(BPF_ALU | BPF_AND | BPF_K, BPF_REG_4, 0, 0, static_cast<std::int32_t>(bits)); }
+  void mask(std::uint32_t bits) {
+    add(BPF_ALU | BPF_AND | BPF_K, BPF_REG_4, 0, 0, static_cast<std::int32_t>(bits));
+  }
 };
 
 template <class T>
@@ -110,19 +114,22 @@ std::vector<bpf_insn> program_for(int map, const std::optional<Wanted>& wanted, 
 
 tl::unexpected<Error> refused(const char* step) {
   if (errno == EPERM || errno == EACCES)
-    return fail(std::string("the kernel lets this process attach no XDP program (") + step +
-                "): that takes CAP_BPF and CAP_NET_ADMIN outside of any container's user namespace; start weft as "
-                "root, or take --wire packet");
+    return fail(
+        std::string("the kernel lets this process attach no XDP program (") + step +
+        "): that takes CAP_BPF and CAP_NET_ADMIN outside of any container's user namespace; start weft as "
+        "root, or take --wire packet");
   if (errno == EBUSY || errno == EEXIST)
-    return fail("the interface already has an XDP program (`ip link show` names it); end what put it there, or take "
-                "--wire packet");
+    return fail(
+        "the interface already has an XDP program (`ip link show` names it); end what put it there, or take "
+        "--wire packet");
   return fail(std::string("the kernel refuses an XDP program (") + step + "): " + std::strerror(errno) +
               "; take --wire packet");
 }
 
 }  // namespace
 
-Result<std::unique_ptr<XdpProgram>> XdpProgram::attach(std::uint32_t interface, std::span<const XdpQueue> queues,
+Result<std::unique_ptr<XdpProgram>> XdpProgram::attach(std::uint32_t interface,
+                                                       std::span<const XdpQueue> queues,
                                                        const std::optional<Wanted>& wanted,
                                                        const MacAddress& address) {
   std::unique_ptr<XdpProgram> p(new XdpProgram);

@@ -1,6 +1,7 @@
-// The XDP program that gives frames of an interface to AF_XDP sockets, and lets all others pass as if it were not there. It is
-// a few instructions of our own, loaded by bpf(2): nothing to install, and no compiler. It is attached by a link that
-// lives as long as its descriptor: however the process ends, the interface is as it was before.
+// The XDP program that gives frames of an interface to AF_XDP sockets, and lets all others pass as if it were
+// not there. It is a few instructions of our own, loaded by bpf(2): nothing to install, and no compiler. It
+// is attached by a link that lives as long as its descriptor: however the process ends, the interface is as
+// it was before.
 //
 // It runs inside the driver where that can (native), else behind it. One program at a time can be attached
 // by a link, so a second process is refused.

@@ -1,5 +1,5 @@
-// What an interface receives and we want, over all of its queues: an AF_XDP socket each, and the program that gives them
-// their frames. Needs what these need.
+// What an interface receives and we want, over all of its queues: an AF_XDP socket each, and the program that
+// gives them their frames. Needs what these need.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -48,8 +48,8 @@ bool XdpSocket::map(Ring& ring, const void* offsets, std::uint64_t page, std::ui
                     std::size_t entry) {
   const auto& at = *static_cast<const xdp_ring_offset*>(offsets);
   ring.bytes = at.desc + std::size_t{entries} * entry;
-  ring.mapped =
-      mmap(nullptr, ring.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_, static_cast<off_t>(page));
+  ring.mapped = mmap(nullptr, ring.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_,
+                     static_cast<off_t>(page));
   if (ring.mapped == MAP_FAILED) {
     ring.mapped = nullptr;
     return false;
@@ -84,7 +84,8 @@ Result<void> XdpSocket::make(std::uint32_t interface, std::uint32_t queue, const
     return refused("rings");
   xdp_mmap_offsets at{};
   socklen_t size = sizeof at;
-  if (getsockopt(fd_, SOL_XDP, XDP_MMAP_OFFSETS, &at, &size) != 0 || size != sizeof at) return refused("rings");
+  if (getsockopt(fd_, SOL_XDP, XDP_MMAP_OFFSETS, &at, &size) != 0 || size != sizeof at)
+    return refused("rings");
   if (!map(fill_, &at.fr, XDP_UMEM_PGOFF_FILL_RING, options.chunks, sizeof(std::uint64_t)) ||
       !map(completion_, &at.cr, XDP_UMEM_PGOFF_COMPLETION_RING, options.chunks, sizeof(std::uint64_t)) ||
       !map(receive_, &at.rx, XDP_PGOFF_RX_RING, options.chunks, sizeof(xdp_desc)) ||
@@ -103,7 +104,8 @@ Result<void> XdpSocket::make(std::uint32_t interface, std::uint32_t queue, const
   }
   xdp_options told{};
   size = sizeof told;
-  if (getsockopt(fd_, SOL_XDP, XDP_OPTIONS, &told, &size) == 0) zero_copy_ = (told.flags & XDP_OPTIONS_ZEROCOPY) != 0;
+  if (getsockopt(fd_, SOL_XDP, XDP_OPTIONS, &told, &size) == 0)
+    zero_copy_ = (told.flags & XDP_OPTIONS_ZEROCOPY) != 0;
 
   auto* const fill = static_cast<std::uint64_t*>(fill_.entries);
   for (std::uint32_t i = 0; i < options.chunks; ++i) fill[i] = std::uint64_t{i} * kChunk;
@@ -111,14 +113,16 @@ Result<void> XdpSocket::make(std::uint32_t interface, std::uint32_t queue, const
   store(fill_.producer, fill_.own);
   if (options.transmit) {
     unused_.reserve(options.chunks);
-    for (std::uint32_t i = 0; i < options.chunks; ++i) unused_.push_back(std::uint64_t{options.chunks + i} * kChunk);
+    for (std::uint32_t i = 0; i < options.chunks; ++i)
+      unused_.push_back(std::uint64_t{options.chunks + i} * kChunk);
   }
   if (long_frames_) joined_.resize(kMostFrames * std::size_t{kLongestFrame});
   return {};
 }
 
-// With several chunks a frame, if the kernel knows that; without a copy, if the driver can. A queue is busy for a moment after
-// its last owner has gone, as when a program that has looked whether it may becomes another.
+// With several chunks a frame, if the kernel knows that; without a copy, if the driver can. A queue is busy
+// for a moment after its last owner has gone, as when a program that has looked whether it may becomes
+// another.
 bool XdpSocket::bind_to(sockaddr_xdp& to) {
   for (int patience = 100;; --patience) {
     for (const std::uint16_t flags : {kSeveralChunks, std::uint16_t{0}}) {
@@ -151,7 +155,8 @@ void XdpSocket::give_back() {
   lent_count_ = 0;
   store(fill_.producer, fill_.own);
   // A driver that fills by itself may have gone to sleep for want of chunks.
-  if ((load(fill_.flags) & XDP_RING_NEED_WAKEUP) != 0) recvfrom(fd_, nullptr, 0, MSG_DONTWAIT, nullptr, nullptr);
+  if ((load(fill_.flags) & XDP_RING_NEED_WAKEUP) != 0)
+    recvfrom(fd_, nullptr, 0, MSG_DONTWAIT, nullptr, nullptr);
 }
 
 std::span<const RawFrame> XdpSocket::receive() {
@@ -213,7 +218,8 @@ void XdpSocket::ring() {
   if (transmit_.mapped == nullptr) return;
   store(transmit_.producer, transmit_.own);
   // One call sends a few frames where the kernel copies them; it says EAGAIN while there are more.
-  while (load(transmit_.consumer) != transmit_.own && (zero_copy_ ? (load(transmit_.flags) & XDP_RING_NEED_WAKEUP) != 0 : true)) {
+  while (load(transmit_.consumer) != transmit_.own &&
+         (zero_copy_ ? (load(transmit_.flags) & XDP_RING_NEED_WAKEUP) != 0 : true)) {
     if (sendto(fd_, nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0) {
       if (zero_copy_) break;
       continue;

@@ -1,7 +1,7 @@
-// Frames in and out of one queue of a network interface by AF_XDP: rings in memory that we share with the kernel, so
-// that a frame costs no system call. Reusable: the xdp wire receives by it (live/wires/packet.h), and a box
-// on the path may send by it, too. An XDP program says which frames come here (xdp_program.h). It needs
-// CAP_NET_RAW; the program needs more.
+// Frames in and out of one queue of a network interface by AF_XDP: rings in memory that we share with the
+// kernel, so that a frame costs no system call. Reusable: the xdp wire receives by it (live/wires/packet.h),
+// and a box on the path may send by it, too. An XDP program says which frames come here (xdp_program.h). It
+// needs CAP_NET_RAW; the program needs more.
 //
 //   our memory (umem)   | chunk | chunk | ...                 4096 bytes each
 //   fill ring           chunks that the kernel may fill       we write
@@ -11,10 +11,10 @@
 //
 // A frame longer than a chunk comes in several, where the kernel can (6.6): it is then copied together.
 //
-// Measured over a virtual Ethernet, where the kernel copies each frame into a chunk (frames of 1 KB, one way, two cores, the
-// sender's kernel cuts trains): 0.88 to 0.98 M/s, where a packet socket receives 0.60 and a UDP
-// socket 0.43 to 0.47. Sending by AF_XDP is slower there than a packet socket's trains, 0.50 M/s: each frame is
-// an skb and a run of the receive path of its own. A driver that needs no copy turns that around.
+// Measured over a virtual Ethernet, where the kernel copies each frame into a chunk (frames of 1 KB, one way,
+// two cores, the sender's kernel cuts trains): 0.88 to 0.98 M/s, where a packet socket receives 0.60 and a
+// UDP socket 0.43 to 0.47. Sending by AF_XDP is slower there than a packet socket's trains, 0.50 M/s: each
+// frame is an skb and a run of the receive path of its own. A driver that needs no copy turns that around.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -59,7 +59,7 @@ class XdpSocket {
   int descriptor() const { return fd_; }
   bool zero_copy() const { return zero_copy_; }
   bool long_frames() const { return long_frames_; }  // longer than a chunk
-  std::uint64_t lost() const;                        // frames for which there was no chunk, or no place in the ring
+  std::uint64_t lost() const;  // frames for which there was no chunk, or no place in the ring
   void abandon(int nowhere);
 
  private:
@@ -93,8 +93,8 @@ class XdpSocket {
   std::array<std::uint64_t, kMostFrames * 4> lent_{};  // chunks of the last receive
   std::size_t lent_count_ = 0;
   std::array<RawFrame, kMostFrames> frames_{};
-  std::vector<std::uint8_t> joined_;     // frames of several chunks
-  std::vector<std::uint64_t> unused_;    // chunks for sending
+  std::vector<std::uint8_t> joined_;   // frames of several chunks
+  std::vector<std::uint64_t> unused_;  // chunks for sending
 };
 
 }  // namespace weft::live

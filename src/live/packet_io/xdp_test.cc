@@ -194,7 +194,8 @@ TEST_F(XdpTest, WithoutAWishEveryFrameComesAndOursLeave) {
   }
 }
 
-// A second program is refused in a sentence; when the first is gone, or its process was killed, the interface is free.
+// A second program is refused in a sentence; when the first is gone, or its process was killed, the interface
+// is free.
 TEST_F(XdpTest, TheInterfaceIsFreeWhenItsOwnerIsGone) {
   open(Wanted{TwoHosts::address(1), kPort, 7});
   if (program_ == nullptr) return;

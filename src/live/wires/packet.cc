@@ -10,13 +10,13 @@
 namespace weft::live {
 namespace {
 
-// The kernel's way is looked at this often, and always for a while after something came by it: a call that finds nothing
-// costs as much as a small datagram.
+// The kernel's way is looked at this often, and always for a while after something came by it: a call that
+// finds nothing costs as much as a small datagram.
 constexpr Duration kAsideEvery = microseconds(50);
 constexpr Duration kAsideLately = milliseconds(2);
 constexpr std::uint32_t kMostReads = 16;
-// A chunk holds one frame, however short. A path's credit counts a frame's bytes and 768 more, and is half of what a
-// receiver has (live/engine/sizing.cc): so no more frames are on their way than there are chunks.
+// A chunk holds one frame, however short. A path's credit counts a frame's bytes and 768 more, and is half of
+// what a receiver has (live/engine/sizing.cc): so no more frames are on their way than there are chunks.
 constexpr std::uint64_t kCreditAChunk = 2 * 768;
 
 SendStatus status_of(PacketSocket::Sent sent) {
@@ -45,10 +45,10 @@ Result<std::unique_ptr<PacketWire>> PacketWire::open(const wire::Address& addres
   facts = wire->udp_->facts();
   facts.mtu = interface->mtu;
   const Wanted wanted{.address = address, .port = port, .slot = facts.slot};
-  auto socket = PacketSocket::open(
-      interface->index, packet_filter(wanted),
-      {.receive_buffer = receive == Receive::kPacket ? options.receive_buffer : 0,
-       .send_buffer = options.send_buffer});
+  auto socket =
+      PacketSocket::open(interface->index, packet_filter(wanted),
+                         {.receive_buffer = receive == Receive::kPacket ? options.receive_buffer : 0,
+                          .send_buffer = options.send_buffer});
   if (!socket) return tl::unexpected(socket.error());
   wire->socket_ = std::move(*socket);
   if (receive == Receive::kPacket)
@@ -79,9 +79,12 @@ void PacketWire::abandon(int nowhere) {
 void PacketWire::visit_counters(const SeeCounter& see) const {
   see("raw_frames", "received as raw frames, joined ones counted once", frames_read_);
   see("raw_lost", "raw frames for which there was no room", xdp_ != nullptr ? xdp_->lost() : socket_->lost());
-  see("sent_by_kernel", "trains that left by the kernel's UDP: to this host, to groups, or before the peer's Ethernet address was known",
+  see("sent_by_kernel",
+      "trains that left by the kernel's UDP: to this host, to groups, or before the peer's Ethernet address "
+      "was known",
       trains_by_kernel_);
-  for (std::size_t i = 0; i < refused_.size(); ++i) see(kFrameErrorCounters[i], kFrameErrorTexts[i], refused_[i]);
+  for (std::size_t i = 0; i < refused_.size(); ++i)
+    see(kFrameErrorCounters[i], kFrameErrorTexts[i], refused_[i]);
   udp_->visit_counters(see);
 }
 
@@ -125,7 +128,8 @@ bool PacketWire::take(const RawFrame& frame, RxTrain& train) {
   Datagram d;
   FrameError error{};
   const bool vouched = frame.checksum_vouched || frame.segment != 0;
-  bool good = read_frame({frame.data, frame.bytes}, vouched ? UdpChecksum::kVouched : UdpChecksum::kLook, d, error);
+  bool good =
+      read_frame({frame.data, frame.bytes}, vouched ? UdpChecksum::kVouched : UdpChecksum::kLook, d, error);
   // No host of the network has an address of this one.
   if (good && udp_->of_this_host(d.ip.source)) {
     error = FrameError::kSource;
@@ -184,8 +188,8 @@ SendStatus PacketWire::send_frames(const TxTrain& train, const NextHops::Hop& ho
     const auto sent = socket_->send_train(bytes, train.bytes, train.frame_size);
     if (socket_->may_cut()) return status_of(sent);
   }
-  // Each by itself, with the identification for which it was sealed. A train that only partly fitted counts as
-  // sent: loss recovery knows better than a queue here.
+  // Each by itself, with the identification for which it was sealed. A train that only partly fitted counts
+  // as sent: loss recovery knows better than a queue here.
   std::uint16_t index = 0;
   for (std::size_t at = 0; at < all; at += train.frame_size, ++index) {
     const std::size_t size = std::min<std::size_t>(train.frame_size, all - at);

@@ -2,26 +2,29 @@
 // CAP_NET_RAW and an address of an Ethernet interface. Two wires in one, which differ in how they receive:
 //
 //   packet   by AF_PACKET, trains as the kernel has joined them, or has not cut them
-//   xdp      by AF_XDP: frames leave the driver, or its nearest neighbour, before the kernel makes anything of
-//            them. Twice as fast where frames arrive one by one, slower where a virtual link hands trains over whole.
-//            Needs more rights, and has its interface for itself
+//   xdp      by AF_XDP: frames leave the driver, or its nearest neighbour, before the kernel makes anything
+//   of
+//            them. Twice as fast where frames arrive one by one, slower where a virtual link hands trains
+//            over whole. Needs more rights, and has its interface for itself
 //
 // Both send by AF_PACKET, because the kernel cuts trains for it (xdp_socket.h has the figures).
 //
 // Two ways lead out and in, and a frame takes one of them:
 //
-//   frames      requests and answers between queue pairs, to and from other hosts of this interface. The IPv4 header is
+//   frames      requests and answers between queue pairs, to and from other hosts of this interface. The IPv4
+//   header is
 //               seen, so the ICRC is checked with the identification that was sent, and nothing is solved for
 //   the kernel  a UdpWire of its own, for what the kernel does better: services (queue pair 1), groups,
-//               peers on this host or behind another interface, and a peer whose Ethernet address is not known yet. So loopback stays
-//               loopback, several processes share an address as they do there, and the kernel's own resolution keeps
-//               the neighbour table right (next_hop.h)
+//               peers on this host or behind another interface, and a peer whose Ethernet address is not
+//               known yet. So loopback stays loopback, several processes share an address as they do there,
+//               and the kernel's own resolution keeps the neighbour table right (next_hop.h)
 //
-// Which way a received frame comes is said once (wanted.h), to both sockets, so that each comes by one. Both ways write the
-// same identifications, so a frame may change its way at any time and is sealed only once.
+// Which way a received frame comes is said once (wanted.h), to both sockets, so that each comes by one. Both
+// ways write the same identifications, so a frame may change its way at any time and is sealed only once.
 //
 // The UDP socket stays bound: it holds the port, keeps the kernel from answering our frames with "port
-// unreachable", and is what decides which process has the address. Its filter drops the kernel's copy of what came as a frame.
+// unreachable", and is what decides which process has the address. Its filter drops the kernel's copy of what
+// came as a frame.
 #pragma once
 #include <array>
 #include <memory>

@@ -1,5 +1,5 @@
-// The packet and xdp wires over a virtual Ethernet between two namespaces: trains and single frames, hostile frames, and
-// what goes by the kernel. Skipped where namespaces, or XDP programs, may not be made.
+// The packet and xdp wires over a virtual Ethernet between two namespaces: trains and single frames, hostile
+// frames, and what goes by the kernel. Skipped where namespaces, or XDP programs, may not be made.
 #include "live/wires/packet.h"
 
 #include <gmock/gmock.h>
@@ -15,8 +15,8 @@
 
 #include "core/wire/bytes.h"
 #include "core/wire/codec.h"
-#include "live/wires/pack.h"
 #include "live/packet_io/two_hosts.h"
+#include "live/wires/pack.h"
 #include "live/wires/unpack.h"
 
 namespace weft::live {
@@ -116,8 +116,8 @@ class PacketWireTest : public ::testing::TestWithParam<PacketWire::Receive> {
   Time now_{};
 };
 
-// The first datagrams go by the kernel, which asks who has the address; then frames are ours, and every one of
-// a train has the ICRC of the identification that it has.
+// The first datagrams go by the kernel, which asks who has the address; then frames are ours, and every one
+// of a train has the ICRC of the identification that it has.
 TEST_P(PacketWireTest, CarriesTrainsAsFramesOnceThePeerIsKnown) {
   acquaint();
   const auto by_kernel = counters(0)["sent_by_kernel"];
@@ -155,11 +155,13 @@ TEST_P(PacketWireTest, TellsTheHeadersChoices) {
   EXPECT_EQ(trains_.back().ttl, 9);
 }
 
-// Where the kernel cuts no trains every frame leaves by itself, for the identification that it was sealed with.
+// Where the kernel cuts no trains every frame leaves by itself, for the identification that it was sealed
+// with.
 TEST_P(PacketWireTest, SendsFramesOneByOneWhereNothingCutsThem) {
   hosts_.enter(0);
   wires_[0].reset();
-  auto wire = PacketWire::open(TwoHosts::address(0), kPort, {.segmentation = false, .shared = false}, GetParam());
+  auto wire =
+      PacketWire::open(TwoHosts::address(0), kPort, {.segmentation = false, .shared = false}, GetParam());
   ASSERT_TRUE(wire.has_value()) << wire.error().message;
   wires_[0] = std::move(*wire);
   packers_[0] = std::make_unique<Packer>(wires_[0]->facts(), true);
@@ -173,7 +175,8 @@ TEST_P(PacketWireTest, SendsFramesOneByOneWhereNothingCutsThem) {
   EXPECT_EQ(unpackers_[1]->counters().rx_icrc, 0U);
 }
 
-// A socket of ours sends what a stranger may: whatever is no good is refused for its reason, or never taken, and the wire goes on.
+// A socket of ours sends what a stranger may: whatever is no good is refused for its reason, or never taken,
+// and the wire goes on.
 TEST_P(PacketWireTest, HostileFramesAreCountedAndDropped) {
   acquaint();
   hosts_.enter(0);
@@ -207,16 +210,16 @@ TEST_P(PacketWireTest, HostileFramesAreCountedAndDropped) {
     return f;
   };
   std::vector<std::vector<std::uint8_t>> hostile;
-  hostile.push_back(changed(22, 99));                          // IP checksum
-  hostile.push_back(mend(changed(20, 0x20)));                  // a fragment
-  hostile.push_back(mend(changed(17, 0xFF)));                  // longer than it is
-  hostile.push_back(mend(changed(14, 0x46)));                  // options
-  hostile.push_back(changed(39, 9));                           // UDP length
-  hostile.push_back(changed(40, 0x77));                        // UDP checksum
-  hostile.push_back(frame(TwoHosts::address(1)));              // from ourselves
-  hostile.push_back(frame(wire::Address::v4(127, 0, 0, 1)));   // from a loopback
-  hostile.push_back(frame(wire::Address::v4(224, 0, 0, 1)));   // from a group
-  hostile.push_back(frame(TwoHosts::address(0)));              // good but for its ICRC
+  hostile.push_back(changed(22, 99));                         // IP checksum
+  hostile.push_back(mend(changed(20, 0x20)));                 // a fragment
+  hostile.push_back(mend(changed(17, 0xFF)));                 // longer than it is
+  hostile.push_back(mend(changed(14, 0x46)));                 // options
+  hostile.push_back(changed(39, 9));                          // UDP length
+  hostile.push_back(changed(40, 0x77));                       // UDP checksum
+  hostile.push_back(frame(TwoHosts::address(1)));             // from ourselves
+  hostile.push_back(frame(wire::Address::v4(127, 0, 0, 1)));  // from a loopback
+  hostile.push_back(frame(wire::Address::v4(224, 0, 0, 1)));  // from a group
+  hostile.push_back(frame(TwoHosts::address(0)));             // good but for its ICRC
   for (const std::size_t cut : {15U, 34U, 42U, 47U, 50U}) {
     auto f = frame(TwoHosts::address(0));
     f.resize(cut);
@@ -271,7 +274,8 @@ TEST_P(PacketWireTest, WhatIsLocalOrForServicesGoesByTheKernel) {
 // Without the right, and where there is no Ethernet.
 TEST_P(PacketWireTest, SaysWhatItNeeds) {
   hosts_.enter(0);
-  const auto loopback = PacketWire::open(wire::Address::v4(127, 0, 0, 1), kPort, {.shared = false}, GetParam());
+  const auto loopback =
+      PacketWire::open(wire::Address::v4(127, 0, 0, 1), kPort, {.shared = false}, GetParam());
   ASSERT_FALSE(loopback.has_value());
   EXPECT_THAT(loopback.error().message, HasSubstr("no frames leave a loopback address"));
   wires_[0].reset();
