@@ -125,6 +125,7 @@ Result<wan::PumpConfig> config_of(const Options& o) {
   b.site_timeout = times[2].value;
   b.site_tries = static_cast<std::uint32_t>(*tries);
   b.give_up = times[3].value;
+  if (const auto valid = b.validate(); !valid) return tl::unexpected(valid.error());
   c.rate = *rate;
   return c;
 }
@@ -332,7 +333,8 @@ void add_wan_box(CLI::App& wan, int& exit_code) {
   c->add_option("--rate", o->rate, "of the line; 0: as fast as it takes frames")->type_name("RATE");
   c->add_option("--store", o->store, "memory for packets on their way")->type_name("SIZE");
   c->add_option("--connections", o->connections, "in each direction; what is beyond passes")->type_name("N");
-  c->add_option("--round-trip", o->round_trip, "that the line never exceeds")->type_name("TIME");
+  c->add_option("--round-trip", o->round_trip, "of the line; a longer one is noticed, and followed")
+      ->type_name("TIME");
   c->add_option("--rest", o->rest, "a connection without packets for so long is a wire's again")
       ->type_name("TIME");
   c->add_option("--endpoint-timeout", o->endpoint_timeout, "so long an endpoint of the site may be silent")

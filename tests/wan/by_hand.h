@@ -1,5 +1,5 @@
 // For tests: two boxes with frames carried by hand. What leaves towards a site is answered by endpoints of a
-// few lines, or kept for the test to look at; the line between the boxes takes kDelay and can be cut. Bodies
+// few lines, or kept for the test to look at; the line between the boxes takes `delay` and can be cut. Bodies
 // are counted: each comes back once.
 #pragma once
 #include <algorithm>
@@ -95,6 +95,7 @@ class ByHand {
   // A wire stands where the box was.
   void remove(std::uint32_t which) { gone_[which] = true; }
   bool cut = false;
+  Duration delay = kDelay;  // of the line, each way
   // What boxes said to each other, as it lay on the line.
   std::vector<Seen> said[2];  // by the box that said it
   std::function<bool(std::uint32_t from, const Message&)> lose;
@@ -133,7 +134,7 @@ class ByHand {
   }
   void leaves(std::uint32_t which, Side to, const Seen& s) {
     if (to == Side::kSite) return heard(which, s);
-    if (!cut) line_.push_back({now_ + kDelay, 1 - which, s.frame, s.mad});
+    if (!cut) line_.push_back({now_ + delay, 1 - which, s.frame, s.mad});
   }
   void settle() {
     settling_ = true;

@@ -35,6 +35,7 @@ BoxState::BoxState(const BoxConfig& c)
     : config(c),
       key(c.secret),
       random(c.seed),
+      clock_starts(random.next()),
       outgoing({c.store.n / 2}, c.frames / 2),
       incoming({c.store.n - c.store.n / 2}, c.frames - c.frames / 2),
       pool(c.loss_blocks, c.window),
@@ -52,10 +53,6 @@ BoxState::BoxState(const BoxConfig& c)
       farewells(std::bit_ceil(c.halves)),
       deadlines(c.halves * 2 + 1),
       meetings(c.meetings) {
-  CHECK(c.instance != 0 && c.halves != 0 && c.halves <= 1U << 20U);
-  CHECK(c.store.n >= kLeastStore && c.frames >= 4);
-  CHECK(c.window <= 1U << 16U);  // 64 reports (Once) tell of less than half the numbers of the wire
-  CHECK(!c.secret.empty());      // without one everybody could sign
   for (Names* n : {&taking_of, &giving_of, &acked_taking_of, &acked_giving_of}) reserve(*n, c.halves);
   released.reserve(std::size_t{c.frames} + c.queue * 2);
 }
@@ -109,13 +106,17 @@ void arm_partner(BoxState& b) {
   if (at != kNever) b.deadlines.at_latest(b.most() * 2, at);
 }
 
-Box::Box(const BoxConfig& config) : state_(std::make_unique<BoxState>(config)) {}
+Box::Box(const BoxConfig& config) {
+  const Result<void> valid = config.validate();
+  if (!valid) check_failed(valid.error().message.c_str(), __FILE__, __LINE__, 0, 0);
+  state_ = std::make_unique<BoxState>(config);
+}
 Box::~Box() = default;
 
 void Box::on_frame(Time now, Side from, const Frame& f, std::span<const std::uint8_t> mad) {
   BoxState& b = *state_;
   const wire::Header& h = f.header;
-  if (b.blind_until == kNever) b.blind_until = now + settles(b);
+  if (b.blind_since == kNever) b.blind_since = now;
   if (from == Side::kLine && is_message(mad) && on_message(b, f, mad, now)) return let_go(b, f);
   if (!mad.empty() && on_connection_message(b, from, f, mad, now)) return;
   const bool request = is_push(h.opcode) || is_fetch(h.opcode);

@@ -64,10 +64,13 @@ struct Partner {
   Time asked = kNever;
   std::uint64_t question = 0;  // what the answer must repeat; 0: nothing is asked
   Time unanswered_since{};     // when `question` was asked first
+  Duration trip{};             // of a question and its answer; 0: not known
+  Duration patience{};         // its own
   bool ask_due = false;
   bool answer_due = false;
   std::uint64_t answer_to = 0;
   std::uint64_t answer_with = 0;
+  std::uint64_t answer_asked_at = 0;
   wire::Address answer_from;  // as the question came
   wire::Address answer_at;
   bool there = false;
@@ -104,6 +107,7 @@ struct BoxState {
   BoxCounters counters;
   Hmac key;
   Prng random;
+  std::uint64_t clock_starts;  // questions say the time since then, so that nobody reads it
   // Apart, each a half: two boxes full of what they take could give each other nothing.
   Store outgoing;
   Store incoming;
@@ -126,8 +130,7 @@ struct BoxState {
   Names acked_giving_of;
   std::uint32_t owned = 0;    // takings that are neither watching nor failed
   std::uint32_t oldest = 0;   // where the search for a place looks next
-  Time blind_until = kNever;  // until then acknowledgements of streams that were not watched may come;
-                              // kNever: nothing came yet
+  Time blind_since = kNever;  // then there were streams that were not watched; kNever: nothing came yet
 
   Ring<std::uint32_t> answering;  // takings with an ACK or NAK for their endpoint
   Ring<std::uint32_t> talking;    // takings, and givings behind them, with something to say
@@ -161,8 +164,19 @@ struct BoxState {
   Sending to_site(Giving& g);
 };
 
-// So long what passed unwatched may still be acknowledged.
-inline Duration settles(const BoxState& b) { return b.config.line_timeout * 2; }
+// --- times of the line ---
+
+// A message to the partner that has no answer by then was lost.
+inline Duration line_wait(const BoxState& b) { return std::max(b.config.line_timeout, b.partner.trip * 2); }
+inline Duration between_hellos(const BoxState& b) { return std::max(b.config.hello, b.partner.trip / 4); }
+inline Duration patience(const BoxState& b) { return b.config.patience + b.partner.trip * 2; }
+// A half may rest for so long: an ownership costs more than a round trip.
+inline Duration quiet(const BoxState& b) { return std::max(b.config.quiet, b.partner.trip); }
+// What passed unwatched may still be acknowledged. Nobody knows for how long before the line is known.
+inline bool settled(const BoxState& b, Time since, Time now) {
+  return b.partner.trip.ps != 0 && now >= since.after(line_wait(b) * 2);
+}
+
 inline HalfName acked_name(const HalfName& n, Qpn requester_qpn) {
   return {n.requester, n.responder, requester_qpn};
 }

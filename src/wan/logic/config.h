@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/result.h"
 #include "core/base/units.h"
 
 namespace weft::wan {
@@ -31,18 +32,24 @@ struct BoxConfig {
   std::uint32_t loss_blocks = 256;   // halves that miss packets at one time
 
   // --- times ---
-  Duration line_timeout = milliseconds(50);  // before the line's round trip is known
-  Duration least_line_timeout = microseconds(100);
-  Duration site_timeout = milliseconds(1);  // an endpoint of the site answers within this
-  std::uint32_t site_tries = 8;             // unanswered ones until it counts as gone
-  Duration hello = milliseconds(20);        // between questions to the partner
-  Duration patience = milliseconds(100);    // without an answer the partner counts as gone
-  Duration give_up = seconds(30);           // so long a box waits for the partner with packets that it owes
-  Duration quiet = milliseconds(1);         // a half without packets for so long is released
+  // Of a longer line they follow the round trip that its partner's answers tell (BoxState, "times of the
+  // line").
+  Duration line_timeout =
+      milliseconds(50);  // without an answer the partner did not hear; at least two round trips
+  Duration least_line_timeout = microseconds(100);  // of data
+  Duration site_timeout = milliseconds(1);          // an endpoint of the site answers within this
+  std::uint32_t site_tries = 8;                     // unanswered ones until it counts as gone
+  Duration hello = milliseconds(20);  // between questions to the partner; at least a quarter of a round trip
+  Duration patience = milliseconds(100);  // without an answer the partner counts as gone; and two round trips
+  Duration give_up = seconds(30);         // so long a box waits for the partner with packets that it owes
+  Duration quiet = milliseconds(1);  // a half without packets for so long is released; at least a round trip
 
   // --- learning ---
   std::uint8_t agreements = 3;  // acknowledgements that must name the same requester
   std::uint32_t calm = 16;      // WRITEs and SENDs in order before a half is owned, since its last READ
+
+  // A sentence that names the field and what it may be.
+  Result<void> validate() const;
 };
 
 // X(name, sentence)

@@ -51,6 +51,8 @@ void rows(M& m, std::uint8_t& say, std::uint8_t& flags, const Rows& r) {
   r.address(m.half.requester, 96);
   r.address(m.half.responder, 112);
   for (std::size_t i = 0; i < kMostAhead; ++i) r.u24(m.ahead[i].v, 128 + 3 * i);
+  r.u64(m.asked_at, 200);
+  r.u64(m.patience_ns, 208);
 }
 
 }  // namespace

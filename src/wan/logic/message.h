@@ -6,8 +6,8 @@
 //   | header   | reserved    | OUI | body (rows in message.cc)                 | first 16      |
 //   |          |             |     |                                           | bytes of HMAC |
 //
-//   hello      I am instance X, I last heard instance Y; `answer`: say hello, too
-//   own        from packet `from` on this half is ours: I keep what I acknowledge, you deliver it
+//   hello      I am instance X, I last heard instance Y; `answer`: say hello, too, and repeat `lease` and
+//   `asked_at` own        from packet `from` on this half is ours: I keep what I acknowledge, you deliver it
 //   owned      agreed
 //   report     everything before `stored` is with me, everything before `delivered` with the endpoint; and
 //              these packets came ahead, and `from` could not be kept. Or the endpoint refused: `syndrome`
@@ -47,6 +47,9 @@ struct Message {
   HalfName half;  // own
   Qpn requester_qpn{};
   std::array<WirePsn, kMostAhead> ahead{};
+  std::uint64_t asked_at = 0;  // hello: when the question left, on the clock of the box that asks
+  std::uint64_t patience_ns =
+      0;  // hello: so long after it last heard the other box, this one lets go of everything
   bool operator==(const Message&) const = default;
 };
 

@@ -24,6 +24,8 @@ Message some() {
   m.requester_qpn = {0x445566};
   m.ahead[0] = {9};
   m.ahead[1] = {0xFF'FFFE};
+  m.asked_at = 1ULL << 63U;
+  m.patience_ns = 5;
   return m;
 }
 

@@ -25,7 +25,7 @@ void ask(BoxState& b, Time now) {
 // Silence counts from the first question that has no answer yet. A partner that nobody asks may be gone, too.
 Time given_up_at(const BoxState& b) {
   const Partner& p = b.partner;
-  return (p.question != 0 ? p.unanswered_since : p.heard).after(b.config.patience);
+  return (p.question != 0 ? p.unanswered_since : p.heard).after(patience(b));
 }
 
 // Between these two addresses a message of the partner came: whatever else passes does not decide where it is
@@ -33,6 +33,18 @@ Time given_up_at(const BoxState& b) {
 void along(BoxState& b, const Frame& f) {
   b.here = f.destination;
   b.there = f.source;
+}
+
+constexpr Duration kLongest = seconds(60);  // that is believed
+
+// How far away it is: of late, at most.
+void measure(BoxState& b, const Message& answer, Time now) {
+  const Duration trip = now - Time{static_cast<std::int64_t>(answer.asked_at - b.clock_starts)};
+  if (trip.ps < 0 || trip > kLongest) return;  // not our clock
+  Duration& known = b.partner.trip;
+  known = std::max({known - (known - trip) / 8, trip, Duration{1}});
+  // Data that is sent again before it can be acknowledged tells no time, so nothing else would lengthen this.
+  if (!b.line_trip.measured() || b.line_trip.timeout() < trip) b.line_trip.sample(trip);
 }
 
 // Everything that was agreed with the partner is void.
@@ -48,6 +60,7 @@ void on_hello(BoxState& b, const Frame& f, const Message& m, Time now) {
     p.answer_due = true;
     p.answer_to = m.sender;
     p.answer_with = m.lease;
+    p.answer_asked_at = m.asked_at;
     p.answer_from = f.destination;
     p.answer_at = f.source;
     if (!partner_there(b, now) || p.instance != m.sender) {
@@ -60,6 +73,8 @@ void on_hello(BoxState& b, const Frame& f, const Message& m, Time now) {
     return b.counters.add(BoxCounter::not_heard);
   p.question = 0;
   p.heard = now;
+  p.patience = nanoseconds(static_cast<std::int64_t>(std::min<std::uint64_t>(m.patience_ns, kLongest.ns())));
+  measure(b, m, now);
   along(b, f);
   const bool back = !std::exchange(p.there, true);
   if (std::exchange(p.lost, false) || p.instance != m.sender) b.counters.add(BoxCounter::partner_found);
@@ -99,6 +114,7 @@ Message message(BoxState& b, Say say) {
   m.sender = b.config.instance;
   m.receiver = b.partner.instance;
   m.number = ++b.messages;
+  if (say == Say::kHello) m.patience_ns = static_cast<std::uint64_t>(patience(b).ns());
   return m;
 }
 
@@ -152,7 +168,7 @@ bool say(BoxState& b, Giving& g, Out& out) {
 bool partner_there(const BoxState& b, Time now) { return b.partner.there && now < given_up_at(b); }
 
 void wish_for_partner(BoxState& b, Time now) {
-  if (b.partner.asked == kNever || b.partner.asked.after(b.config.hello) <= now) ask(b, now);
+  if (b.partner.asked == kNever || b.partner.asked.after(between_hellos(b)) <= now) ask(b, now);
 }
 
 bool on_message(BoxState& b, const Frame& f, std::span<const std::uint8_t> mad, Time now) {
@@ -209,12 +225,14 @@ bool next_message(BoxState& b, Out& out, Time now) {
     Message m = message(b, Say::kHello);
     m.receiver = p.answer_to;
     m.lease = p.answer_with;
+    m.asked_at = p.answer_asked_at;
     return send(b, m, p.answer_from, p.answer_at, out);
   }
   if (std::exchange(p.ask_due, false)) {
     Message m = message(b, Say::kHello);
     m.answer = true;
     m.lease = p.question;
+    m.asked_at = static_cast<std::uint64_t>(p.asked.ps) + b.clock_starts;
     return send(b, m, b.here, b.there, out);
   }
   if (std::exchange(b.leave_due, false) && partner_there(b, now)) {
@@ -241,7 +259,7 @@ Time partner_deadline(const BoxState& b) {
   Time at = kNever;
   if (b.partner.there) at = given_up_at(b);
   if (needs_partner(b))
-    at = std::min(at, b.partner.asked == kNever ? Time{} : b.partner.asked.after(b.config.hello));
+    at = std::min(at, b.partner.asked == kNever ? Time{} : b.partner.asked.after(between_hellos(b)));
   return at;
 }
 
@@ -255,7 +273,7 @@ void on_partner_timer(BoxState& b, Time now) {
   }
   // It asked for an ownership, and was never heard since.
   for (Giving& g : b.givings) {
-    if (!p.there && g.used && !g.orphan && g.agreed.after(b.config.patience) <= now) orphan(b, g, now);
+    if (!p.there && g.used && !g.orphan && g.agreed.after(patience(b)) <= now) orphan(b, g, now);
   }
   if (needs_partner(b)) wish_for_partner(b, now);
   if (b.leaving) leave(b, now);

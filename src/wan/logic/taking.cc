@@ -51,7 +51,7 @@ void stop_sending(BoxState& b, Taking& t) {
 
 void say_release(BoxState& b, Taking& t, Time now) {
   say(b, t, t.release_due);
-  t.say_again = now + b.config.line_timeout;
+  t.say_again = now + line_wait(b);
 }
 
 void maybe_released(BoxState& b, Taking& t, Time now) {
@@ -65,7 +65,7 @@ void maybe_released(BoxState& b, Taking& t, Time now) {
 }
 
 // So long a half may rest.
-Duration quiet(const BoxState& b, const Taking& t) { return t.reading ? b.config.patience : b.config.quiet; }
+Duration rest(const BoxState& b, const Taking& t) { return t.reading ? patience(b) : quiet(b); }
 
 // The requester sends something else than what was acknowledged last: another connection with the same
 // numbers.
@@ -154,7 +154,7 @@ void refuse_again(BoxState& b, Taking& t, const Frame& f, Time now) {
   const Seq seq = expand(f.header.psn, t.expected);
   if (seq < t.from) return pass(b, Side::kLine, f);
   // Once refused it gives up, or is another connection soon.
-  t.owing = std::min(t.owing, now.after(b.config.patience));
+  t.owing = std::min(t.owing, now.after(patience(b)));
   answer(b, t, t.nak_due);
   let_go(b, f);
   arm(b, t, now);
@@ -226,7 +226,7 @@ void renew(BoxState& b, Taking& t, Time now) {
     t.sender.start(t.delivered);
   }
   say(b, t, t.own_due);
-  t.say_again = now + b.config.line_timeout;
+  t.say_again = now + line_wait(b);
   arm(b, t, now);
 }
 
@@ -236,7 +236,7 @@ void on_owned(BoxState& b, Taking& t, Time now) {
   t.confirmed = true;
   t.say_again = kNever;
   if (t.phase == Phase::kAsking) {
-    t.say_again = now + b.config.patience;  // for the endpoint's own acknowledgement
+    t.say_again = now + patience(b);  // for the endpoint's own acknowledgement
     if (t.watch.acked == t.from) begin_owning(b, t, now);
   } else {
     b.to_line(t).begin(now);
@@ -328,7 +328,7 @@ void on_report(BoxState& b, Taking& t, const Message& m, Time now) {
     answer(b, t, t.nak_due);
   }
   // A lost report of what was sent costs a time-out; of what was delivered nobody would hear again.
-  if (t.delivered != t.sender.una && t.say_again == kNever) t.say_again = now + b.config.line_timeout;
+  if (t.delivered != t.sender.una && t.say_again == kNever) t.say_again = now + line_wait(b);
   maybe_released(b, t, now);
   send_soon(b, t);
   arm(b, t, now);
@@ -425,7 +425,7 @@ Time deadline_of(const BoxState& b, const Taking& t) {
   Time at = t.say_again;
   if (t.phase == Phase::kFailed) return std::min(at, t.owing);
   if (t.phase != Phase::kOwned) return at;
-  if (t.delivered == t.expected) return std::min(at, t.heard.after(quiet(b, t)));
+  if (t.delivered == t.expected) return std::min(at, t.heard.after(rest(b, t)));
   at = std::min(at, t.owing.after(b.config.give_up));
   if (t.confirmed && t.sender.una < t.sender.nxt) {
     RoundTrip trip = b.line_trip;
@@ -452,12 +452,13 @@ void on_timer(BoxState& b, Taking& t, Time now) {
         renew(b, t, now);
       } else {
         say(b, t, t.own_due);
-        t.say_again = now + b.config.line_timeout;
+        t.say_again = now + line_wait(b);
       }
     } else if (t.phase == Phase::kReleasing || (t.phase == Phase::kFailed && t.lease != 0)) {
       // A partner that is away for so long has let go of everything by itself: the last question was asked
-      // within `patience`, and it waits as long for another word.
-      if (!partner_there(b, now) && now - b.partner.heard >= b.config.patience * 3) {
+      // within our patience, and it waits for another word as long as it said.
+      const Duration its_own = std::max(patience(b), b.partner.patience);
+      if (!partner_there(b, now) && now - b.partner.heard >= patience(b) * 2 + its_own) {
         on_released(b, t, now);
       } else {
         say_release(b, t, now);
@@ -473,7 +474,7 @@ void on_timer(BoxState& b, Taking& t, Time now) {
   }
   if (t.phase == Phase::kOwned) {
     if (t.delivered == t.expected) {
-      if (t.heard.after(quiet(b, t)) <= now) drain(b, t, now);
+      if (t.heard.after(rest(b, t)) <= now) drain(b, t, now);
     } else if (t.owing.after(b.config.give_up) <= now) {
       fail_half(b, t, wire::kSyndromeNakOperation, now);
     } else if (t.confirmed && t.sender.una < t.sender.nxt) {

@@ -17,8 +17,11 @@ const Watch::Mark* Watch::find(Seq seq) const {
 
 namespace {
 
+bool rests(const BoxState& b, const Taking& t, Time now) { return now - t.passed_at > patience(b); }
 // What passed so long ago is not acknowledged any more.
-bool rests(const BoxState& b, const Taking& t, Time now) { return now - t.passed_at > b.config.patience; }
+bool forgotten(const BoxState& b, const Taking& t, Time now) {
+  return b.partner.trip.ps != 0 && rests(b, t, now);
+}
 
 // The stream begins anew with the packet at `next`; who its requester is stays known.
 void start_watching(Watch& w, Seq next, std::uint32_t ends, Time now) {
@@ -45,7 +48,7 @@ void watch(BoxState& b, Taking& t, const Frame& f, Time now) {
   const wire::Header& h = f.header;
   Watch& w = t.watch;
   // Nothing travels for so long: a connection may begin anew with lower numbers.
-  const bool anew = now - t.forwarded_at > b.config.patience;
+  const bool anew = now - t.forwarded_at > patience(b);
   Seq seq = t.forwarded == Seq{} ? Seq::start(h.psn) : expand(h.psn, t.forwarded);
   if (anew && seq < t.forwarded) seq = Seq::start(h.psn);  // or the count sinks below zero, a rest at a time
   t.passed_at = now;
@@ -82,15 +85,22 @@ void watch(BoxState& b, Taking& t, const Frame& f, Time now) {
   if (w.asks) w.mark(seq);
 }
 
+// These two talk with each other through the box: the partner stands between them, if there is one.
+void ask_along(BoxState& b, const HalfName& name, Time now) {
+  b.here = name.requester;
+  b.there = name.responder;
+  wish_for_partner(b, now);
+}
+
 // Everything sent so far will be acknowledged, and nothing after it was ever on its way.
 void ask(BoxState& b, Taking& t, Time now) {
   const Watch& w = t.watch;
   if (t.phase != Phase::kWatching || !t.learned || !w.seen || w.calm < b.config.calm) return;
   if (w.next <= t.forwarded || (!w.asks && w.acked != w.next) || now < t.not_before) return;
   if (b.leaving || b.partner.leaving) return;
+  if (!partner_there(b, now)) return ask_along(b, t.name, now);
   b.here = t.name.requester;
   b.there = t.name.responder;
-  if (!partner_there(b, now)) return wish_for_partner(b, now);
   t.phase = Phase::kAsking;
   t.from = w.next;
   t.confirmed = t.held_back = t.draining = t.forget = t.full = t.nak_sent = false;
@@ -104,7 +114,7 @@ void ask(BoxState& b, Taking& t, Time now) {
 
 Taking* place(BoxState& b, const HalfName& name, Time now) {
   if (b.free_takings.empty()) {
-    b.blind_until = now + settles(b);
+    b.blind_since = now;
     // The next one that only passes, or rests, gives its place up: a stranger costs a stranger.
     for (std::uint32_t i = 0; i < b.most() && b.free_takings.empty(); ++i) {
       Taking& t = b.takings[b.oldest++ % b.most()];
@@ -147,18 +157,19 @@ void agree(BoxState& b, Taking& t, const Watch::Mark& m, const wire::Header& h) 
 void learn(BoxState& b, const Frame& f, Time now) {
   Taking* found = nullptr;
   const Watch::Mark* mark = nullptr;
-  bool clear = now >= b.blind_until;
+  bool clear = settled(b, b.blind_since, now);
   for (Taking& t : b.takings) {
     if (t.phase == Phase::kFree || t.learned) continue;
     if (t.name.requester != f.destination || t.name.responder != f.source) continue;
-    if (rests(b, t, now)) continue;
+    if (forgotten(b, t, now)) continue;
+    if (b.partner.trip.ps == 0) ask_along(b, t.name, now);
     const Watch::Mark* m = t.watch.seen ? t.watch.find(expand(f.header.psn, t.watch.next)) : nullptr;
     if (m != nullptr) {
       clear = clear && found == nullptr;
       found = &t;
       mark = m;
     } else {
-      clear = clear && t.watch.seen && now - t.watch.since >= settles(b);
+      clear = clear && t.watch.seen && settled(b, t.watch.since, now);
       if (t.watch.candidate == f.header.dest_qp) t.watch.agreed = 0;  // it is not what it was taken for
     }
   }
@@ -172,7 +183,7 @@ void confirm(BoxState& b, Taking& t, const wire::Header& h, Time now) {
   const Seq seq = expand(h.psn, w.next);
   if (h.syndrome > wire::kSyndromeAck) return;
   // What never passed, or passed long ago, is acknowledged: the queue pair sends to somebody else by now.
-  if (seq >= w.next || rests(b, t, now)) return unlearn(b, t);
+  if (seq >= w.next || forgotten(b, t, now)) return unlearn(b, t);
   const Watch::Mark* m = w.find(seq);
   if (m != nullptr && ((h.aeth_msn() - m->ends) & kPsnMask) != w.offset) return unlearn(b, t);
   w.acked = std::max(w.acked, seq + 1);
