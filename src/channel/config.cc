@@ -50,6 +50,9 @@ Result<void> Config::validate() const {
                               not_negative("filter_delay_us", filter_delay, true)}) {
     if (!checked) return checked;
   }
+  if (memory_mode != MemoryMode::kPort && pages.map == nullptr)
+    return fail("memory_mode = " + std::to_string(static_cast<unsigned>(memory_mode)) +
+                ": this platform maps no pages; 0 is the device's own memory");
   return {};
 }
 

@@ -8,6 +8,19 @@
 
 namespace weft::channel {
 
+// Where regions of the memory cache come from.
+enum class MemoryMode : std::uint8_t {
+  kPort,   // the port's own allocator
+  kPages,  // anonymous pages of the platform
+  kHuge,   // huge pages of it
+};
+
+// How a platform maps pages: with a hole on either side, at addresses that are marked as the cache's.
+struct Pages {
+  void* (*map)(std::uint64_t bytes, bool huge) = nullptr;  // nullptr: there are none
+  void (*unmap)(void* at, std::uint64_t bytes) = nullptr;
+};
+
 struct Config {
   // --- offline: fixed when the context is made ---
   std::uint32_t channels = 1024;  // open at a time
@@ -24,6 +37,9 @@ struct Config {
   std::uint32_t cached_qps = 64;  // queue pairs that wait in RESET for the next channel
   Bytes region{4U << 20U};        // X-RDMA §4.5
   Bytes memory{1U << 30U};        // registered at most, for what is sent and for what is received each
+  MemoryMode memory_mode = MemoryMode::kPort;
+  bool isolate = false;  // guards behind every block, holes around every region (X-RDMA §6.3)
+  Pages pages;           // of the platform; without, memory is the port's whatever the mode
   // The machine's clock in nanoseconds, for stamps of traced messages and for what takes too long; `program`
   // is given to it. nullptr: stamps have the time of poll(), and parts of a turn are not timed.
   std::uint64_t (*clock)(void*) = nullptr;

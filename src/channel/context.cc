@@ -67,8 +67,8 @@ Context::Context(VerbsPort& port, const Config& config, std::uint64_t seed)
       config_(config),
       random_(seed),
       filter_random_(Prng(seed).fork(2)),
-      lent_(port, kLocalWrite | kRemoteRead, config.small + Head::kBytes, config.region, config.memory),
-      own_(port, kLocalWrite, config.small + Head::kBytes, config.region, config.memory),
+      lent_(port, kLocalWrite | kRemoteRead, config.small + Head::kBytes, config),
+      own_(port, kLocalWrite, config.small + Head::kBytes, config),
       inline_(std::min(port.facts().max_inline, kMostInline)),
       sq_(std::bit_ceil(config.depth + 2 * kControls)),
       slots_(config.depth + kControls),
@@ -121,6 +121,7 @@ Context::~Context() {
   for (const Qpn q : idle_qps_) (void)port_.destroy_qp(q);
   for (const Qpn q : graves_) (void)port_.destroy_qp(q);
   if (have_cq_) (void)port_.destroy_cq(cq_);
+  for (const auto& r : registered_) (void)port_.release(r->memory.lkey);
 }
 
 std::uint64_t Context::bytes_per_channel(const Config& config) {
@@ -146,6 +147,32 @@ Result<void> Context::set(std::string_view name, std::uint64_t value) {
 Message* Context::allocate(std::uint32_t length) {
   const Section timed(*this, Place::kMemory);
   return lent_.take(length);
+}
+
+Outcome<Registered*> Context::register_memory(std::span<std::uint8_t> bytes) {
+  if (bytes.empty()) return fail(Errc::kInvalid);
+  auto memory = port_.adopt(bytes, kLocalWrite | kRemoteRead);
+  if (!memory) return fail(memory.error());
+  registered_.push_back(std::make_unique<Registered>(Registered{*memory, 0}));
+  return registered_.back().get();
+}
+
+Outcome<void> Context::deregister_memory(Registered& memory) {
+  if (memory.messages != 0) return fail(Errc::kBusy);
+  const auto gone = port_.release(memory.memory.lkey);
+  if (gone) std::erase_if(registered_, [&](const auto& r) { return r.get() == &memory; });
+  return gone;
+}
+
+Message* Context::wrap(Registered& memory, std::uint64_t offset, std::uint32_t length) {
+  if (offset > memory.memory.length || length > memory.memory.length - offset) return nullptr;
+  Message* const m = lent_.take(0);
+  if (m == nullptr) return nullptr;
+  m->outside = &memory;
+  ++memory.messages;
+  m->data = memory.memory.bytes.data() + offset;
+  m->length = m->capacity = length;
+  return m;
 }
 
 void Context::tell(Telling& t, Telling::What what) {
@@ -292,7 +319,7 @@ bool Context::next(Notice& out) {
       out.cookie = m.cookie;
       out.fate = m.fate;
       m.clear(Message::kTelling);
-      lent_.give(&m);
+      give_lent(&m);
       return true;
     }
     case Telling::What::kCall: {
@@ -368,6 +395,7 @@ Outcome<Qpn> Context::take_qp() {
   wanted.caps.max_send_wr = sq_;
   wanted.caps.max_recv_wr = slots_;
   wanted.caps.max_inline = inline_;
+  wanted.caps.max_send_sge = 2;  // a head, and bytes that lie in the program's own memory
   const auto made = port_.create_qp(wanted);
   if (!made) return made;
   ++counts_.fresh_qps;

@@ -99,6 +99,12 @@ class Context {
   // --- memory ---
   Message* allocate(std::uint32_t length);  // a message to be filled; nullptr: there is no memory
   void release(Message* message);
+  // The program's own memory, which peers may then read until it is deregistered. kBusy: messages of it are
+  // about.
+  Outcome<Registered*> register_memory(std::span<std::uint8_t> bytes);
+  Outcome<void> deregister_memory(Registered& memory);
+  // A message of bytes that lie in it; nullptr: they do not, or there is no memory for its descriptor.
+  Message* wrap(Registered& memory, std::uint64_t offset, std::uint32_t length);
   bool reserve(std::uint32_t length, std::uint32_t count) { return lent_.reserve(length, count); }
 
   // --- channels ---
@@ -146,6 +152,8 @@ class Context {
   const ContextCounts& counts() const { return counts_; }
   const MemoryCounts& lent_memory() const { return lent_.counts(); }
   const MemoryCounts& own_memory() const { return own_.counts(); }
+  const MemoryCache& lent_cache() const { return lent_; }
+  const MemoryCache& own_cache() const { return own_; }
   std::uint32_t outstanding() const { return outstanding_; }
   std::uint32_t open_channels() const {
     return config_.channels - static_cast<std::uint32_t>(free_.size() + left_.size());
@@ -241,8 +249,14 @@ class Context {
   void give_up_messages(Channel& c);
   void maybe_leave(Channel& c);
   void free_those_that_left();
+  // A block of lent_, and its hold on memory of the program's.
+  void give_lent(Message* m) {
+    if (m->outside != nullptr) --m->outside->messages;
+    m->outside = nullptr;
+    lent_.give(m);
+  }
   // send.cc
-  static Outcome<void> may_send(const Channel& c, const Message* m, std::uint32_t most_waiting);
+  Outcome<void> may_send(const Channel& c, Message* m, std::uint32_t most_waiting);
   void submit(Channel& c, Message* m, bool tell_delivery);
   static void unqueue(Channel& c, Message* m);
   bool may_post(const Channel& c) const;
@@ -347,6 +361,7 @@ class Context {
   Prng filter_random_;
   MemoryCache lent_;  // what is sent: peers may read it with its key
   MemoryCache own_;   // what is received: nobody else's
+  std::vector<std::unique_ptr<Registered>> registered_;
   CqId cq_{};
   bool have_cq_ = false;
   std::uint32_t inline_ = 0;

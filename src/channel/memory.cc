@@ -16,18 +16,68 @@ constexpr std::uint64_t kLine = 64;
 
 }  // namespace
 
-MemoryCache::MemoryCache(VerbsPort& port, std::uint8_t access, std::uint32_t frame, Bytes region, Bytes most)
-    : port_(port), access_(access), region_(region), most_(most) {
-  stride_[kFrames] = (kFrameAt + frame + kLine - 1) / kLine * kLine;
+MemoryCache::MemoryCache(VerbsPort& port, std::uint8_t access, std::uint32_t frame, const Config& config)
+    : port_(port),
+      access_(access),
+      region_(config.region),
+      most_(config.memory),
+      guard_(config.isolate ? kGuard : 0),
+      pages_(config.pages),
+      huge_(config.memory_mode == MemoryMode::kHuge) {
+  if (config.memory_mode == MemoryMode::kPort && !config.isolate) pages_ = {};
+  stride_[kFrames] = (kFrameAt + frame + kLine - 1) / kLine * kLine + guard_;
   for (std::uint32_t i = 1; i < kClasses; ++i)
-    stride_[i] = kPayloadAt + (std::uint64_t{kLeastPayload} << (i - 1));
+    stride_[i] = kPayloadAt + (std::uint64_t{kLeastPayload} << (i - 1)) + guard_;
   open_.fill(kNone);
 }
 
 MemoryCache::~MemoryCache() {
   for (Region& r : regions_) {
-    if (r.there) (void)port_.release(r.memory.lkey);
+    if (r.there) (void)give_back(r.memory);
   }
+}
+
+// Memory of the port's own; or pages of the program's platform, which the port adopts.
+Outcome<PortMemory> MemoryCache::obtain(std::uint64_t bytes) {
+  if (pages_.map == nullptr) return port_.allocate(bytes, access_, MemoryKind::kBytes);
+  void* const at = pages_.map(bytes, huge_);
+  if (at == nullptr) return fail(Errc::kNoMemory);
+  auto memory = port_.adopt({static_cast<std::uint8_t*>(at), bytes}, access_);
+  if (!memory) pages_.unmap(at, bytes);
+  return memory;
+}
+
+Outcome<void> MemoryCache::give_back(const PortMemory& memory) {
+  const auto gone = port_.release(memory.lkey);
+  if (gone && pages_.map != nullptr) pages_.unmap(memory.bytes.data(), memory.length);
+  return gone;
+}
+
+// --- guards: bytes behind every message that nobody may write ---
+
+// From the end of what was asked for to the end of the block; of a message that lies elsewhere the block's
+// last.
+std::span<std::uint8_t> MemoryCache::guard_of(Message& m) const {
+  const std::uint64_t stride = regions_[m.region].stride;
+  const std::uint64_t begin = m.outside_bytes() ? stride - guard_ : kPayloadAt + m.capacity;
+  return {reinterpret_cast<std::uint8_t*>(&m) + begin, stride - begin};
+}
+
+void MemoryCache::seal(Message& m) const {
+  if (guard_ == 0) return;
+  std::uint32_t i = 0;
+  for (std::uint8_t& b : guard_of(m)) b = guard_byte(i++);
+}
+
+bool MemoryCache::look_at_guard(Message& m) {
+  const std::span<std::uint8_t> guard = guard_of(m);
+  std::uint32_t i = 0;
+  while (i < guard.size() && guard[i] == guard_byte(i)) ++i;
+  if (i == guard.size()) return true;
+  ++counts_.overruns;
+  last_overrun_ = {m.data, m.length, m.cookie, static_cast<std::uint64_t>(&guard[i] - m.data)};
+  seal(m);
+  return false;
 }
 
 std::uint32_t MemoryCache::class_of(std::uint32_t payload) {
@@ -56,7 +106,7 @@ bool MemoryCache::grow(std::uint32_t length_class, std::uint64_t stride, std::ui
     ++counts_.refused;
     return false;
   }
-  const auto memory = port_.allocate(bytes, access_, MemoryKind::kBytes);
+  const auto memory = obtain(bytes);
   if (!memory) {
     ++counts_.refused;
     return false;
@@ -84,6 +134,7 @@ Message* MemoryCache::take_from(std::uint16_t at) {
   if (Message* const m = r.free; m != nullptr) {
     r.free = m->after;
     m->renew();
+    m->capacity = static_cast<std::uint32_t>(r.stride - kPayloadAt - guard_);
     return m;
   }
   const std::uint64_t offset = r.stride * r.fresh++;
@@ -93,7 +144,8 @@ Message* MemoryCache::take_from(std::uint16_t at) {
   m->lkey = r.memory.lkey;
   m->rkey = r.memory.rkey;
   m->data = reinterpret_cast<std::uint8_t*>(m) + kPayloadAt;
-  m->capacity = static_cast<std::uint32_t>(r.stride - kPayloadAt);
+  m->capacity = static_cast<std::uint32_t>(r.stride - kPayloadAt - guard_);
+  seal(*m);
   return m;
 }
 
@@ -109,6 +161,8 @@ Message* MemoryCache::take(std::uint32_t payload) {
     return nullptr;
   Message* m = take_from(open);
   m->length = payload;
+  if (guard_ != 0) m->capacity = payload;
+  seal(*m);
   return m;
 }
 
@@ -120,7 +174,7 @@ Message* MemoryCache::take_frame() {
 
 // An idle region that is long enough and not twice as long; or a new one.
 Message* MemoryCache::take_own(std::uint32_t payload) {
-  const std::uint64_t need = (std::uint64_t{kPayloadAt} + payload + kLine - 1) / kLine * kLine;
+  const std::uint64_t need = (std::uint64_t{kPayloadAt} + payload + kLine - 1) / kLine * kLine + guard_;
   std::uint16_t at = open_[kOwn];
   while (at != kNone && (regions_[at].stride < need || regions_[at].stride / 2 > need))
     at = regions_[at].after;
@@ -130,10 +184,13 @@ Message* MemoryCache::take_own(std::uint32_t payload) {
   }
   Message* m = take_from(at);
   m->length = payload;
+  if (guard_ != 0) m->capacity = payload;
+  seal(*m);
   return m;
 }
 
 void MemoryCache::give(Message* m) {
+  (void)intact(*m);
   const std::uint16_t at = m->region;
   CHECK_OP(at, <, regions_.size());
   Region& r = regions_[at];
@@ -149,7 +206,7 @@ bool MemoryCache::reserve(std::uint32_t payload, std::uint32_t count) {
   if (payload > kMostPayload) return false;
   const std::uint32_t length_class = class_of(payload);
   if (length_class != kOwn) return reserve_class(length_class, count);
-  const std::uint64_t need = (std::uint64_t{kPayloadAt} + payload + kLine - 1) / kLine * kLine;
+  const std::uint64_t need = (std::uint64_t{kPayloadAt} + payload + kLine - 1) / kLine * kLine + guard_;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (!grow(kOwn, need, need)) return false;
   }
@@ -176,7 +233,7 @@ void MemoryCache::shrink(Duration idle) {
   for (std::uint16_t at = 0; at < regions_.size(); ++at) {
     Region& r = regions_[at];
     if (!r.there || r.used != 0 || now_ - r.idle_since < idle) continue;
-    if (!port_.release(r.memory.lkey)) continue;
+    if (!give_back(r.memory)) continue;
     unlink(at);
     counts_.registered -= r.memory.length;
     --counts_.regions;

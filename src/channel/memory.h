@@ -10,12 +10,18 @@
 // A message longer than the longest class has a region of its own. It stays for the next one until it has
 // been idle as long as any other.
 //
+// Isolated (X-RDMA §6.3), every block has guard words behind it, and every region a hole on either side,
+// where the platform maps pages (Config::pages): who writes beyond a message is told which, who runs out of a
+// region ends.
+//
 // Lengths: blocks for received frames, all alike; and payloads of 256 B, 512 B, ... 512 KB.
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "channel/config.h"
 #include "channel/message.h"
 #include "core/base/units.h"
 #include "core/verbs/port.h"
@@ -27,15 +33,24 @@ struct MemoryCounts {
   std::uint64_t most = 0;        // that ever were
   std::uint64_t in_use = 0;      // bytes of blocks that somebody has
   std::uint64_t regions = 0;
-  std::uint64_t grown = 0;    // regions ever registered
-  std::uint64_t shrunk = 0;   // and given back
-  std::uint64_t refused = 0;  // nothing was left
+  std::uint64_t grown = 0;     // regions ever registered
+  std::uint64_t shrunk = 0;    // and given back
+  std::uint64_t refused = 0;   // nothing was left
+  std::uint64_t overruns = 0;  // messages behind whose end somebody wrote
+};
+
+// Somebody wrote behind the end of a message: found when it is sent or given back.
+struct Overrun {
+  const void* data = nullptr;
+  std::uint32_t length = 0;
+  std::uint64_t cookie = 0;
+  std::uint64_t at = 0;  // the first byte that is not as it was, counted from `data`
 };
 
 class MemoryCache {
  public:
-  // `access`: of its regions. `frame`: bytes of a received frame. At most `most` bytes are registered.
-  MemoryCache(VerbsPort& port, std::uint8_t access, std::uint32_t frame, Bytes region, Bytes most);
+  // `access`: of its regions. `frame`: bytes of a received frame.
+  MemoryCache(VerbsPort& port, std::uint8_t access, std::uint32_t frame, const Config& config);
   ~MemoryCache();
   MemoryCache(const MemoryCache&) = delete;
   MemoryCache& operator=(const MemoryCache&) = delete;
@@ -50,6 +65,11 @@ class MemoryCache {
   void rebase(Duration by);          // the clock goes back by so much
   // Gives back what has been idle so long.
   void shrink(Duration idle);
+
+  // With isolation: whether nobody has written behind the end of this message. If somebody has, that is told
+  // once.
+  bool intact(Message& message) { return guard_ == 0 || look_at_guard(message); }
+  const Overrun& last_overrun() const { return last_overrun_; }
 
   const MemoryCounts& counts() const { return counts_; }
 
@@ -73,6 +93,16 @@ class MemoryCache {
     Time idle_since{};
   };
 
+  static constexpr std::uint32_t kGuard = 64;
+  static constexpr std::uint8_t guard_byte(std::uint32_t i) {
+    return static_cast<std::uint8_t>(0xA5U ^ i * 7U);
+  }
+
+  Outcome<PortMemory> obtain(std::uint64_t bytes);
+  Outcome<void> give_back(const PortMemory& memory);
+  std::span<std::uint8_t> guard_of(Message& message) const;
+  void seal(Message& message) const;
+  bool look_at_guard(Message& message);
   static std::uint32_t class_of(std::uint32_t payload);
   bool grow(std::uint32_t length_class, std::uint64_t stride, std::uint64_t bytes);
   bool reserve_class(std::uint32_t length_class, std::uint32_t count);
@@ -85,6 +115,10 @@ class MemoryCache {
   std::uint8_t access_;
   Bytes region_;
   Bytes most_;
+  std::uint32_t guard_ = 0;  // bytes behind every block
+  Pages pages_;
+  bool huge_ = false;
+  Overrun last_overrun_;
   std::array<std::uint64_t, kClasses> stride_{};
   std::array<std::uint16_t, kClasses + 1> open_;
   std::vector<Region> regions_;

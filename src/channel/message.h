@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <span>
 
+#include "channel/registered.h"
 #include "channel/wire.h"
 #include "core/base/ids.h"
 
@@ -74,11 +75,15 @@ struct Message : Telling {
   Key rkey{};
   Message* before = nullptr;  // in the queue of a channel, or of free blocks
   Message* after = nullptr;
-  Message* body = nullptr;  // a received message whose bytes were fetched: where they are
+  union {
+    Message* body = nullptr;  // a received message whose bytes were fetched: where they are
+    Registered* outside;      // one to be sent whose bytes lie in the program's own memory
+  };
 
   // A block that was used before: where it lies it knows already, and whoever takes it next sets the rest.
   void renew();
   std::span<std::uint8_t> bytes() { return {data, length}; }
+  bool outside_bytes() const { return !is(kReceived) && outside != nullptr; }
   bool has_head() const { return role != Role::kPlain || traced; }
   bool is(State s) const { return (state & s) != 0; }
   void set(State s) { state = static_cast<std::uint8_t>(state | s); }

@@ -73,7 +73,18 @@ constexpr Param millis(const char* name, const char* meaning) {
   return {name, meaning, true, get_ms<Field>, set_ms<Field>};
 }
 
+void set_isolate(Config& c, std::uint64_t v) { c.isolate = v != 0; }
+std::uint64_t get_isolate(const Config& c) { return c.isolate ? 1 : 0; }
+void set_mode(Config& c, std::uint64_t v) {
+  c.memory_mode =
+      static_cast<MemoryMode>(std::min<std::uint64_t>(v, static_cast<std::uint64_t>(MemoryMode::kHuge)));
+}
+std::uint64_t get_mode(const Config& c) { return static_cast<std::uint64_t>(c.memory_mode); }
+
 constexpr Param kParams[] = {
+    {"memory_mode", "pages of the memory cache: 0 the device's own, 1 anonymous, 2 huge", false, get_mode,
+     set_mode},
+    {"isolate", "1: guards behind every message, holes around every region", false, get_isolate, set_isolate},
     number<&Config::channels>("channels", "channels that are open at a time"),
     number<&Config::calls>("calls", "requests without an answer, all channels together"),
     number<&Config::depth>("depth", "messages in flight on a channel, each way"),

@@ -161,7 +161,7 @@ void Context::drop_received(Message& m) {
 void Context::release(Message* m) {
   if (!m->is(Message::kReceived)) {
     CHECK(m->state == 0);  // otherwise it is on its way
-    return lent_.give(m);
+    return give_lent(m);
   }
   CHECK(!m->is(Message::kPosted));
   CHECK(!m->is(Message::kTelling));

@@ -95,6 +95,17 @@ std::string report(const Context& context) {
   say(", failed on purpose ", text(n.failed));
   say(", longest time between polls ", text(nanoseconds(static_cast<std::int64_t>(n.longest_gap_ns))));
   out.append(" us\n");
+  for (const MemoryCache* cache : {&context.lent_cache(), &context.own_cache()}) {
+    if (cache->counts().overruns == 0) continue;
+    const Overrun& o = cache->last_overrun();
+    say("OVERRUN of ", text(cache->counts().overruns));
+    say(cache == &context.own_cache() ? " received messages; the last had "
+                                      : " messages to be sent; the last had ",
+        text(o.length));
+    say(" bytes and the user's number ", text(o.cookie));
+    say(", and byte ", text(o.at));
+    out.append(" was written\n");
+  }
   line(out, {"state", "peer", "in flight", "queued", "held", "calls", "sent", "bytes", "received", "bytes",
              "rtt us", "least us"});
   context.each_channel([&](const Channel& c) {

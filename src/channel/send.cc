@@ -12,11 +12,11 @@ constexpr std::uint32_t kSpareForReads = 12;
 
 }  // namespace
 
-Outcome<void> Context::may_send(const Channel& c, const Message* m, std::uint32_t most_waiting) {
+Outcome<void> Context::may_send(const Channel& c, Message* m, std::uint32_t most_waiting) {
   if (c.state != Channel::State::kOpen && c.state != Channel::State::kBroken) return fail(Errc::kInvalid);
   // A message that was received, or that is on its way already, has a place of its own.
   if (m->state != 0) return fail(Errc::kInvalid);
-  if (m->length > c.largest || m->length > m->capacity) return fail(Errc::kInvalid);
+  if (m->length > c.largest || m->length > m->capacity || !lent_.intact(*m)) return fail(Errc::kInvalid);
   if (c.waiting >= most_waiting && !(c.waiting == 0 && c.tx.room())) return fail(Errc::kBusy);
   return {};
 }
@@ -99,7 +99,7 @@ Outcome<void> Context::answer(Message& request, Message* response, std::uint32_t
   // so that its request can be given back. Of these there are as many as the peer has calls: a peer that has
   // more than this end may have takes no answers, and then its requests are held.
   if (const auto may = may_send(*request.channel, m, config_.queue + config_.depth + config_.calls); !may) {
-    if (response == nullptr) lent_.give(m);
+    if (response == nullptr) give_lent(m);
     return may;
   }
   m->role = Role::kResponse;
@@ -171,7 +171,7 @@ void Context::pump_on(Channel& c) {
       unqueue(c, m);
       // A request that is over already need not leave.
       if (m->role == Role::kRequest && find_call({m->call}) == nullptr) {
-        lent_.give(m);
+        give_lent(m);
         continue;
       }
       give_number(c, *m);
@@ -214,7 +214,16 @@ bool Context::post_message(Channel& c, Message& m) {
   const bool head = m.has_head();
   const std::uint32_t ahead = head ? Head::kBytes : 0;
   const bool large = m.length > config_.small || m.length + ahead > c.frame;
-  Sge sge{m.address + kPayloadAt - ahead, m.length + ahead, m.lkey};
+  Sge pieces[2] = {{m.address + kPayloadAt - ahead, m.length + ahead, m.lkey}, {}};
+  Sge& sge = pieces[0];
+  std::size_t count = 1;
+  if (m.outside != nullptr) {
+    const PortMemory& memory = m.outside->memory;
+    const Sge payload{memory.address + static_cast<std::uint64_t>(m.data - memory.bytes.data()), m.length,
+                      memory.lkey};
+    sge.length = ahead;
+    if (m.length != 0) pieces[head ? count++ : 0] = payload;
+  }
   if (head) {
     Head h{m.call, m.status, 0, 0, 0};
     if (m.traced) stamp(c, m, h);
@@ -225,14 +234,17 @@ bool Context::post_message(Channel& c, Message& m) {
     a.length = m.length;
     a.count = 1;
     a.pieces[0] = {m.address + kPayloadAt, m.length, m.rkey};
+    if (m.outside != nullptr) a.pieces[0] = {pieces[count - 1].address, m.length, m.outside->memory.rkey};
+    count = 1;
     sge = {m.address + kFrameAt, ahead + write_announcement(a, block + kFrameAt + ahead), m.lkey};
     ++c.counts.large_sent;
   }
   SendWr wr;
   wr.opcode = WrOpcode::kSendImm;
-  if (sge.length != 0) wr.sges = {&sge, 1};
+  if (sge.length != 0) wr.sges = {pieces, count};
   wr.flags = kSendSolicited;
-  if (sge.length <= inline_ && sge.length != 0) wr.flags |= kSendInline;
+  const std::uint32_t bytes = sge.length + pieces[1].length * static_cast<std::uint32_t>(count - 1);
+  if (bytes <= inline_ && bytes != 0) wr.flags |= kSendInline;
   wr.imm = immediate(c, large ? Kind::kAnnouncement : Kind::kMessage, m.role, head, m.number);
   c.counts.sent += m.role != Role::kClock ? 1U : 0U;
   c.counts.sent_bytes += m.length;
@@ -266,7 +278,7 @@ void Context::settle_those_done(Channel& c) {
 void Context::settle(Message& m, Fate fate) {
   const bool silent = m.role == Role::kRequest || m.role == Role::kClock;
   const bool to_tell = !silent && (fate != Fate::kDelivered || m.is(Message::kTell));
-  if (!to_tell) return lent_.give(&m);
+  if (!to_tell) return give_lent(&m);
   m.fate = fate;
   m.set(Message::kTelling);
   tell(m, Telling::What::kSent);

@@ -15,6 +15,7 @@
 #include "channel/context.h"
 #include "channel/report.h"
 #include "channel_c/clock.h"
+#include "channel_c/pages.h"
 #include "channel_c/weft/channel.h"
 #include "verbs_port/verbs_port.h"
 
@@ -117,6 +118,7 @@ Config live_config() {
   Config c;
   c.look = weft::milliseconds(1);
   c.terms.mtu = 4096;
+  c.pages = {weft::channel::map_pages, weft::channel::unmap_pages};
   c.channels = 256;
   return c;
 }
@@ -202,6 +204,23 @@ int weft_shorten(weft_message* m, uint32_t length) {
 }
 int weft_reserve(weft_context* c, uint32_t length, uint32_t count) {
   return c->context->reserve(length, count) ? 0 : ENOMEM;
+}
+
+int weft_register(weft_context* c, void* at, size_t length, weft_memory** out) {
+  try {
+    const auto made = c->context->register_memory({static_cast<std::uint8_t*>(at), length});
+    if (made) *out = reinterpret_cast<weft_memory*>(*made);
+    return number(made);
+  } catch (const std::exception&) {
+    return ENOMEM;
+  }
+}
+int weft_deregister(weft_context* c, weft_memory* m) {
+  const auto gone = c->context->deregister_memory(*reinterpret_cast<weft::channel::Registered*>(m));
+  return !gone && gone.error() == Errc::kBusy ? EBUSY : number(gone);
+}
+weft_message* weft_wrap(weft_context* c, weft_memory* m, uint64_t offset, uint32_t length) {
+  return to(c->context->wrap(*reinterpret_cast<weft::channel::Registered*>(m), offset, length));
 }
 
 int weft_listen(weft_context* c, uint16_t service) { return number(c->context->listen(service)); }

@@ -7,12 +7,14 @@
 #include "account/quantities.h"
 #include "lab/nic_account.h"
 #include "lab/wan_account.h"
+#include "lab/xrdma_account.h"
 
 namespace weft::lab {
 namespace {
 
 // Computed where more than arithmetic is at hand.
-constexpr std::span<const ComputedQuantity> (*kElsewhere[])() = {nic_quantities, wan_quantities};
+constexpr std::span<const ComputedQuantity> (*kElsewhere[])() = {nic_quantities, wan_quantities,
+                                                                 xrdma_quantities};
 
 struct Quantity {
   std::string unit;

@@ -20,7 +20,11 @@ int main(int argc, char** argv) {
   auto far = wan::PacketPort::open("FAR", argv[2]);
   auto driving = wan::Driving::prepare();
   if (!near || !far || !driving) {
-    std::fprintf(stderr, "weft-plain-forwarder: %s\n", (!near ? near.error() : !far ? far.error() : driving.error()).message.c_str());
+    std::fprintf(stderr, "weft-plain-forwarder: %s\n",
+                 (!near  ? near.error()
+                  : !far ? far.error()
+                         : driving.error())
+                     .message.c_str());
     return 2;
   }
   std::vector<wan::TxFrame> batch;

@@ -1,12 +1,13 @@
-// What the logic of boxes costs per data frame, without bytes: `./dev bench wan_logic [--json F]`; `./dev bench
-// wan` runs it, too.
+// What the logic of boxes costs per data frame, without bytes: `./dev bench wan_logic [--json F]`; `./dev
+// bench wan` runs it, too.
 //
 // Two boxes face each other; what one gives the other takes. An iteration sends 32 WRITEs of one packet:
 //
 //   near_ns      a frame comes from the site, is kept, and leaves for the line
 //   far_ns       it comes from the line, is kept, and leaves for its endpoint
 //   ack_ns       the near box's early acknowledgement, for each data frame
-//   done_ns      at the far box: the endpoint's acknowledgement ends there; at the near box: what it freed, for
+//   done_ns      at the far box: the endpoint's acknowledgement ends there; at the near box: what it freed,
+//   for
 //                each data frame, without the messages between boxes
 //   report_ns    one message between the boxes, signed and verified
 //   reports      of these, for each data frame
@@ -55,7 +56,8 @@ double seconds_of_thread() {
 }
 
 struct Boxes {
-  explicit Boxes(std::uint32_t connections) : expected(connections, Seq::start({100})), sent(connections, Seq::start({100})) {
+  explicit Boxes(std::uint32_t connections)
+      : expected(connections, Seq::start({100})), sent(connections, Seq::start({100})) {
     for (std::uint64_t i = 0; i < 2; ++i) {
       BoxConfig c;
       c.instance = c.seed = i + 1;
@@ -77,7 +79,8 @@ struct Boxes {
       }
     }
     if (box[0]->owned() != connections || box[1]->owned() != connections) {
-      std::fprintf(stderr, "weft-bench-wan_logic: %u of %u connections are owned\n", box[0]->owned(), connections);
+      std::fprintf(stderr, "weft-bench-wan_logic: %u of %u connections are owned\n", box[0]->owned(),
+                   connections);
       std::exit(1);
     }
   }
@@ -146,8 +149,9 @@ struct Boxes {
       for (std::uint32_t w = 0; w < 2; ++w) {
         if (box[w]->next_deadline() <= now) box[w]->on_timer(now);
         for (Out out; box[w]->poll(now, Side::kLine, out); moved = true) {
-          box[1 - w]->on_frame(now, Side::kLine, out.frame,
-                               out.mad != nullptr ? std::span<const std::uint8_t>(*out.mad) : std::span<const std::uint8_t>());
+          box[1 - w]->on_frame(
+              now, Side::kLine, out.frame,
+              out.mad != nullptr ? std::span<const std::uint8_t>(*out.mad) : std::span<const std::uint8_t>());
         }
         for (Out out; box[w]->poll(now, Side::kSite, out); moved = true) {
           const wire::Header& h = out.frame.header;
@@ -255,11 +259,16 @@ void logic(benchmark::State& state, std::uint32_t connections) {
 void register_all() {
   for (const auto& [name, connections] : {std::pair{"hot", 1U}, std::pair{"10k", 10'000U}}) {
     const std::uint32_t n = connections;
-    benchmark::RegisterBenchmark(name, [n](benchmark::State& s) { logic(s, n); })->Repetitions(9)->ReportAggregatesOnly(true)->MinTime(0.2);
+    benchmark::RegisterBenchmark(name, [n](benchmark::State& s) { logic(s, n); })
+        ->Repetitions(9)
+        ->ReportAggregatesOnly(true)
+        ->MinTime(0.2);
   }
 }
 
 }  // namespace
 }  // namespace weft::wan
 
-int main(int argc, char** argv) { return weft::bench::program("weft-bench-wan_logic", argc, argv, weft::wan::register_all); }
+int main(int argc, char** argv) {
+  return weft::bench::program("weft-bench-wan_logic", argc, argv, weft::wan::register_all);
+}

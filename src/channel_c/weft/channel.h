@@ -24,6 +24,7 @@ extern "C" {
 typedef struct weft_context weft_context;
 typedef struct weft_channel weft_channel;
 typedef struct weft_message weft_message;
+typedef struct weft_memory weft_memory;
 
 enum weft_kind {
   WEFT_ASKED = 0, /* channel: a peer asks for it; weft_accept() or weft_refuse() */
@@ -74,6 +75,15 @@ WEFT_API uint32_t weft_length(const weft_message* message);
 WEFT_API int weft_shorten(weft_message* message, uint32_t length);
 /* Registers memory for `count` messages of `length` ahead of time. */
 WEFT_API int weft_reserve(weft_context* context, uint32_t length, uint32_t count);
+
+/* Memory of your own: registered, messages are sent from it without a copy. Its bytes must not change until
+   the message's outcome is told (WEFT_TELL), or its response is here; peers may read it until it is
+   deregistered. EBUSY: messages of it are about. weft_wrap: a message of `length` bytes from `offset` on;
+   NULL: they do not lie in it, or there is no memory. */
+WEFT_API int weft_register(weft_context* context, void* at, size_t length, weft_memory** out);
+WEFT_API int weft_deregister(weft_context* context, weft_memory* memory);
+WEFT_API weft_message* weft_wrap(weft_context* context, weft_memory* memory, uint64_t offset,
+                                 uint32_t length);
 
 /* Channels. `address` is IPv4 in dots. */
 WEFT_API int weft_listen(weft_context* context, uint16_t service);

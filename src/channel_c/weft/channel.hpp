@@ -66,6 +66,18 @@ class Context {
     if (m == nullptr) throw std::bad_alloc();
     return {get(), m};
   }
+  // A message whose bytes stay where they are, in memory that weft_register() was told of.
+  Message wrap(weft_memory* memory, std::uint64_t offset, std::uint32_t length) const {
+    weft_message* const m = weft_wrap(get(), memory, offset, length);
+    if (m == nullptr) throw std::bad_alloc();
+    return {get(), m};
+  }
+  weft_memory* register_memory(std::span<std::byte> bytes) const {
+    weft_memory* memory = nullptr;
+    check(weft_register(get(), bytes.data(), bytes.size(), &memory), "register memory");
+    return memory;
+  }
+  void deregister(weft_memory* memory) const { check(weft_deregister(get(), memory), "deregister memory"); }
   Message copy(std::string_view text) const {
     if (text.size() > UINT32_MAX) throw std::length_error("a message that long");
     Message m = allocate(static_cast<std::uint32_t>(text.size()));

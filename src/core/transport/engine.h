@@ -138,14 +138,14 @@ struct Engine : Tables {
     if (waiting != 0 && q.path.v < paths.size()) wake_path(path_of(q));  // it may not be connected yet
     stand_ready(q);
   }
-  // The same for a call that took nothing but SENDs and WRITEs: our own requests wait for what they waited for,
-  // and their half, which is in another cache line, is not looked at.
+  // The same for a call that took nothing but SENDs and WRITEs: our own requests wait for what they waited
+  // for, and their half, which is in another cache line, is not looked at.
   void reconcile_brought(QueuePair& q) {
     if (waiting != 0 && q.path.v < paths.size()) wake_path(path_of(q));
     if (!q.has(kQueued) && owes_responses(q)) stand_ready(q);
   }
-  // The same for one request more: it frees nothing that another may wait for, but if its queue pair stands in
-  // the line, that may want less now.
+  // The same for one request more: it frees nothing that another may wait for, but if its queue pair stands
+  // in the line, that may want less now.
   void reconcile_posted(QueuePair& q) {
     if (q.has(kWaitingPath)) wake_path(path_of(q));
     if (q.has(kQueued) || !can_send_now(q)) return;

@@ -28,6 +28,10 @@ class HostMemory {
       m.bytes.get()[i] = static_cast<std::uint8_t>(random->next() >> 56U);
     return {m.bytes.get(), length};
   }
+  // The program's own, which outlives its registration.
+  void adopt(RegionId region, std::span<std::uint8_t> bytes) {
+    regions_[region] = {Bytes(bytes.data(), [](void*) {}), bytes.size()};
+  }
   std::span<std::uint8_t> at(RegionId region, std::uint64_t offset, std::uint32_t length) {
     const auto it = regions_.find(region);
     CHECK(it != regions_.end());

@@ -31,6 +31,16 @@ Outcome<PortMemory> Nic::allocate(std::uint64_t length, std::uint8_t access, Mem
   return map(at, length, access, kind, std::nullopt);
 }
 
+Outcome<PortMemory> Nic::adopt(std::span<std::uint8_t> bytes, std::uint8_t access) {
+  const std::uint64_t at = next_address_;
+  next_address_ += (bytes.size() + 2 * kPage) / kPage * kPage;
+  const auto made = device().register_mr(domain_, at, bytes.size(), access);
+  if (!made) return fail(made.error());
+  memory().adopt(made->region, bytes);
+  regions_[made->lkey] = made->region;
+  return PortMemory{made->lkey, made->rkey, at, bytes.size(), bytes};
+}
+
 Outcome<void> Nic::release(Key lkey) {
   const auto gone = device().deregister_mr(lkey);
   if (!gone) return gone;

@@ -46,9 +46,7 @@ class Nic : public MeetingPort {
   Outcome<CqId> create_cq(std::uint32_t entries) override { return device().create_cq(entries); }
   Outcome<void> destroy_cq(CqId cq) override { return device().destroy_cq(cq); }
   Outcome<Qpn> create_qp(const PortQueuePair& wanted) override;
-  Outcome<PortMemory> adopt(std::span<std::uint8_t>, std::uint8_t) override {
-    return fail(Errc::kUnsupported);
-  }
+  Outcome<PortMemory> adopt(std::span<std::uint8_t> bytes, std::uint8_t access) override;
   Outcome<void> prepare(Qpn qpn) override;
   Outcome<Qpn> recycle(Qpn qpn) override;
   Outcome<void> destroy_qp(Qpn qpn) override { return device().destroy_qp(qpn); }

@@ -15,7 +15,7 @@ using channel::Notice;
 
 constexpr std::uint16_t kService = 1;
 constexpr std::uint32_t kNobody = UINT32_MAX;  // the cookie of an answer: nobody asks what became of it
-constexpr Duration kAgain = microseconds(1);  // before an answer that was refused is tried again
+constexpr Duration kAgain = microseconds(1);   // before an answer that was refused is tried again
 
 void add(channel::ChannelCounts& to, const channel::ChannelCounts& c) {
   to.sent += c.sent;
@@ -67,7 +67,8 @@ ChannelRun::ChannelRun(const Scenario& scenario, std::vector<std::unique_ptr<Nic
       p.from = from;
       p.to = to;
       pairs_.push_back(p);
-      host_of_[from]->to_do.emplace(Time{} + m.start, std::pair{Act::kBegin, static_cast<std::uint32_t>(pairs_.size() - 1)});
+      host_of_[from]->to_do.emplace(Time{} + m.start,
+                                    std::pair{Act::kBegin, static_cast<std::uint32_t>(pairs_.size() - 1)});
     }
     asked_ += pairs.size() * m.count;
     if (m.upgrade_at.ps == 0) continue;
@@ -83,7 +84,8 @@ ChannelRun::ChannelRun(const Scenario& scenario, std::vector<std::unique_ptr<Nic
     results_[t].upgrade_at = Time{} + m.upgrade_at;
     to_upgrade_[t] = static_cast<std::uint32_t>(chosen.size());
     for (std::size_t i = 0; i < chosen.size(); ++i) {
-      const Duration later{m.upgrade_over.ps / static_cast<std::int64_t>(chosen.size()) * static_cast<std::int64_t>(i)};
+      const Duration later{m.upgrade_over.ps / static_cast<std::int64_t>(chosen.size()) *
+                           static_cast<std::int64_t>(i)};
       Pair& p = pairs_[chosen[i]];
       p.upgrades = true;
       host_of_[p.from]->to_do.emplace(Time{} + m.upgrade_at + later, std::pair{Act::kUpgrade, chosen[i]});
@@ -102,7 +104,8 @@ std::uint64_t ChannelRun::messages_done() const {
 }
 
 bool ChannelRun::closed() const {
-  return std::all_of(hosts_.begin(), hosts_.end(), [](const Host& h) { return h.context->open_channels() == 0; });
+  return std::all_of(hosts_.begin(), hosts_.end(),
+                     [](const Host& h) { return h.context->open_channels() == 0; });
 }
 
 // --- a host's turn ---
@@ -210,8 +213,8 @@ bool ChannelRun::answer(Host& h, const Held& held) {
 
 void ChannelRun::notice(Host& h, const Notice& n, Time now) {
   const auto pair = static_cast<std::uint32_t>(n.kind == Notice::Kind::kOutcome ? n.cookie
-                                               : n.channel != nullptr            ? n.channel->cookie
-                                                                                 : 0);
+                                               : n.channel != nullptr           ? n.channel->cookie
+                                                                                : 0);
   if (n.kind == Notice::Kind::kOutcome && n.cookie == kNobody) return;
   switch (n.kind) {
     case Notice::Kind::kAsked:

@@ -2,8 +2,8 @@
 // middleware above its NIC, so what is simulated is the code that programs link. Events run in order of time,
 // over all hosts: connections are made by an Exchange, which reaches both ends at once.
 //
-//   a pair     one connection of a table: the host that asks, the host that is asked, and the messages between
-//   a host     its context, what its program holds, and what it has still to do at some time
+//   a pair     one connection of a table: the host that asks, the host that is asked, and the messages
+//   between a host     its context, what its program holds, and what it has still to do at some time
 //
 // Bytes of frames travel, because heads and announcements are in them; what a READ brings is counted only.
 // When every pair has had its messages, channels are closed, so that the run comes to its end.
@@ -34,8 +34,8 @@ struct ChannelTotals {
   std::uint64_t starved = 0;
   std::uint64_t fresh_qps = 0;
   std::uint64_t reused_qps = 0;
-  std::uint64_t most_own = 0;   // bytes registered for what is received, of the context that had most
-  std::uint64_t most_lent = 0;  // for what is sent
+  std::uint64_t most_own = 0;    // bytes registered for what is received, of the context that had most
+  std::uint64_t most_lent = 0;   // for what is sent
   std::uint64_t all_memory = 0;  // both, the most of each context, over all contexts
 };
 
@@ -66,7 +66,7 @@ class ChannelRun {
     bool finished = false;
     bool upgrades = false;
     bool leaving = false;  // for its upgrade, once nothing is under way
-    bool hungry = false;  // stands in its host's line of those that were refused
+    bool hungry = false;   // stands in its host's line of those that were refused
     std::uint32_t begun = 0;
     std::uint32_t ended = 0;
     Time asked_at{};
@@ -121,7 +121,7 @@ class ChannelRun {
   Settler& settler_;
   std::vector<Pair> pairs_;
   std::deque<Host> hosts_;
-  std::vector<Host*> host_of_;  // by host; nullptr: it takes no part
+  std::vector<Host*> host_of_;                                 // by host; nullptr: it takes no part
   std::unordered_map<std::uint64_t, std::uint32_t> sessions_;  // looked up, never walked
   std::vector<MessageResult> results_;
   std::vector<std::uint32_t> to_upgrade_;  // of each table, channels that are not back yet

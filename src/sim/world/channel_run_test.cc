@@ -11,15 +11,14 @@ namespace {
 using testing::HasSubstr;
 
 std::string world(int hosts, const std::string& channels, const std::string& messages) {
-  return "hosts = " + std::to_string(hosts) + "\nlimit = \"2s\"\n[channels]\n" + channels + "\n[[messages]]\n" +
-         messages;
+  return "hosts = " + std::to_string(hosts) + "\nlimit = \"2s\"\n[channels]\n" + channels +
+         "\n[[messages]]\n" + messages;
 }
 
 std::uint64_t rnr(const Simulation& run) { return run.totals().transport.get(Counter::nak_rnr); }
 
 TEST(Channels, AskAndAnswerBetweenTwoSimulatedHosts) {
-  const auto run =
-      finished(scenario(world(2, "", "pattern = \"ping-pong\"\nsize = \"64B\"\ncount = 300\n")));
+  const auto run = finished(scenario(world(2, "", "pattern = \"ping-pong\"\nsize = \"64B\"\ncount = 300\n")));
   ASSERT_TRUE(run->complete());
   const MessageResult& r = run->messages(0);
   EXPECT_EQ(r.messages, 300U);
@@ -32,12 +31,13 @@ TEST(Channels, AskAndAnswerBetweenTwoSimulatedHosts) {
   EXPECT_EQ(rnr(*run), 0U);
   EXPECT_EQ(run->channels()->totals().counts.sent, 600U);
   EXPECT_EQ(run->packets_in_use(), 0U);
-  EXPECT_LT(run->now(), Time{} + milliseconds(10)) << "a farewell leaves when it is said, not after linger_ms";
+  EXPECT_LT(run->now(), Time{} + milliseconds(10))
+      << "a farewell leaves when it is said, not after linger_ms";
 }
 
 TEST(Channels, FetchWhatIsLongInFragments) {
-  const auto run = finished(scenario(
-      world(4, "fragment = 16384\n", "pattern = \"incast\"\nsize = \"256KiB\"\ncount = 5\nconnections = 2\n")));
+  const auto run = finished(scenario(world(
+      4, "fragment = 16384\n", "pattern = \"incast\"\nsize = \"256KiB\"\ncount = 5\nconnections = 2\n")));
   ASSERT_TRUE(run->complete());
   EXPECT_EQ(run->messages(0).messages, 3U * 2 * 5);
   const ChannelTotals c = run->channels()->totals();
@@ -63,8 +63,8 @@ TEST(Channels, TakeFewBytesAtATimeUnderABound) {
 }
 
 TEST(Channels, OfEveryHostToEveryOtherMeetAllAtOnce) {
-  const auto run = finished(scenario(
-      world(12, "depth = 4\nsmall_msg_size = 512\n", "pattern = \"all-to-all\"\nanswer = \"1KiB\"\ncount = 7\n")));
+  const auto run = finished(scenario(world(12, "depth = 4\nsmall_msg_size = 512\n",
+                                           "pattern = \"all-to-all\"\nanswer = \"1KiB\"\ncount = 7\n")));
   ASSERT_TRUE(run->complete());
   EXPECT_EQ(run->messages(0).messages, 12U * 11 * 7);
   EXPECT_EQ(run->channels()->totals().channels, 22U) << "eleven that it asked for, eleven that asked for it";
@@ -87,9 +87,10 @@ TEST(Channels, KeepASlowProgramFreeOfReceiverNotReady) {
 }
 
 TEST(Channels, ConnectAnewInTheMiddle) {
-  const auto run = finished(scenario(
-      world(4, "", "pattern = \"all-to-all\"\ncount = 100\nevery = \"20us\"\nupgrade_at = \"500us\"\n"
-                   "upgrade_over = \"200us\"\n")));
+  const auto run = finished(
+      scenario(world(4, "",
+                     "pattern = \"all-to-all\"\ncount = 100\nevery = \"20us\"\nupgrade_at = \"500us\"\n"
+                     "upgrade_over = \"200us\"\n")));
   ASSERT_TRUE(run->complete());
   const MessageResult& r = run->messages(0);
   EXPECT_EQ(r.messages, 1200U);
@@ -104,9 +105,10 @@ TEST(Channels, ConnectAnewInTheMiddle) {
 
 TEST(Channels, SurviveALossyNetwork) {
   for (const char* mode : {"roce", "irn", "srnic"}) {
-    const auto run = finished(scenario(
-        world(5, "fragment = 8192\n", "pattern = \"incast\"\nsize = \"20KiB\"\ncount = 20\nconnections = 3\n") +
-        "[network]\nloss = \"1%\"\n[transport]\nmode = \"" + mode + "\"\n"));
+    const auto run =
+        finished(scenario(world(5, "fragment = 8192\n",
+                                "pattern = \"incast\"\nsize = \"20KiB\"\ncount = 20\nconnections = 3\n") +
+                          "[network]\nloss = \"1%\"\n[transport]\nmode = \"" + mode + "\"\n"));
     ASSERT_TRUE(run->complete()) << mode;
     EXPECT_EQ(run->messages(0).messages, 240U) << mode;
     EXPECT_EQ(rnr(*run), 0U) << mode;
@@ -135,26 +137,36 @@ TEST(Channels, AreRefusedWithASentence) {
     return s ? std::string("it was taken") : s.error().message;
   };
   const std::string two = "pattern = \"ping-pong\"\n";
-  EXPECT_THAT(mistake(world(2, "", two + "to = 2\n")), HasSubstr("messages 0: from, to: hosts are numbered 0 to 1"));
+  EXPECT_THAT(mistake(world(2, "", two + "to = 2\n")),
+              HasSubstr("messages 0: from, to: hosts are numbered 0 to 1"));
   EXPECT_THAT(mistake(world(2, "", two + "to = 0\n")), HasSubstr("from and to are the same host"));
-  EXPECT_THAT(mistake(world(2, "", "pattern = \"pong\"\n")), HasSubstr("one of ping-pong, incast, all-to-all"));
+  EXPECT_THAT(mistake(world(2, "", "pattern = \"pong\"\n")),
+              HasSubstr("one of ping-pong, incast, all-to-all"));
   EXPECT_THAT(mistake(world(2, "", "pattern = \"incast\"\nfan_in = 2\n")),
               HasSubstr("fan_in: there are 1 hosts beside the target"));
-  EXPECT_THAT(mistake(world(2, "", "pattern = \"incast\"\ntarget = 5\n")), HasSubstr("target: hosts are numbered"));
+  EXPECT_THAT(mistake(world(2, "", "pattern = \"incast\"\ntarget = 5\n")),
+              HasSubstr("target: hosts are numbered"));
   EXPECT_THAT(mistake(world(2, "", two + "size = \"65MiB\"\n")), HasSubstr("are more than channels.largest"));
-  EXPECT_THAT(mistake(world(2, "", two + "over = \"verbs\"\n")), HasSubstr("messages of incast without answer"));
+  EXPECT_THAT(mistake(world(2, "", two + "over = \"verbs\"\n")),
+              HasSubstr("messages of incast without answer"));
   EXPECT_THAT(mistake(world(2, "", two + "upgrade_at = \"1us\"\nstart = \"2us\"\n")),
               HasSubstr("upgrade_at must not come before start"));
-  EXPECT_THAT(mistake(world(2, "depth = 0\n", two)), HasSubstr("channels.depth = 0: it must lie between 1 and"));
-  EXPECT_THAT(mistake(world(2, "width = 1\n", two)), HasSubstr("channels.width: there is no such setting here"));
-  EXPECT_THAT(mistake(world(2, "channels = 1\n", two)), HasSubstr("channels.channels: there is no such setting"));
+  EXPECT_THAT(mistake(world(2, "depth = 0\n", two)),
+              HasSubstr("channels.depth = 0: it must lie between 1 and"));
+  EXPECT_THAT(mistake(world(2, "width = 1\n", two)),
+              HasSubstr("channels.width: there is no such setting here"));
+  EXPECT_THAT(mistake(world(2, "channels = 1\n", two)),
+              HasSubstr("channels.channels: there is no such setting"));
   EXPECT_THAT(mistake(world(2, "flow_control = false\nfragment = 4096\n", two)),
               HasSubstr("without it there is no fragment"));
   EXPECT_THAT(mistake("hosts = 2\n[channels]\ndepth = 4\n[[flow]]\n"),
               HasSubstr("channels: mean nothing without [[messages]]"));
-  EXPECT_THAT(mistake("check = true\n" + world(2, "", two)), HasSubstr("observers of packets know nothing of channels"));
-  EXPECT_THAT(mistake(world(2, "", two) + "[transport]\nmode = \"tcp\"\n"), HasSubstr("transport.mode is tcp"));
-  EXPECT_THAT(mistake(world(1500, "", "pattern = \"all-to-all\"\n")), HasSubstr("more than 1000000 channels"));
+  EXPECT_THAT(mistake("check = true\n" + world(2, "", two)),
+              HasSubstr("observers of packets know nothing of channels"));
+  EXPECT_THAT(mistake(world(2, "", two) + "[transport]\nmode = \"tcp\"\n"),
+              HasSubstr("transport.mode is tcp"));
+  EXPECT_THAT(mistake(world(1500, "", "pattern = \"all-to-all\"\n")),
+              HasSubstr("more than 1000000 channels"));
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ std::string wrong_table(const Scenario& s, const MessageSpec& m) {
   }
   if (m.pattern == MessagePattern::kIncast) {
     if (m.target >= hosts) return "target: " + numbered;
-    if (m.fan_in >= hosts) return "fan_in: there are " + std::to_string(hosts - 1) + " hosts beside the target";
+    if (m.fan_in >= hosts)
+      return "fan_in: there are " + std::to_string(hosts - 1) + " hosts beside the target";
   }
   if (pairs_number(m, hosts) > kMostChannels)
     return "more than " + std::to_string(kMostChannels) + " channels";
@@ -46,7 +47,8 @@ std::string wrong_table(const Scenario& s, const MessageSpec& m) {
   }
   for (const std::uint64_t n : {m.size.n, m.answer.n}) {
     if (n > c.largest)
-      return "size: " + std::to_string(n) + " bytes are more than channels.largest, " + std::to_string(c.largest);
+      return "size: " + std::to_string(n) + " bytes are more than channels.largest, " +
+             std::to_string(c.largest);
   }
   if (m.upgrade_at.ps != 0 && m.upgrade_at < m.start) return "upgrade_at must not come before start";
   return {};
@@ -81,14 +83,16 @@ std::string wrong_messages(const Scenario& s) {
   if (s.messages.empty()) return s.channels.given ? "channels: mean nothing without [[messages]]" : "";
   if (s.transport.tcp) return "messages: channels run over queue pairs, and transport.mode is tcp";
   if (s.check)
-    return "check: the observers of packets know nothing of channels; ./dev channels is where they are judged";
+    return "check: the observers of packets know nothing of channels; ./dev channels is where they are "
+           "judged";
   for (std::size_t i = 0; i < s.messages.size(); ++i) {
     if (std::string wrong = wrong_table(s, s.messages[i]); !wrong.empty())
       return "messages " + std::to_string(i) + ": " + wrong;
   }
   for (std::uint32_t h = 0; h < s.graph.hosts; ++h) {
     if (s.derived.channels_of_host[h] > kMostOfHost)
-      return "messages: " + s.graph.name(h) + " would have more than " + std::to_string(kMostOfHost) + " channels";
+      return "messages: " + s.graph.name(h) + " would have more than " + std::to_string(kMostOfHost) +
+             " channels";
     if (s.derived.channels_of_host[h] == 0) continue;
     if (const auto sound = context_config(s, h).validate(); !sound)
       return "channels." + sound.error().message;
@@ -118,7 +122,8 @@ channel::Config context_config(const Scenario& s, std::uint32_t host) {
   std::uint64_t calls = 1;
   for (const MessageSpec& m : s.messages) {
     upgrades = upgrades || m.upgrade_at.ps != 0;
-    if (m.asks) calls += std::uint64_t{s.derived.channels_of_host[host]} * (m.under_way == 0 ? 64 : m.under_way);
+    if (m.asks)
+      calls += std::uint64_t{s.derived.channels_of_host[host]} * (m.under_way == 0 ? 64 : m.under_way);
   }
   // One that connects anew may come before the old one has left.
   c.channels = std::max(s.derived.channels_of_host[host] * (upgrades ? 2 : 1), 1U);

@@ -33,7 +33,8 @@ record::Record to_record(const MessageResult& m) {
   r.set("messages", m.messages).set("failed", m.failed).set("bytes", m.bytes);
   r.set("elapsed_ps", m.elapsed().ps).set("goodput_gbps", m.goodput_bps() / 1e9);
   r.set("messages_per_second",
-        m.elapsed().ps == 0 ? 0.0 : static_cast<double>(m.messages) * 1e12 / static_cast<double>(m.elapsed().ps));
+        m.elapsed().ps == 0 ? 0.0
+                            : static_cast<double>(m.messages) * 1e12 / static_cast<double>(m.elapsed().ps));
   set_quantiles(r, "latency", m.latencies);
   r.set("channels_lost", m.lost);
   if (m.why != nullptr) r.set("why", m.why);

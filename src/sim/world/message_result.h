@@ -12,14 +12,14 @@ namespace weft::sim {
 struct MessageResult {
   std::uint64_t messages = 0;  // taken by the far program; requests that were answered
   std::uint64_t failed = 0;
-  std::uint64_t bytes = 0;     // payload, both ways
-  std::uint64_t lost = 0;      // channels that closed before they were done
-  const char* why = nullptr;   // the first of them did
+  std::uint64_t bytes = 0;    // payload, both ways
+  std::uint64_t lost = 0;     // channels that closed before they were done
+  const char* why = nullptr;  // the first of them did
   Time first{kNever};
   Time last{};
   // A message: from the program's call to the far program's hands. A request: to its response.
   std::vector<Duration> latencies;
-  std::vector<Duration> connects;   // from asking for a channel to having it
+  std::vector<Duration> connects;    // from asking for a channel to having it
   std::vector<Duration> reconnects;  // from closing one to having the next
   // With upgrade_at: latencies on channels that stay, begun before it, and from then until the last is back;
   // and messages of all channels done in the upgrade, and in as long a time before it.
