@@ -208,6 +208,30 @@ class Documents(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(fields_in(others[name]), fields_of(f"{name.lower()}_rows"))
 
+    def test_messages_between_boxes_lie_where_the_code_puts_them(self):
+        code = (ROOT / "src/wan/logic/message.cc").read_text()
+        head = (ROOT / "src/wan/logic/message.h").read_text()
+        body = re.search(r"void rows\(M& m.*?\n\}", code, re.S)[0]
+        width = {"u8": 8, "u24": 24, "u64": 64, "address": 128}
+        coded = {(int(at), width[kind]) for kind, at in re.findall(r"r\.(\w+)\([\w.\[\]]+, (\d+)(?: \+ 3 \* i)?\)", body)}
+        self.assertEqual(len(coded), len(re.findall(r"\br\.\w+\(", body)), "a row of the code is written in another way")
+        table, kinds = [], []
+        for row in rows(section("boxes", "The message")):
+            (table if len(row) == 4 else kinds).append(row)
+        mac = int(re.search(r"kMac = (\d+)", code)[1])
+        written = {(int(offset), int(bits.split()[0])) for offset, bits, _, _ in table if offset.isdigit()}
+        self.assertEqual({(at, bits) for at, bits in written if 40 <= at < mac}, coded)
+        self.assertIn((mac, (256 - mac) * 8), written)
+        text = section("boxes", "The message")
+        for name in ("kAttribute", "kAnswer", "kRefused"):
+            value = int(re.search(rf"{name} = (\w+);", code)[1], 0)
+            said = {"kAttribute": r"attribute: (\w+)", "kAnswer": r"(0x\w+) question", "kRefused": r"(0x\w+) refused"}[name]
+            self.assertEqual(int(re.search(said, text)[1], 0), value, name)
+        most = re.search(r"kMostAhead = (\d+)", head)[1]
+        self.assertIn(f"{most} at most", text)
+        says = re.findall(r"k(\w+)", re.search(r"enum class Say[^{]*\{(.*?)\}", head, re.S)[1])
+        self.assertEqual([(int(number), name) for number, name, _ in kinds], [(i, name.lower()) for i, name in enumerate(says, 1)])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -13,7 +13,7 @@ constexpr std::uint8_t kRefused = 2;
 constexpr std::size_t kMac = 240;
 constexpr std::size_t kMacBytes = wire::kMadBytes - kMac;
 
-// Both directions walk the same rows.
+// Both directions walk the same rows: docs/protocol/boxes.md#the-message.
 struct Reader {
   const std::uint8_t* at;
   void u8(std::uint8_t& v, std::size_t o) const { v = at[o]; }
