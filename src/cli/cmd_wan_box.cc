@@ -19,6 +19,7 @@
 #include "wan/box/driving.h"
 #include "wan/box/packet_port.h"
 #include "wan/box/pump.h"
+#include "wan/box/xdp_port.h"
 
 namespace weft::cli {
 namespace {
@@ -44,6 +45,7 @@ struct Options {
   std::string give_up = "30s";
   std::string drain = "10s";
   std::string status;
+  std::string port = "packet";
   bool spin = false;
   bool quiet = false;
 };
@@ -255,12 +257,19 @@ record::Record status_of(const Options& o, const wan::Pump& pump, wan::Port& nea
   return r;
 }
 
+Result<std::unique_ptr<wan::Port>> open_port(const Options& o, const char* field,
+                                             const std::string& interface) {
+  const auto as_port = [](auto p) { return std::unique_ptr<wan::Port>(std::move(p)); };
+  if (o.port == "xdp") return wan::XdpPort::open(field, interface).map(as_port);
+  return wan::PacketPort::open(field, interface).map(as_port);
+}
+
 int stand(const Options& o) {
   const auto config = config_of(o);
   if (!config) return refuse(config.error());
-  auto near = wan::PacketPort::open("--near", o.near);
+  auto near = open_port(o, "--near", o.near);
   if (!near) return refuse(near.error());
-  auto far = wan::PacketPort::open("--far", o.far);
+  auto far = open_port(o, "--far", o.far);
   if (!far) return refuse(far.error());
   const std::string folder = status_folder(o.status, true);
   if (folder.empty() && !o.status.empty())
@@ -345,6 +354,9 @@ void add_wan_box(CLI::App& wan, int& exit_code) {
   c->add_option("--drain", o->drain, "so long it goes on after SIGTERM with what it owes")->type_name("TIME");
   c->add_option("--status", o->status, "folder for its status; else /run/weft or $XDG_RUNTIME_DIR/weft")
       ->type_name("DIR");
+  c->add_option("--port", o->port,
+                "how frames come: packet (AF_PACKET), or xdp (AF_XDP, for hardware; needs root)")
+      ->check(CLI::IsMember({"packet", "xdp"}));
   c->add_flag("--spin", o->spin, "never sleep: a processor for microseconds");
   c->add_flag("-q,--quiet", o->quiet, "say nothing");
   c->footer(

@@ -11,6 +11,7 @@
     near_box_far  the near box, acknowledging what the far box has: nothing is lost
     both_boxes    both
     leaving       the near box is told to end: it delivers what it owes first
+    xdp           as goodput, the boxes' ports on AF_XDP; the hosts compute their checksums
     strangers     TCP in segments that nobody cut, over IPv4, IPv6 and a VLAN, and large UDP datagrams: all of it passes
 
 What an acknowledgement means then is a table in docs/guide/long-distance.md; the cases hold its rows. In each of them the receiver
@@ -24,7 +25,7 @@ import sys
 import time
 
 import wan_sites
-from wan_sites import Sites, finish
+from wan_sites import Sites, finish, run
 
 SIZE = 4096
 
@@ -37,6 +38,24 @@ def bandwidth(a, boxes):
             sys.exit(f"ib_write_bw failed {'with' if boxes else 'without'} boxes:\n{text}")
         time.sleep(0.6)  # until the status is new
         return gbps, sites.stat(1)["box"] if boxes else None
+
+
+def xdp(a):
+    with Sites(a.weft, boxes=True, start=False) as sites:
+        for host in sites.hosts:
+            run(*host.inside("ethtool", "-K", "eth0", "tx", "off"))
+        sites.options = ["--port", "xdp"]
+        for i in range(2):
+            refused = sites.start_box(i, may_fail=True)
+            if refused:
+                print(f"skipped: AF_XDP may not be used here ({refused.strip()})")
+                sys.exit(wan_sites.SKIPPED)
+        ended, text = sites.pair(["ib_write_bw", "-s", str(SIZE), "-D", "2", "-u", "18", "--report_gbits"], 40)
+        time.sleep(0.6)
+        counters = sites.stat(1)["box"]
+        print(f"ib_write_bw, {SIZE} B, 5 ms one way, AF_XDP: {wan_sites.goodput(text, SIZE)} Gb/s with boxes")
+        if not ended or counters["taken"] < 1000:
+            sys.exit(f"{text}\nbox 1: {counters}")
 
 
 def goodput(a):
@@ -239,7 +258,7 @@ def strangers(a):
             sys.exit(f"the boxes did not see it: {seen}")
 
 
-CASES = {f.__name__: f for f in (goodput, loss, line_cut, far_box, near_box, near_box_far, both_boxes, leaving, strangers)}
+CASES = {f.__name__: f for f in (goodput, loss, line_cut, far_box, near_box, near_box_far, both_boxes, leaving, strangers, xdp)}
 
 
 def main():

@@ -20,7 +20,7 @@ constexpr std::uint32_t kOneChunkMtu = XdpSocket::kChunk - XdpSocket::kHeadroom 
 }  // namespace
 
 Result<std::unique_ptr<XdpReceiver>> XdpReceiver::open(const EthernetInterface& interface,
-                                                       const Wanted& wanted) {
+                                                       const std::optional<Wanted>& wanted) {
   std::unique_ptr<XdpReceiver> r(new XdpReceiver);
   const std::uint32_t queues = receive_queues(interface.name);
   r->chunks_each_ = std::max(kFewestChunks, std::bit_floor(kChunks / queues));
@@ -30,8 +30,7 @@ Result<std::unique_ptr<XdpReceiver>> XdpReceiver::open(const EthernetInterface& 
     if (!socket) return fail("interface " + interface.name + ": " + socket.error().message);
     if (!(*socket)->long_frames() && interface.mtu > kOneChunkMtu) {
       return fail("interface " + interface.name + " has an MTU of " + std::to_string(interface.mtu) +
-                  ", and this kernel's AF_XDP takes at most " + std::to_string(kOneChunkMtu) +
-                  "; lower it, or take --wire packet");
+                  ", and this kernel's AF_XDP takes at most " + std::to_string(kOneChunkMtu) + "; lower it");
     }
     targets.push_back({q, (*socket)->descriptor()});
     r->sockets_.push_back(std::move(*socket));

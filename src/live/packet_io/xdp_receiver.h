@@ -1,8 +1,9 @@
-// What an interface receives and we want, over all of its queues: an AF_XDP socket each, and the program that
-// gives them their frames. Needs what these need.
+// What an interface receives and we want, or all of it without `wanted`, over all of its queues: an AF_XDP
+// socket each, and the program that gives them their frames. Needs what these need.
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace weft::live {
 
 class XdpReceiver {
  public:
-  static Result<std::unique_ptr<XdpReceiver>> open(const EthernetInterface& interface, const Wanted& wanted);
+  static Result<std::unique_ptr<XdpReceiver>> open(const EthernetInterface& interface,
+                                                   const std::optional<Wanted>& wanted);
   ~XdpReceiver();
   XdpReceiver(const XdpReceiver&) = delete;
   XdpReceiver& operator=(const XdpReceiver&) = delete;
