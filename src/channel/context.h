@@ -251,8 +251,11 @@ class Context {
   void free_those_that_left();
   // A block of lent_, and its hold on memory of the program's.
   void give_lent(Message* m) {
-    if (m->outside != nullptr) --m->outside->messages;
-    m->outside = nullptr;
+    if (m->outside != nullptr) [[unlikely]] {
+      --m->outside->messages;
+      m->outside = nullptr;
+      lent_.restore(*m);
+    }
     lent_.give(m);
   }
   // send.cc
@@ -271,6 +274,7 @@ class Context {
     posted_ = false;
   }
   bool post_message(Channel& c, Message& m);
+  static std::size_t pieces_of_outside(const Message& m, std::uint32_t ahead, Sge* pieces);
   bool post_control(Channel& c, Kind kind);
   std::uint32_t immediate(Channel& c, Kind kind, Role role, bool head, std::uint64_t number);
   bool post(Channel& c, SendWr& wr, Work work, std::uint32_t number, bool signaled);

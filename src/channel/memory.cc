@@ -55,11 +55,11 @@ Outcome<void> MemoryCache::give_back(const PortMemory& memory) {
 
 // --- guards: bytes behind every message that nobody may write ---
 
-// From the end of what was asked for to the end of the block; of a message that lies elsewhere the block's
-// last.
+// From the end of what was asked for to the end of the block; of a message that lies
+// elsewhere nothing.
 std::span<std::uint8_t> MemoryCache::guard_of(Message& m) const {
   const std::uint64_t stride = regions_[m.region].stride;
-  const std::uint64_t begin = m.outside_bytes() ? stride - guard_ : kPayloadAt + m.capacity;
+  const std::uint64_t begin = m.outside_bytes() ? stride : kPayloadAt + m.capacity;
   return {reinterpret_cast<std::uint8_t*>(&m) + begin, stride - begin};
 }
 
@@ -67,6 +67,16 @@ void MemoryCache::seal(Message& m) const {
   if (guard_ == 0) return;
   std::uint32_t i = 0;
   for (std::uint8_t& b : guard_of(m)) b = guard_byte(i++);
+}
+
+void MemoryCache::guard(Message& m, std::uint32_t payload) const {
+  m.capacity = payload;
+  seal(m);
+}
+
+void MemoryCache::restore(Message& m) const {
+  m.capacity = static_cast<std::uint32_t>(regions_[m.region].stride - kPayloadAt - guard_);
+  seal(m);
 }
 
 bool MemoryCache::look_at_guard(Message& m) {
@@ -134,7 +144,6 @@ Message* MemoryCache::take_from(std::uint16_t at) {
   if (Message* const m = r.free; m != nullptr) {
     r.free = m->after;
     m->renew();
-    m->capacity = static_cast<std::uint32_t>(r.stride - kPayloadAt - guard_);
     return m;
   }
   const std::uint64_t offset = r.stride * r.fresh++;
@@ -161,8 +170,8 @@ Message* MemoryCache::take(std::uint32_t payload) {
     return nullptr;
   Message* m = take_from(open);
   m->length = payload;
-  if (guard_ != 0) m->capacity = payload;
-  seal(*m);
+  if (guard_ != 0) [[unlikely]]
+    guard(*m, payload);
   return m;
 }
 
@@ -184,8 +193,8 @@ Message* MemoryCache::take_own(std::uint32_t payload) {
   }
   Message* m = take_from(at);
   m->length = payload;
-  if (guard_ != 0) m->capacity = payload;
-  seal(*m);
+  if (guard_ != 0) [[unlikely]]
+    guard(*m, payload);
   return m;
 }
 

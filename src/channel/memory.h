@@ -68,7 +68,13 @@ class MemoryCache {
 
   // With isolation: whether nobody has written behind the end of this message. If somebody has, that is told
   // once.
-  bool intact(Message& message) { return guard_ == 0 || look_at_guard(message); }
+  bool intact(Message& message) {
+    if (guard_ == 0) [[likely]]
+      return true;
+    return look_at_guard(message);
+  }
+  // A message that stood for bytes elsewhere is its block's again.
+  void restore(Message& message) const;
   const Overrun& last_overrun() const { return last_overrun_; }
 
   const MemoryCounts& counts() const { return counts_; }
@@ -102,6 +108,7 @@ class MemoryCache {
   Outcome<void> give_back(const PortMemory& memory);
   std::span<std::uint8_t> guard_of(Message& message) const;
   void seal(Message& message) const;
+  void guard(Message& message, std::uint32_t payload) const;  // behind so many bytes
   bool look_at_guard(Message& message);
   static std::uint32_t class_of(std::uint32_t payload);
   bool grow(std::uint32_t length_class, std::uint64_t stride, std::uint64_t bytes);

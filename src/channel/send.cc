@@ -209,6 +209,17 @@ bool Context::post(Channel& c, SendWr& wr, Work work, std::uint32_t number, bool
   return port_.post_send(c.qpn, {&wr, 1}).taken == 1;
 }
 
+// The head, and bytes that lie in the program's own memory.
+std::size_t Context::pieces_of_outside(const Message& m, std::uint32_t ahead, Sge* pieces) {
+  const PortMemory& memory = m.outside->memory;
+  const auto at = static_cast<std::uint64_t>(m.data - memory.bytes.data());
+  pieces[0].length = ahead;
+  if (m.length == 0) return 1;
+  const std::size_t last = ahead != 0 ? 1 : 0;
+  pieces[last] = {memory.address + at, m.length, memory.lkey};
+  return last + 1;
+}
+
 bool Context::post_message(Channel& c, Message& m) {
   std::uint8_t* const block = reinterpret_cast<std::uint8_t*>(&m);
   const bool head = m.has_head();
@@ -217,13 +228,8 @@ bool Context::post_message(Channel& c, Message& m) {
   Sge pieces[2] = {{m.address + kPayloadAt - ahead, m.length + ahead, m.lkey}, {}};
   Sge& sge = pieces[0];
   std::size_t count = 1;
-  if (m.outside != nullptr) {
-    const PortMemory& memory = m.outside->memory;
-    const Sge payload{memory.address + static_cast<std::uint64_t>(m.data - memory.bytes.data()), m.length,
-                      memory.lkey};
-    sge.length = ahead;
-    if (m.length != 0) pieces[head ? count++ : 0] = payload;
-  }
+  if (m.outside != nullptr) [[unlikely]]
+    count = pieces_of_outside(m, ahead, pieces);
   if (head) {
     Head h{m.call, m.status, 0, 0, 0};
     if (m.traced) stamp(c, m, h);
@@ -234,8 +240,10 @@ bool Context::post_message(Channel& c, Message& m) {
     a.length = m.length;
     a.count = 1;
     a.pieces[0] = {m.address + kPayloadAt, m.length, m.rkey};
-    if (m.outside != nullptr) a.pieces[0] = {pieces[count - 1].address, m.length, m.outside->memory.rkey};
-    count = 1;
+    if (m.outside != nullptr) [[unlikely]] {
+      a.pieces[0] = {pieces[count - 1].address, m.length, m.outside->memory.rkey};
+      count = 1;
+    }
     sge = {m.address + kFrameAt, ahead + write_announcement(a, block + kFrameAt + ahead), m.lkey};
     ++c.counts.large_sent;
   }
@@ -243,8 +251,8 @@ bool Context::post_message(Channel& c, Message& m) {
   wr.opcode = WrOpcode::kSendImm;
   if (sge.length != 0) wr.sges = {pieces, count};
   wr.flags = kSendSolicited;
-  const std::uint32_t bytes = sge.length + pieces[1].length * static_cast<std::uint32_t>(count - 1);
-  if (bytes <= inline_ && bytes != 0) wr.flags |= kSendInline;
+  // A device copies what is inline from one place in our own memory.
+  if (sge.length <= inline_ && sge.length != 0 && count == 1) wr.flags |= kSendInline;
   wr.imm = immediate(c, large ? Kind::kAnnouncement : Kind::kMessage, m.role, head, m.number);
   c.counts.sent += m.role != Role::kClock ? 1U : 0U;
   c.counts.sent_bytes += m.length;

@@ -1,6 +1,7 @@
-// Pages for the memory cache, with a hole on either side (X-RDMA §6.3): who runs out of a region touches the hole,
-// and the kernel ends the program there. Their addresses are marked: they lie from kMarked on, below the stack and
-// the libraries, where the kernel puts nothing by itself, so that an address in a core dump says what it was.
+// Pages for the memory cache, with a hole on either side (X-RDMA §6.3): who runs out of a region touches the
+// hole, and the kernel ends the program there. Their addresses are marked: they lie from kMarked on, below
+// the stack and the libraries, where the kernel puts nothing by itself, so that an address in a core dump
+// says what it was.
 #pragma once
 #include <sys/mman.h>
 
@@ -24,9 +25,9 @@ inline void* map_pages(std::uint64_t bytes, bool huge) {
               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   }
   if (at == MAP_FAILED) return nullptr;
-  void* const memory = mmap(static_cast<std::uint8_t*>(at) + kHole, huge ? whole_holes(bytes) : bytes,
-                            PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | (huge ? MAP_HUGETLB : 0), -1, 0);
+  void* const memory =
+      mmap(static_cast<std::uint8_t*>(at) + kHole, huge ? whole_holes(bytes) : bytes, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | (huge ? MAP_HUGETLB : 0), -1, 0);
   if (memory != MAP_FAILED) return memory;
   munmap(at, all);
   return nullptr;

@@ -1,5 +1,5 @@
-// Memory of a program: its own, registered and sent from without a copy; the cache's, guarded so that who writes
-// beyond a message is told which.
+// Memory of a program: its own, registered and sent from without a copy; the cache's, guarded so that who
+// writes beyond a message is told which.
 #include <gmock/gmock.h>
 
 #include <csignal>
@@ -82,8 +82,8 @@ TEST(RegisteredMemory, GivesNoMessageOfWhatDoesNotLieInIt) {
   EXPECT_FALSE(a.register_memory({}).has_value());
 }
 
-// One byte too many, of a message that has room behind it in its block: sending it is refused, and the report says
-// which it was. The next one is as good as any.
+// One byte too many, of a message that has room behind it in its block: sending it is refused, and the report
+// says which it was. The next one is as good as any.
 TEST(IsolatedMemory, SaysWhichMessageWasOverrun) {
   Config config = small_config();
   config.isolate = true;
@@ -101,8 +101,9 @@ TEST(IsolatedMemory, SaysWhichMessageWasOverrun) {
   EXPECT_EQ(a.lent_memory().overruns, 1U);
   EXPECT_EQ(a.lent_cache().last_overrun().data, bad->data);
   EXPECT_EQ(a.lent_cache().last_overrun().at, 100U);
-  EXPECT_THAT(channel::report(a), HasSubstr("OVERRUN of 1 messages to be sent; the last had 100 bytes and the user's "
-                                            "number 12, and byte 100 was written"));
+  EXPECT_THAT(channel::report(a),
+              HasSubstr("OVERRUN of 1 messages to be sent; the last had 100 bytes and the user's "
+                        "number 12, and byte 100 was written"));
   a.release(bad);
   world.run(milliseconds(10));
   const Notice got = world.b().take();
@@ -127,6 +128,25 @@ TEST(IsolatedMemory, SaysWhichReceivedMessageWasOverrun) {
   world.b().context->release(got.message);
   EXPECT_EQ(world.b().context->own_memory().overruns, 1U);
   EXPECT_EQ(world.b().context->own_cache().last_overrun().at, 20'003U);
+}
+
+// A block that stood for bytes elsewhere is one like any other afterwards.
+TEST(IsolatedMemory, IsWholeAfterAMessageOfTheProgramsOwn) {
+  Config config = small_config();
+  config.isolate = true;
+  NicWorld world(config);
+  Context& a = *world.a().context;
+  std::vector<std::uint8_t> bytes(1000);
+  const auto memory = a.register_memory(bytes);
+  ASSERT_TRUE(memory.has_value());
+  for (int i = 0; i < 3; ++i) {
+    a.release(a.wrap(**memory, 0, 1000));
+    Message* const m = world.a().make(200, 1);
+    EXPECT_EQ(m->capacity, 200U);
+    a.release(m);
+  }
+  EXPECT_EQ(a.lent_memory().overruns, 0U);
+  EXPECT_EQ(a.lent_memory().in_use, 0U);
 }
 
 std::int64_t mapped = 0;

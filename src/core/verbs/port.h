@@ -13,7 +13,7 @@
 //   memory        One protection domain. Memory holds bytes, or is marked as holding none: `bytes` is empty,
 //   transfers
 //                 are counted, and a petabyte costs nothing. Only simulated NICs have memory of that kind.
-//                 adopt() registers memory that the program has already; worlds in virtual time refuse it.
+//                 adopt() registers memory that the program has already; a pair world refuses it.
 //   queue pairs   Reliable connections. create_qp() makes one in RESET; a connection brings it up to RTS.
 //                 prepare() takes it to INIT before that, where receives may be posted: the peer's first
 //                 message then finds one. recycle() makes a used queue pair as good as new, for a price below
