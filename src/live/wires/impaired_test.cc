@@ -31,6 +31,11 @@ class MemoryWire final : public Wire {
   SendStatus send(const TxTrain&) override { return SendStatus::kSent; }
   int descriptor() const override { return -1; }
   void abandon(int) override {}
+  // From here on trains are numbered from this identification on.
+  void number(std::uint16_t first) {
+    train_.header_seen = true;
+    train_.identification = train_.first = first;
+  }
 
  private:
   std::deque<std::vector<std::uint8_t>>& trains_;
@@ -215,6 +220,32 @@ TEST(ImpairedWire, TellsWhatItDid) {
   for (const char* effect : {"dropped", "duplicated", "corrupted", "marked"})
     EXPECT_GT(told[std::string("impaired_") + effect], 50U) << effect;
   EXPECT_EQ(told["impaired_held"], told["impaired_duplicated"]) << "a second copy is held back";
+}
+
+// A train that loses frames, or whose frames are held back, is several trains: each frame keeps the
+// identification that it came with.
+TEST(ImpairedWire, FramesKeepTheirIdentifications) {
+  constexpr std::uint16_t kFirst = 0xFFF0;
+  auto trains = numbered(1, 60);
+  auto inner = std::make_unique<MemoryWire>(trains, kFrame);
+  inner->number(kFirst);
+  ImpairedWire wire(std::move(inner), {.loss = 200'000, .reorder = 200'000, .reorder_by = microseconds(5)},
+                    7);
+  std::size_t frames = 0;
+  std::size_t pieces = 0;
+  for (const Time now : {Time{}, Time{} + microseconds(10)}) {
+    for (const RxTrain& t : wire.receive(now)) {
+      ++pieces;
+      EXPECT_EQ(t.first, kFirst);
+      for (std::uint32_t at = 0; at < t.bytes; at += kFrame, ++frames) {
+        const unsigned n = t.data[at] * 256U + t.data[at + 1];
+        EXPECT_EQ(static_cast<std::uint16_t>(t.identification + at / kFrame),
+                  static_cast<std::uint16_t>(kFirst + n));
+      }
+    }
+  }
+  EXPECT_GT(frames, 30U);
+  EXPECT_GT(pieces, 5U);
 }
 
 // More frames than slots: the surplus is dropped and counted, and nothing is written out of bounds.

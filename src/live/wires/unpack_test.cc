@@ -19,7 +19,8 @@ const wire::Address kUs = wire::Address::v4(10, 0, 0, 2);
 using Frame = std::vector<std::uint8_t>;
 
 // A WRITE's middle packet of 64 bytes, from `source`.
-Frame frame_with(std::uint16_t identification, const wire::Address& source = kPeer) {
+Frame frame_with(std::uint16_t identification, const wire::Address& source = kPeer,
+                 bool dont_fragment = true) {
   Frame f(12 + 64 + 4);
   wire::Header h;
   h.opcode = wire::kWriteMiddle;
@@ -29,7 +30,8 @@ Frame frame_with(std::uint16_t identification, const wire::Address& source = kPe
                    .destination = kUs,
                    .source_port = wire::kUdpPort,
                    .udp_length = static_cast<std::uint16_t>(8 + f.size()),
-                   .identification = identification});
+                   .identification = identification,
+                   .dont_fragment = dont_fragment});
   icrc.packet(std::span(f).first(76));
   for (std::size_t i = 0; i < 4; ++i) f[76 + i] = static_cast<std::uint8_t>(icrc.value() >> (8 * i));
   return f;
@@ -48,6 +50,29 @@ class UnpackTest : public ::testing::Test {
     RxBatch batch;
     unpacker_.unpack(t, 0, batch);
     return batch.size;
+  }
+  // The same from a wire that saw the header of the first.
+  std::size_t arrive_seen(Frame frames, std::uint16_t identification, bool dont_fragment = true) {
+    RxTrain t;
+    t.data = frames.data();
+    t.bytes = static_cast<std::uint32_t>(frames.size());
+    t.frame_size = 80;
+    t.source = kPeer;
+    t.source_port = wire::kUdpPort;
+    t.header_seen = true;
+    t.dont_fragment = dont_fragment;
+    t.identification = t.first = identification;
+    RxBatch batch;
+    unpacker_.unpack(t, 0, batch);
+    return batch.size;
+  }
+  static Frame joined(std::initializer_list<std::uint16_t> identifications) {
+    Frame all;
+    for (const std::uint16_t i : identifications) {
+      const Frame f = frame_with(i);
+      all.insert(all.end(), f.begin(), f.end());
+    }
+    return all;
   }
   bool accepts(std::uint16_t identification) { return arrive(frame_with(identification)) == 1; }
   void corrupt() {
@@ -220,6 +245,30 @@ TEST_F(UnpackTest, DropsAndCountsStrays) {
   t.stray = false;
   unpacker_.unpack(t, 0, batch);
   EXPECT_EQ(batch.size, 1U);
+}
+
+// Where the header was seen a frame has the identification that it has, and no other explains its ICRC.
+TEST_F(UnpackTest, SolvesForNothingWhereTheHeaderWasSeen) {
+  EXPECT_EQ(arrive_seen(frame_with(0xBEEF), 0xBEEF), 1U);
+  EXPECT_EQ(arrive_seen(frame_with(0xBEEF), 0xBEEE), 0U);
+  EXPECT_EQ(arrive_seen(frame_with(0), 1), 0U);
+  EXPECT_EQ(counters().rx_icrc, 2U);
+  EXPECT_EQ(counters().icrc_id_inferred, 0U);
+}
+
+// The kernel joins frames that are numbered one by one, and frames of a sender that numbers nothing.
+TEST_F(UnpackTest, FramesThatTheKernelJoinedAreNumberedOnOrAllAlike) {
+  EXPECT_EQ(arrive_seen(joined({0xFFFE, 0xFFFF, 0, 1}), 0xFFFE), 4U);
+  EXPECT_EQ(arrive_seen(joined({5, 5, 5}), 5), 3U);
+  EXPECT_EQ(arrive_seen(joined({5, 6, 9}), 5), 2U);
+  EXPECT_EQ(counters().rx_icrc, 1U);
+}
+
+// A sender may let its packets be fragmented, and the ICRC covers that bit.
+TEST_F(UnpackTest, TheHeadersDontFragmentBitCounts) {
+  EXPECT_EQ(arrive_seen(frame_with(3, kPeer, false), 3, false), 1U);
+  EXPECT_EQ(arrive_seen(frame_with(3, kPeer, false), 3, true), 0U);
+  EXPECT_EQ(arrive_seen(frame_with(3), 3, false), 0U);
 }
 
 // What the wire shows of the IP header goes to the transport, for the 40 bytes in front of a datagram.
