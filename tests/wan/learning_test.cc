@@ -103,6 +103,35 @@ TEST(Learning, CountsNeverBelowZero) {
   EXPECT_EQ(boxes.bodies(), 0U);
 }
 
+// A full table, and acknowledgements of nobody known: each is held against the streams between its own two
+// addresses and no other, so a stranger's cost nothing.
+TEST(Learning, LooksOnlyAtStreamsBetweenTheTwoThatTalk) {
+  constexpr std::uint32_t kHalves = 1000;
+  ByHand boxes([](std::uint32_t, BoxConfig& c) { c.halves = kHalves; });
+  Frame f;
+  f.header.opcode = wire::kWriteOnly;
+  f.header.bits = wire::kAckReq;
+  f.payload = 64;
+  for (std::uint32_t i = 0; i < kHalves; ++i) {
+    f.source = wire::Address::v4(10, 0, 0, static_cast<std::uint8_t>(i % 250));
+    f.destination = Connection::kB;
+    f.header.dest_qp = {i};
+    boxes.from_site(0, f);
+  }
+  Frame ack;
+  ack.header.opcode = wire::kAcknowledge;
+  ack.header.set_aeth(wire::kSyndromeAck, 1);
+  ack.source = Connection::kB;
+  const auto compared = [&](const wire::Address& to) {
+    const std::uint64_t before = boxes.count(0, BoxCounter::compared);
+    ack.destination = to;
+    boxes.from_line(0, ack);
+    return boxes.count(0, BoxCounter::compared) - before;
+  };
+  EXPECT_EQ(compared(wire::Address::v4(10, 0, 0, 7)), 4U);
+  EXPECT_EQ(compared(wire::Address::v4(10, 0, 9, 9)), 0U);
+}
+
 // The far box has one place, and somebody who keeps it. Each question for another one costs a half a round
 // trip in which it stands still: they are rare.
 TEST(Partner, WithoutAPlaceIsNotAskedAgainAndAgain) {

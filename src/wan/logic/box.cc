@@ -27,7 +27,12 @@ std::vector<std::uint32_t> all(std::uint32_t n) {
   return v;
 }
 
-void reserve(Names& names, std::uint32_t n) { names.reserve(std::size_t{n} * 2); }
+// Rows are made once: nothing on the packet path allocates.
+Names names(std::uint64_t secret, std::uint32_t n) {
+  Names made(0, NameHash{secret});
+  made.reserve(std::size_t{n} * 2);
+  return made;
+}
 
 }  // namespace
 
@@ -53,7 +58,9 @@ BoxState::BoxState(const BoxConfig& c)
       farewells(std::bit_ceil(c.halves)),
       deadlines(c.halves * 2 + 1),
       meetings(c.meetings) {
-  for (Names* n : {&taking_of, &giving_of, &acked_taking_of, &acked_giving_of}) reserve(*n, c.halves);
+  const std::uint64_t hash = random.next();
+  for (Names* n : {&taking_of, &giving_of, &acked_taking_of, &acked_giving_of, &unlearned})
+    *n = names(hash, c.halves);
   released.reserve(std::size_t{c.frames} + c.queue * 2);
 }
 

@@ -11,7 +11,6 @@
 #include <tsl/robin_map.h>
 
 #include <bit>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -26,15 +25,20 @@
 
 namespace weft::wan {
 
+// Folded products of secret and name: strangers choose names, and none that collide without knowing the
+// secret.
 struct NameHash {
+  std::uint64_t secret = 0;
   std::size_t operator()(const HalfName& n) const {
-    std::uint64_t h = n.responder_qpn.v;
-    for (const wire::Address* a : {&n.requester, &n.responder}) {
-      std::uint64_t w[2];
-      std::memcpy(w, a->bytes.data(), sizeof w);
-      for (const std::uint64_t v : w) h = (h ^ v) * 0x9E37'79B9'7F4A'7C15ULL;
+    __extension__ using Wide = unsigned __int128;
+    const auto from = std::bit_cast<std::array<std::uint64_t, 2>>(n.requester.bytes);
+    const auto to = std::bit_cast<std::array<std::uint64_t, 2>>(n.responder.bytes);
+    std::uint64_t h = secret;
+    for (const std::uint64_t word : {from[0], from[1], to[0], to[1], std::uint64_t{n.responder_qpn.v}}) {
+      const Wide product = static_cast<Wide>(h ^ word) * (secret | 1U);
+      h = static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64U);
     }
-    return static_cast<std::size_t>(h ^ (h >> 32U));
+    return static_cast<std::size_t>(h);
   }
 };
 using Names = tsl::robin_map<HalfName, std::uint32_t, NameHash>;
@@ -128,6 +132,7 @@ struct BoxState {
   Names giving_of;
   Names acked_taking_of;  // by requester, responder and the requester's queue pair
   Names acked_giving_of;
+  Names unlearned;            // by requester and responder: the first of those whose requester is not known
   std::uint32_t owned = 0;    // takings that are neither watching nor failed
   std::uint32_t oldest = 0;   // where the search for a place looks next
   Time blind_since = kNever;  // then there were streams that were not watched; kNever: nothing came yet

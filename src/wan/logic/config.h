@@ -74,6 +74,7 @@ struct BoxConfig {
   X(learned, "requesters learned from acknowledgements")                                           \
   X(followed, "requesters learned from the connection manager")                                    \
   X(farewells, "DREQs that waited for what was acknowledged")                                      \
+  X(compared, "streams that acknowledgements of nobody known were held against")                   \
   X(ambiguous, "acknowledgements that fit several connections, or none")                           \
   X(unlearned, "connections that stopped being what was learned")                                  \
   X(table_full, "packets of connections that found no place")                                      \

@@ -23,6 +23,8 @@
 
 namespace weft::wan {
 
+inline constexpr std::uint32_t kNobody = UINT32_MAX;
+
 enum class Phase : std::uint8_t { kFree, kWatching, kAsking, kOwned, kReleasing, kFailed };
 
 // What is known of a stream that passes.
@@ -75,6 +77,10 @@ struct Taking {
   std::uint8_t strange = 0;   // how often the same gap came again
   std::uint8_t asked = 0;     // OWN or RELEASE, in a row
   Qpn requester_qpn = kNoQpn;
+  // Between the same two addresses, those whose requester is not known.
+  std::uint32_t next_unlearned = kNobody;
+  std::uint32_t last_unlearned = kNobody;
+  bool among_unlearned = false;
   std::uint64_t lease = 0;
   std::uint32_t mtu = 0;  // 0: not known
   Watch watch;

@@ -35,6 +35,32 @@ void start_watching(Watch& w, Seq next, std::uint32_t ends, Time now) {
   w.mark_count = 0;
 }
 
+HalfName between(const HalfName& n) { return {n.requester, n.responder, {}}; }
+
+// Acknowledgements are looked for among the streams between their two addresses whose requester is not known.
+void join_unlearned(BoxState& b, Taking& t) {
+  if (std::exchange(t.among_unlearned, true)) return;
+  const std::uint32_t index = b.index_of(t);
+  const auto [it, alone] = b.unlearned.insert({between(t.name), index});
+  t.last_unlearned = kNobody;
+  t.next_unlearned = alone ? kNobody : it->second;
+  if (alone) return;
+  b.takings[it->second].last_unlearned = index;
+  it.value() = index;
+}
+
+void leave_unlearned(BoxState& b, Taking& t) {
+  if (!std::exchange(t.among_unlearned, false)) return;
+  if (t.next_unlearned != kNobody) b.takings[t.next_unlearned].last_unlearned = t.last_unlearned;
+  if (t.last_unlearned != kNobody) {
+    b.takings[t.last_unlearned].next_unlearned = t.next_unlearned;
+  } else if (t.next_unlearned != kNobody) {
+    b.unlearned[between(t.name)] = t.next_unlearned;
+  } else {
+    b.unlearned.erase(between(t.name));
+  }
+}
+
 void unlearn(BoxState& b, Taking& t) {
   if (!t.learned) return;
   b.acked_taking_of.erase(acked_name(t.name, t.requester_qpn));
@@ -42,6 +68,7 @@ void unlearn(BoxState& b, Taking& t) {
   t.learned = false;
   t.requester_qpn = kNoQpn;
   t.watch = {};
+  join_unlearned(b, t);
 }
 
 void watch(BoxState& b, Taking& t, const Frame& f, Time now) {
@@ -128,6 +155,7 @@ Taking* place(BoxState& b, const HalfName& name, Time now) {
   t.name = name;
   t.phase = Phase::kWatching;
   b.taking_of[name] = b.index_of(t);
+  join_unlearned(b, t);
   return &t;
 }
 
@@ -147,6 +175,7 @@ void agree(BoxState& b, Taking& t, const Watch::Mark& m, const wire::Header& h) 
   if (++w.agreed < b.config.agreements) return;
   const HalfName name = acked_name(t.name, h.dest_qp);
   if (b.acked_taking_of.contains(name)) return;
+  leave_unlearned(b, t);
   t.learned = true;
   t.requester_qpn = h.dest_qp;
   w.acked = w.confirmed;
@@ -158,9 +187,11 @@ void learn(BoxState& b, const Frame& f, Time now) {
   Taking* found = nullptr;
   const Watch::Mark* mark = nullptr;
   bool clear = settled(b, b.blind_since, now);
-  for (Taking& t : b.takings) {
-    if (t.phase == Phase::kFree || t.learned) continue;
-    if (t.name.requester != f.destination || t.name.responder != f.source) continue;
+  const auto head = b.unlearned.find(HalfName{f.destination, f.source, {}});
+  for (std::uint32_t i = head == b.unlearned.end() ? kNobody : head->second; i != kNobody;
+       i = b.takings[i].next_unlearned) {
+    Taking& t = b.takings[i];
+    b.counters.add(BoxCounter::compared);
     if (forgotten(b, t, now)) continue;
     if (b.partner.trip.ps == 0) ask_along(b, t.name, now);
     const Watch::Mark* m = t.watch.seen ? t.watch.find(expand(f.header.psn, t.watch.next)) : nullptr;
@@ -195,6 +226,7 @@ void forget(BoxState& b, Taking& t) {
   CHECK_OP(t.held, ==, 0U);
   pass_farewell(b, t);
   if (t.learned) b.acked_taking_of.erase(acked_name(t.name, t.requester_qpn));
+  leave_unlearned(b, t);
   b.taking_of.erase(t.name);
   b.deadlines.remove(b.index_of(t));
   const bool queued[3] = {t.talking, t.answering, t.ready};
@@ -243,6 +275,7 @@ void follow(BoxState& b, const HalfName& name, Qpn requester_qpn, WirePsn first,
   t->forwarded_at = t->passed_at = now;
   t->watch = {};
   start_watching(t->watch, Seq::start(first), 0, now);
+  leave_unlearned(b, *t);
   t->learned = true;
   t->requester_qpn = requester_qpn;
   b.acked_taking_of[acked] = b.index_of(*t);
