@@ -69,9 +69,8 @@ void Line::arrive(Time now, std::uint32_t which, Passage frame) {
   feed(now, which, wan::Side::kSite, std::move(frame));
 }
 
-void Line::restart(Time now) {
-  const auto which = static_cast<std::uint32_t>(config_.restarted);
-  config_.restart_at = kNever;
+void Line::restart(Time now, std::uint32_t which) {
+  config_.restart_at[which] = kNever;
   wan::BoxConfig c = config_.boxes[which];
   c.instance += 1'000'000 + static_cast<std::uint64_t>(now.ps);
   boxes_[which] = std::make_unique<wan::Box>(c);
@@ -81,7 +80,9 @@ void Line::restart(Time now) {
 }
 
 void Line::run(Time now, const std::function<void(std::uint32_t, Passage)>& deliver) {
-  if (config_.restarted >= 0 && config_.restart_at <= now) restart(now);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    if (config_.restart_at[i] <= now) restart(now, i);
+  }
   for (int i = 0; !flights_.empty() && flights_.front().at <= now; ++i) {
     CHECK_OP(i, <, kMostAtOnce);
     std::pop_heap(flights_.begin(), flights_.end(), later<Flight, Flight>);
@@ -117,7 +118,7 @@ void Line::run(Time now, const std::function<void(std::uint32_t, Passage)>& deli
 }
 
 Time Line::next_wake(Time now) const {
-  Time at = config_.restarted >= 0 ? config_.restart_at : kNever;
+  Time at = std::min(config_.restart_at[0], config_.restart_at[1]);
   if (!flights_.empty()) at = std::min(at, flights_.front().at);
   for (std::uint32_t i = 0; i < 2; ++i) {
     at = std::min(at, boxes_[i]->next_deadline());

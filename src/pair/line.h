@@ -20,10 +20,9 @@ struct LineConfig {
   impair::ImpairConfig network;  // of the line
   Rate rate{};                   // 0: unlimited
   wan::BoxConfig boxes[2];
-  // Failures: this box is switched off and on again with nothing in it.
-  int restarted = -1;
-  Time restart_at = kNever;
-  Time cut_at = kNever;  // the line loses everything from here
+  // Failures: a box is switched off and on again with nothing in it.
+  Time restart_at[2] = {kNever, kNever};  // each of them
+  Time cut_at = kNever;                   // the line loses everything from here
   Duration cut_for{};
 };
 
@@ -62,7 +61,7 @@ class Line {
   void feed(Time now, std::uint32_t which, wan::Side from, Passage frame);
   void drain_bodies(std::uint32_t which);
   Passage passage(std::uint32_t which, const wan::Out& out);
-  void restart(Time now);
+  void restart(Time now, std::uint32_t which);
 
   LineConfig config_;
   std::unique_ptr<wan::Box> boxes_[2];

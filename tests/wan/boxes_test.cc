@@ -219,6 +219,32 @@ TEST(Line, ThatIsCutForAWhileLosesNothing) {
   EXPECT_EQ(r.app.arrived(), 20'000U);
 }
 
+// The requester waits. Its own time-outs last longer than the cut.
+TEST(Line, ThatIsCutForAWhileLosesNothingWhereItAcknowledgesFar) {
+  WorldConfig w = far_apart();
+  for (wan::BoxConfig& b : w.line.boxes) b.acknowledge = wan::Acknowledge::kFar;
+  w.line.cut_at = Time{} + milliseconds(20);
+  w.line.cut_for = milliseconds(30);
+  Site r(w);
+  r.go();
+  EXPECT_TRUE(r.world.referee().report().clean()) << r.world.referee().report().text();
+  EXPECT_FALSE(r.app.failed());
+  EXPECT_EQ(r.app.arrived(), 400U);
+  EXPECT_EQ(r.app.done(), 400U);
+}
+
+TEST(Line, ThatIsCutForGoodCompletesNothingThatIsNotThereWhereItAcknowledgesFar) {
+  WorldConfig w = far_apart();
+  for (wan::BoxConfig& b : w.line.boxes) b.acknowledge = wan::Acknowledge::kFar;
+  w.line.cut_at = Time{} + milliseconds(20);
+  w.line.cut_for = kForever;
+  Site r(w);
+  r.go();
+  EXPECT_TRUE(r.app.failed());
+  EXPECT_TRUE(r.app.status() == WcStatus::kRetryExceeded || r.app.status() == WcStatus::kRemoteOperation);
+  EXPECT_GE(r.app.arrived(), r.app.done());
+}
+
 TEST(Line, ThatIsCutForGoodIsAnErrorAtTheNextRequest) {
   WorldConfig w = far_apart();
   w.line.rate = gigabits(1);  // what waits for it is in the box
@@ -234,22 +260,22 @@ TEST(FarBox, ThatIsRestartedLosesNothing) {
   for (const auto acknowledge : {wan::Acknowledge::kEarly, wan::Acknowledge::kFar}) {
     WorldConfig w = far_apart();
     for (wan::BoxConfig& b : w.line.boxes) b.acknowledge = acknowledge;
-    w.line.restarted = 1;
-    w.line.restart_at = Time{} + milliseconds(20);
+    w.line.restart_at[1] = Time{} + milliseconds(20);
     Site r(w, acknowledge == wan::Acknowledge::kEarly ? 20'000 : 400);
     r.go();
     EXPECT_TRUE(r.world.referee().report().clean()) << r.world.referee().report().text();
     EXPECT_FALSE(r.app.failed());
     EXPECT_EQ(r.app.arrived(), r.app.done());
     EXPECT_GT(r.count(0, wan::BoxCounter::renewed), 0U);
+    EXPECT_EQ(r.count(0, wan::BoxCounter::partner_found), 2U) << "the second one is new";
+    EXPECT_EQ(r.count(0, wan::BoxCounter::partner_lost), 0U);
   }
 }
 
 TEST(NearBox, ThatIsRestartedLosesWhatItAcknowledgedEarlyAndTheConnectionFails) {
   WorldConfig w = far_apart();
   w.line.rate = gigabits(1);  // what waits for it is in the box
-  w.line.restarted = 0;
-  w.line.restart_at = Time{} + milliseconds(20);
+  w.line.restart_at[0] = Time{} + milliseconds(20);
   Site r(w, 20'000);
   r.go();
   EXPECT_TRUE(r.app.failed());
@@ -259,8 +285,7 @@ TEST(NearBox, ThatIsRestartedLosesWhatItAcknowledgedEarlyAndTheConnectionFails) 
 TEST(NearBox, ThatIsRestartedLosesNothingWhereItAcknowledgesFar) {
   WorldConfig w = far_apart();
   for (wan::BoxConfig& b : w.line.boxes) b.acknowledge = wan::Acknowledge::kFar;
-  w.line.restarted = 0;
-  w.line.restart_at = Time{} + milliseconds(20);
+  w.line.restart_at[0] = Time{} + milliseconds(20);
   Site r(w);
   r.go();
   EXPECT_TRUE(r.world.referee().report().clean()) << r.world.referee().report().text();
@@ -269,23 +294,47 @@ TEST(NearBox, ThatIsRestartedLosesNothingWhereItAcknowledgesFar) {
 }
 
 TEST(Refusal, OfTheFarEndpointReachesTheRequesterAtItsNextPacket) {
-  WorldConfig w = far_apart();
-  Site r(w, 4000);
-  r.app.refuse(1000);
-  r.go();
-  EXPECT_TRUE(r.app.failed());
-  EXPECT_EQ(r.app.status(), WcStatus::kRemoteAccess);
-  EXPECT_EQ(r.app.arrived(), 1000U) << "nothing behind the refused request is placed";
-  EXPECT_GT(r.app.done(), 1000U);
+  for (const auto acknowledge : {wan::Acknowledge::kEarly, wan::Acknowledge::kFar}) {
+    WorldConfig w = far_apart();
+    for (wan::BoxConfig& b : w.line.boxes) b.acknowledge = acknowledge;
+    Site r(w, 4000);
+    r.app.refuse(1000);
+    r.go();
+    EXPECT_TRUE(r.app.failed());
+    EXPECT_EQ(r.app.status(), WcStatus::kRemoteAccess);
+    EXPECT_EQ(r.app.arrived(), 1000U) << "nothing behind the refused request is placed";
+    EXPECT_GE(r.app.done(), 1000U);
+    if (acknowledge == wan::Acknowledge::kEarly) {
+      EXPECT_GT(r.app.done(), 1000U);
+    }
+  }
 }
 
 TEST(FarEndpoint, ThatIsGoneIsAnErrorAtTheNextPacket) {
-  WorldConfig w = far_apart();
-  Site r(w, 20'000);
-  r.app.leave(5000);
-  r.go();
-  EXPECT_TRUE(r.app.failed());
-  EXPECT_EQ(r.app.status(), WcStatus::kRemoteOperation);
+  for (const auto acknowledge : {wan::Acknowledge::kEarly, wan::Acknowledge::kFar}) {
+    WorldConfig w = far_apart();
+    for (wan::BoxConfig& b : w.line.boxes) b.acknowledge = acknowledge;
+    Site r(w, 20'000);
+    r.app.leave(acknowledge == wan::Acknowledge::kEarly ? 5000 : 300);
+    r.go();
+    EXPECT_TRUE(r.app.failed());
+    EXPECT_EQ(r.app.status(), WcStatus::kRemoteOperation);
+  }
+}
+
+// It posts as many requests as the near box acknowledges, and nothing more: the last of them is refused, and
+// nobody tells it.
+TEST(Requester, ThatPostsNothingAnyMoreLearnsOfNoLaterError) {
+  for (const auto acknowledge : {wan::Acknowledge::kEarly, wan::Acknowledge::kFar}) {
+    WorldConfig w = far_apart();
+    for (wan::BoxConfig& b : w.line.boxes) b.acknowledge = acknowledge;
+    Site r(w, 400);
+    r.app.refuse(399);
+    r.go();
+    EXPECT_EQ(r.app.done(), 400U);
+    EXPECT_FALSE(r.app.failed());
+    EXPECT_EQ(r.app.arrived(), 399U);
+  }
 }
 
 // A half that rests is nobody's: what comes next starts as on a wire, and connections with the same numbers
