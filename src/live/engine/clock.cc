@@ -1,5 +1,6 @@
 #include "live/engine/clock.h"
 
+#include <algorithm>
 #include <ctime>
 
 namespace weft::live {
@@ -14,8 +15,11 @@ std::int64_t monotonic_ns() {
 }  // namespace
 
 // One hour in, so that a deadline a little before "now" is a valid Time from the first moment.
-Clock::Clock() : base_ns_(monotonic_ns() - 3'600'000'000'000) {}
+Clock::Clock(std::int64_t old_ns) : base_ns_(monotonic_ns() - 3'600'000'000'000 - old_ns) {}
 
-Time Clock::now() const { return Time{(monotonic_ns() - base_ns_) * 1'000}; }
+Time Clock::now() const {
+  constexpr std::int64_t kLastNs = kLast.ps / 1'000;
+  return Time{std::min(monotonic_ns() - base_ns_, kLastNs) * 1'000};
+}
 
 }  // namespace weft::live
