@@ -21,8 +21,11 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
+#include <utility>
 
 #include "live/engine/nic_state.h"
+#include "live/wires/udp.h"
 
 namespace weft::live {
 namespace {
@@ -44,6 +47,7 @@ constexpr Duration kCrowdedFor = milliseconds(500);
 // it is slept first, and what is then left next.
 constexpr std::int64_t kLateShare = 128;
 constexpr Duration kShortSleep = milliseconds(1);
+constexpr Time kOld = Time{} + kDay * 100;
 constexpr std::uint32_t kTurns = 8;  // receive batches per turn; programs get in between
 
 }  // namespace
@@ -78,12 +82,12 @@ std::uint32_t Nic::poll(CqId cq, std::span<Completion> out) {
     if (!armed_) polled_at_.store(now.ps, std::memory_order_relaxed);
     if (shard_.has_to_send()) transmit_owned(now);
     const bool received = shard_.receive(now, *wire_);
+    const bool fired = shard_.fire(now);
     n = device().poll_cq(cq, out);
     if (n != 0) {
       if (shard_.has_to_send() && !watched(now)) wake();
     } else {
-      if (received || shard_.wire_was_full()) transmit_owned(now);
-      if (!received && shard_.fire(now)) transmit_owned(now);
+      if (received || fired || shard_.wire_was_full()) transmit_owned(now);
     }
     dispatch_events_owned();
   }
@@ -127,7 +131,8 @@ cm::Known Nic::ask(const wire::Address& peer, Qpn target) {
       if (known.knowledge != cm::Knowledge::kAsking) return known;
       if (shard_.has_to_send()) transmit_owned(now);
       const bool received = shard_.receive(now, *wire_);
-      if (received || shard_.fire(now)) transmit_owned(now);
+      const bool fired = shard_.fire(now);
+      if (received || fired) transmit_owned(now);
       dispatch_events_owned();
       if (received) continue;
     }
@@ -192,6 +197,7 @@ Time Nic::background_turn(Time now, Time& moved_at) {
   waiting_ = false;
   const bool moved = shard_.step(now, *wire_, kTurns);
   dispatch_events_owned();
+  if (now > kOld && !std::exchange(told_old_, true)) say_old();
   Time until = now;
   if (moved || shard_.wire_was_full()) {
     moved_at = now;
@@ -201,6 +207,14 @@ Time Nic::background_turn(Time now, Time& moved_at) {
   }
   wakes_at_.store(until.ps, std::memory_order_relaxed);
   return until;
+}
+
+void Nic::say_old() const {
+  std::fprintf(
+      stderr,
+      "weft: this process opened %s a hundred days ago; start it anew within five days, because after that "
+      "nothing that is lost is sent again.\n",
+      to_text(attributes_.address).c_str());
 }
 
 void Nic::background() {

@@ -53,7 +53,8 @@ class Nic {
   // Whether the peer of a queue pair is asked what it speaks.
   bool asks() const { return !attributes_.mode.has_value(); }
   // What is known of a peer; asks it if nothing is, and waits for the answer: a round trip, or 21 ms if there
-  // is none (docs/protocol/modes.md#capability-discovery). Takes the ownership.
+  // is none (docs/protocol/modes.md#capability-discovery); longer where the wire is never empty, for what a
+  // socket holds is read before each question goes out again. Takes the ownership.
   cm::Known ask(const wire::Address& peer, Qpn target);
   // Tells programs what happened (completion channels, asynchronous events, connections).
   void dispatch_events_owned();
@@ -97,6 +98,7 @@ class Nic {
   void tell_owned(const cm::CmEvent& event);
 
   void report() const;
+  void say_old() const;
 
   bool stats_;  // still to be printed
   const bool level_from_dscp_;
@@ -112,6 +114,7 @@ class Nic {
   Time first_post_{};        // of those, if any wait
   Time posted_at_{};         // when the last post was done
   bool waiting_ = false;
+  bool told_old_ = false;
   bool armed_ = false;  // a completion queue is armed and nothing was polled since
 
   std::atomic<std::int64_t> polled_at_{kLongAgo};  // when a program last drove, picoseconds

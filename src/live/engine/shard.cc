@@ -19,6 +19,8 @@ constexpr Duration kStall = milliseconds(1);
 // Data that leaves between two looks at the wire: what comes in meanwhile may be a NAK, and then the rest of
 // the window is not worth sending. One system call that finds nothing costs little beside two that send.
 constexpr std::uint64_t kTrainsATurn = 2;
+// The least that the kernel charges a socket for a datagram beside its bytes.
+constexpr std::uint64_t kDatagramCost = 768;
 
 }  // namespace
 
@@ -31,7 +33,8 @@ Shard::Shard(const DeviceConfig& config, const WireFacts& facts, bool icrc, cons
       qpn_mask_((1U << config.qpn_bits) - 1U),
       regions_(config.max_mr),
       inline_areas_(std::size_t{qpn_mask_} + 1U),
-      unpacker_(facts, icrc) {
+      unpacker_(facts, icrc),
+      socket_bytes_(facts.receive_buffer != 0 ? facts.receive_buffer : UINT64_MAX) {
   for (auto& p : packers_) p = std::make_unique<Packer>(facts, icrc);
 }
 
@@ -131,8 +134,20 @@ void Shard::keep_for_members(const wire::Header& header, std::uint32_t payload, 
       .header = header, .source = address_, .payload = payload, .tos = ip.traffic_class, .ttl = ip.hop_limit};
 }
 
+// A socket is read in the order in which it was filled. So once it has been read empty, or as much was read
+// as it can hold, nothing is left of what lay there at the begin.
+void Shard::look_back(Time now, std::span<const RxTrain> trains) {
+  for (const RxTrain& train : trains) counted_ += train.bytes + kDatagramCost;
+  if (trains.empty() || counted_ >= socket_bytes_) {
+    heard_ = trains.empty() ? now : counted_from_;
+    counted_from_ = now;
+    counted_ = 0;
+  }
+}
+
 bool Shard::receive(Time now, Wire& wire) {
   const std::span<const RxTrain> trains = wire.receive(now);
+  look_back(now, trains);
   for (const RxTrain& train : trains) {
     if (train.for_group()) deliver(now, wire, train);  // what came before it was not
     std::uint32_t at = 0;
@@ -268,10 +283,11 @@ bool Shard::transmit(Time now, Wire& wire) {
 }
 
 bool Shard::fire(Time now) {
-  const bool services = services_.next_deadline() <= now;
+  const Time until = std::min(heard_, now);
+  const bool services = services_.next_deadline() <= until;
   if (services) services_.fire(now);
-  if (device_.next_deadline() > now) return services;
-  device_.on_timer(now, kStall);
+  if (device_.next_deadline() > until) return services;
+  while (device_.next_deadline() <= until) device_.fire_timer(now, kStall);
   return true;
 }
 
@@ -280,12 +296,9 @@ bool Shard::step(Time now, Wire& wire, std::uint32_t turns) {
   for (std::uint32_t turn = 0; turn < turns; ++turn) {
     const bool received = receive(now, wire);
     const bool sent = transmit(now, wire);
-    moved = moved || received || sent;
-    if (received || (sent && has_to_send() && !blocked_)) continue;
-    if (fire(now)) {
-      moved = transmit(now, wire) || moved;
-    }
-    break;
+    const bool fired = fire(now) && transmit(now, wire);
+    moved = moved || received || sent || fired;
+    if (!received && !(sent && has_to_send() && !blocked_)) break;
   }
   return moved;
 }

@@ -13,8 +13,10 @@
 //             before its request is complete; what comes back of them is dropped
 //   services  datagrams to queue pair 1 never reach the Device: they are the host's (services.h), and go on
 //             to another process of its address if they are for that
-//   fire      timers, only when the wire is drained: what lies in the socket may be the ACK that makes
-//             a time-out needless. After a stall of our own, timers restart instead of firing
+//   fire      timers, up to the time whose arrivals have all been received: what lies in the socket may be
+//             the ACK that makes a time-out needless. That is now when the wire is empty. While it is not, it
+//             is the time since which as much was received as a socket holds. After a stall of our own,
+//             timers restart instead of firing
 //   step      all of it, until nothing moves or the caller's patience (turns) is used up
 //
 // The Device names memory by region; the table from region to address is here. Freshly placed bytes
@@ -64,7 +66,7 @@ class Shard {
   // --- driving ---
   bool receive(Time now, Wire& wire);   // true: packets came in
   bool transmit(Time now, Wire& wire);  // true: something left
-  bool fire(Time now);                  // true: a timer was due
+  bool fire(Time now);                  // true: a timer was due, and what it may wait for was looked at
   // Whether anything happened. Returns early, with more to do, after `turns` receive batches.
   bool step(Time now, Wire& wire, std::uint32_t turns = 64);
 
@@ -87,6 +89,7 @@ class Shard {
   bool hand_over(Time now, Wire& wire, const RxTrain& train, std::span<const std::uint8_t> mad);
   Flush flush(Wire& wire, Packer& packer);
   void deliver(Time now, Wire& wire, const RxTrain& train);
+  void look_back(Time now, std::span<const RxTrain> trains);
   void take_from_group(Time now, const wire::Address& group);
   void deliver_to_members(Time now, const wire::Address& group, RxBatch& batch);
   void keep_for_members(const wire::Header& header, std::uint32_t payload, IpChoice ip);
@@ -108,6 +111,11 @@ class Shard {
   std::array<std::unique_ptr<Packer>, 2> packers_;
   std::uint32_t filling_ = 0;
   bool blocked_ = false;
+  // Everything that arrived before `heard_` was received. Since `counted_from_`, so much was.
+  Time heard_{};
+  Time counted_from_{};
+  std::uint64_t counted_ = 0;
+  const std::uint64_t socket_bytes_;
   ShardCounters counters_;
 };
 
