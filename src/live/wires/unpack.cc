@@ -34,9 +34,17 @@ std::uint32_t load_le(const std::uint8_t* p) {
 Unpacker::Unpacker(const WireFacts& facts, bool icrc) : local_(facts.address), icrc_(icrc) {}
 
 Unpacker::Source& Unpacker::source(const wire::Address& address) {
-  Source& s = sources_[(address.bytes[15] + address.bytes[14] * 7U) % sources_.size()];
-  if (s.address != address) s = Source{.address = address};
-  return s;
+  const std::uint32_t mixed = load_le(&address.bytes[12]) * 0x9E37'79B1U;
+  auto& set = sources_[mixed >> (32U - kSetBits)];
+  if (set[0].address == address) return set[0];
+  auto at = std::find_if(set.begin(), set.end(), [&](const Source& s) { return s.address == address; });
+  if (at == set.end()) {
+    --at;
+    const bool replaces = at->address != wire::Address{};
+    *at = Source{.address = address, .strictness = replaces ? kStrictest : 0};
+  }
+  std::rotate(set.begin(), at, at + 1);
+  return set[0];
 }
 
 bool Unpacker::believable(Source& s, std::uint16_t identification) {

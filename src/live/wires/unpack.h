@@ -73,7 +73,8 @@ class Unpacker {
  private:
   // What a source has written so far. `strictness` is the evidence that a number out of sequence means
   // corruption. Frames of trains raise it, and so do frames that no identification explains, because they
-  // prove that the path corrupts. Numbers in sequence lower it, and so do leaps.
+  // prove that the path corrupts. Numbers in sequence lower it, and so do leaps. Whoever takes the place of
+  // another begins as a strict one: its own evidence may have been lost the same way.
   struct Source {
     wire::Address address;
     std::int32_t strictness = 0;
@@ -93,7 +94,10 @@ class Unpacker {
   bool icrc_;
   IcrcSeeds seeds_;
   WireCounters counters_;
-  std::array<Source, 64> sources_{};
+  // A source has its place in one set, the one that was heard last in front.
+  static constexpr unsigned kSetBits = 8;
+  static constexpr std::size_t kWays = 4;
+  std::array<std::array<Source, kWays>, 1U << kSetBits> sources_{};
 };
 
 }  // namespace weft::live

@@ -219,6 +219,32 @@ TEST_F(UnpackTest, JudgesEverySourceByItself) {
   EXPECT_FALSE(accepts(0xBEEF));
 }
 
+// No other source wears its evidence away: not one, and not all of a large network.
+TEST_F(UnpackTest, RemembersASourceOfTrainsAmongManyOthers) {
+  std::uint32_t others = 1;
+  for (const std::uint32_t more : {100U, 30'000U}) {
+    see_trains();
+    for (const std::uint32_t end = others + more; others < end; ++others) {
+      const wire::Address other = wire::Address::v4(10, static_cast<std::uint8_t>(1 + (others >> 14U)),
+                                                    static_cast<std::uint8_t>((others >> 6U) & 0xFFU),
+                                                    static_cast<std::uint8_t>((others & 63U) * 4 + 1));
+      arrive(frame_with(0, other), 80, other);
+    }
+    EXPECT_FALSE(accepts(30'000)) << more;
+  }
+}
+
+// In a network of more sources than are remembered, one that numbers its packets loses the first of them.
+TEST_F(UnpackTest, ANewSourceThatNumbersLosesOnePacketWhereAllPlacesAreTaken) {
+  for (std::uint32_t i = 0; i < 30'000; ++i) {
+    const wire::Address other =
+        wire::Address::v4(10, 1, static_cast<std::uint8_t>(i >> 8U), static_cast<std::uint8_t>(i));
+    arrive(frame_with(0, other), 80, other);
+  }
+  EXPECT_FALSE(accepts(30'000));
+  for (std::uint16_t id = 30'001; id < 30'300; ++id) EXPECT_TRUE(accepts(id));
+}
+
 // A damaged payload is explained by no identification.
 TEST_F(UnpackTest, RefusesANumberedFrameWithADamagedPayload) {
   Frame f = frame_with(0xBEEF);
