@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,6 +16,7 @@
 #include "live/engine/forks.h"
 #include "live/engine/nic_state.h"
 #include "live/engine/sizing.h"
+#include "live/wires/entropy.h"
 #include "live/wires/impaired.h"
 #include "live/wires/interfaces.h"
 #include "live/wires/neighbours.h"
@@ -33,14 +33,6 @@ constexpr Duration kBeginning = milliseconds(500);
 // A program that closes a listener may open another: perftest's client connects again one second after the
 // first connection, and its server listens again as late.
 constexpr Duration kReopening = milliseconds(2000);
-
-std::uint64_t unpredictable() {
-  std::uint64_t v = 0;
-  // Blocks only before the system's pool is initialised; a short read cannot happen below 256 bytes.
-  while (getrandom(&v, sizeof v, 0) != static_cast<ssize_t>(sizeof v)) {
-  }
-  return v;
-}
 
 bool impaired(const impair::ImpairConfig& c) { return !c.clean() || c.delay.ps != 0; }
 
@@ -127,7 +119,7 @@ cm::DiscoveryConfig describe_discovery(const Options& options, const WireFacts& 
   d.slot = facts.slot;
   d.modes = modes_of(options);
   d.preferred = options.mode.value_or(d.preferred);
-  d.instance = unpredictable();
+  d.instance = unpredictable<std::uint64_t>();
   d.buffer_share = static_cast<std::uint32_t>(config.path_credit.n);
   d.mtu = static_cast<std::uint16_t>(verbs_mtu(facts.mtu));
   return d;
@@ -147,10 +139,11 @@ Result<std::shared_ptr<Nic>> open_nic(const Options& options) {
   std::unique_ptr<Wire> wire = std::move(*opened);
   if (impaired(options.impairments)) {
     // Two processes with the same seed must not lose the same packets.
-    const std::uint64_t seed = (options.seed != 0 ? options.seed : unpredictable()) ^ fold(options.address);
+    const std::uint64_t seed =
+        (options.seed != 0 ? options.seed : unpredictable<std::uint64_t>()) ^ fold(options.address);
     wire = std::make_unique<ImpairedWire>(std::move(wire), options.impairments, seed);
   }
-  DeviceConfig config = size_device(wire->facts(), unpredictable());
+  DeviceConfig config = size_device(wire->facts(), unpredictable<std::uint64_t>());
   config.strict_write_order = options.strict_write_order;
   config.controller = options.controller;
   config.schedule = options.schedule;
@@ -246,6 +239,8 @@ void Nic::report() const {
   const cm::DiscoveryCounters& d = std::as_const(shard_.services()).discovery().counters();
   line("cap_queries", "questions to peers about what they speak", d.queries);
   line("cap_answers", "answers to them", d.answers);
+  line("mad_strange", "datagrams to queue pair 1 of a management class that weft does not speak",
+       shard_.services().strangers());
   line("cap_asked", "questions of peers, answered", d.asked);
   wire_->visit_counters(line);
   line("waited_for_processor", "microseconds that threads of this process were ready and had none",

@@ -1,13 +1,12 @@
 #include "live/rdmacm/host.h"
 
-#include <sys/random.h>
-
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
 
 #include "live/abi/handles.h"
+#include "live/wires/entropy.h"
 
 namespace weft::live::rdmacm {
 namespace {
@@ -40,10 +39,7 @@ Host* open_host() {
 
 // Processes of one address choose different ports, as far as chance goes. Their numbers may be the same, if
 // each is in a container.
-PortBook::PortBook() {
-  while (getrandom(&next_, sizeof next_, 0) != static_cast<ssize_t>(sizeof next_)) {
-  }
-}
+PortBook::PortBook() : next_(unpredictable<std::uint16_t>()) {}
 
 std::uint16_t PortBook::take(rdma_port_space space, std::uint16_t port, bool shared) {
   const std::lock_guard lock(mutex_);

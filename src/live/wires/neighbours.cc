@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -15,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "live/wires/entropy.h"
 #include "live/wires/udp.h"
 
 namespace weft::live {
@@ -82,13 +82,6 @@ bool number(std::string_view text, std::uint8_t& out) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-std::uint32_t unpredictable() {
-  std::uint32_t v = 0;
-  while (getrandom(&v, sizeof v, 0) != static_cast<ssize_t>(sizeof v)) {
-  }
-  return v;
-}
-
 }  // namespace
 
 // In front of the bytes of a train that is handed over. Both ends are of one build or refuse: `form`.
@@ -132,7 +125,7 @@ Result<std::unique_ptr<Neighbours>> Neighbours::join(const wire::Address& addres
   if (n->waiting_ < 0) return fail(std::string("cannot open an epoll: ") + std::strerror(errno));
   // A process that begins anew should not get the queue pair numbers of the one before.
   constexpr unsigned kCount = kSlots - 1;
-  const unsigned first = unpredictable() % kCount;
+  const unsigned first = unpredictable<std::uint32_t>() % kCount;
   for (unsigned i = 0; i < kCount; ++i) {
     const auto slot = static_cast<std::uint8_t>(1U + (first + i) % kCount);
     n->mailbox_ = n->listen_at(n->prefix_ + "slot/" + std::to_string(slot));

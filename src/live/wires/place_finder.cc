@@ -1,13 +1,14 @@
 #include "live/wires/place_finder.h"
 
-#include <netinet/in.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
+
+#include "live/wires/entropy.h"
+#include "live/wires/sockets.h"
 
 namespace weft::live {
 namespace {
@@ -22,9 +23,11 @@ constexpr std::uint32_t kRoundOffset = 8;
 }  // namespace
 
 PlaceFinder::PlaceFinder(int fd, int source, const WireFacts& facts, Neighbours& neighbours)
-    : fd_(fd), source_(source), facts_(facts), neighbours_(neighbours) {
-  while (getrandom(&round_, sizeof round_, 0) != static_cast<ssize_t>(sizeof round_)) {
-  }
+    : fd_(fd),
+      source_(source),
+      facts_(facts),
+      neighbours_(neighbours),
+      round_(unpredictable<std::uint32_t>()) {
   find();
 }
 
@@ -65,10 +68,7 @@ void PlaceFinder::send_probe(std::uint8_t opcode, std::uint8_t index) {
   frame[1] = index;
   frame[kSlotOffset] = facts_.slot;
   std::memcpy(&frame[kRoundOffset], &round_, sizeof round_);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(facts_.port);
-  std::memcpy(&to.sin_addr, &facts_.address.bytes[12], 4);
+  const sockaddr_in to = to_sockaddr(facts_.address, facts_.port);
   sendto(source_, frame.data(), frame.size(), MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&to),
          sizeof to);
 }
