@@ -1,5 +1,7 @@
 #include "live/engine/connections.h"
 
+#include <new>
+
 #include "live/engine/nic_state.h"
 #include "live/wires/neighbours.h"
 
@@ -22,6 +24,32 @@ Outcome<void> bring_up(Nic& nic, cm::ConnId conn, Qp& qp) {
   return {};
 }
 
+bool holds(const Nic& nic, cm::ConnId conn, const ConnectionSink& sink) {
+  const auto it = nic.sinks.find(conn.v);
+  return it != nic.sinks.end() && it->second == &sink;
+}
+
+// False: there is no memory.
+template <class Map, class Value>
+bool enter(Map& map, std::uint32_t number, const Value& value) {
+  try {
+    map[number] = value;
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+Outcome<void> claim(Nic& nic, std::uint32_t service) {
+  Neighbours* const others = nic.neighbours_owned();
+  if (others == nullptr) return {};
+  try {
+    return others->claim(service);
+  } catch (const std::bad_alloc&) {
+    return fail(Errc::kNoMemory);
+  }
+}
+
 }  // namespace
 
 Outcome<cm::ListenerId> Connections::listen(const cm::ListenAttr& attr, ConnectionSink& sink) {
@@ -29,13 +57,13 @@ Outcome<cm::ListenerId> Connections::listen(const cm::ListenAttr& attr, Connecti
   const auto listener = nic_->connections_owned().listen(attr);
   if (!listener) return listener;
   const std::uint32_t service = static_cast<std::uint32_t>(attr.space) << 16U | attr.port;
-  if (Neighbours* const others = nic_->neighbours_owned(); others != nullptr) {
-    if (const auto claimed = others->claim(service); !claimed) {
-      static_cast<void>(nic_->connections_owned().close(*listener, nic_->clock().now()));
-      return fail(claimed.error());
-    }
+  Outcome<void> done = fail(Errc::kNoMemory);
+  if (enter(nic_->listeners, listener->v, Nic::Listener{&sink, service})) done = claim(*nic_, service);
+  if (!done) {
+    nic_->listeners.erase(listener->v);
+    static_cast<void>(nic_->connections_owned().close(*listener, nic_->clock().now()));
+    return fail(done.error());
   }
-  nic_->listeners[listener->v] = {&sink, service};
   return listener;
 }
 
@@ -52,16 +80,29 @@ void Connections::close(cm::ListenerId listener) {
   nic_->settle_owned();
 }
 
-Outcome<cm::ConnId> Connections::connect(const cm::ConnectAttr& attr, ConnectionSink& sink) {
-  const Owned owned(nic_->ownership());
-  const auto conn = nic_->connections_owned().connect(attr, nic_->clock().now());
-  if (conn) nic_->sinks[conn->v] = &sink;
+// A connection that nobody would be told of is ended before a word of it has left.
+Outcome<void> Connections::keep_owned(const Outcome<cm::ConnId>& made, ConnectionSink& sink,
+                                      std::optional<cm::ConnId>& conn) {
+  if (!made) return fail(made.error());
+  const bool kept = enter(nic_->sinks, made->v, &sink);
+  if (kept)
+    conn = *made;
+  else
+    static_cast<void>(nic_->connections_owned().abandon(*made, nic_->clock().now()));
   nic_->settle_owned();
-  return conn;
+  if (!kept) return fail(Errc::kNoMemory);
+  return {};
 }
 
-Outcome<void> Connections::complete(cm::ConnId conn, Qp& qp) {
+Outcome<void> Connections::connect(const cm::ConnectAttr& attr, ConnectionSink& sink,
+                                   std::optional<cm::ConnId>& conn) {
   const Owned owned(nic_->ownership());
+  return keep_owned(nic_->connections_owned().connect(attr, nic_->clock().now()), sink, conn);
+}
+
+Outcome<void> Connections::complete(cm::ConnId conn, const ConnectionSink& sink, Qp& qp) {
+  const Owned owned(nic_->ownership());
+  if (!holds(*nic_, conn, sink)) return fail(Errc::kNotFound);
   const auto up = bring_up(*nic_, conn, qp);
   if (!up) return up;
   const auto done = nic_->connections_owned().establish(conn, nic_->clock().now());
@@ -70,8 +111,9 @@ Outcome<void> Connections::complete(cm::ConnId conn, Qp& qp) {
   return done;
 }
 
-Outcome<void> Connections::establish(cm::ConnId conn) {
+Outcome<void> Connections::establish(cm::ConnId conn, const ConnectionSink& sink) {
   const Owned owned(nic_->ownership());
+  if (!holds(*nic_, conn, sink)) return fail(Errc::kNotFound);
   const auto done = nic_->connections_owned().establish(conn, nic_->clock().now());
   nic_->settle_owned();
   nic_->dispatch_events_owned();
@@ -80,8 +122,10 @@ Outcome<void> Connections::establish(cm::ConnId conn) {
 
 // The answer is written first, for it draws the numbers that the queue pair begins with; it leaves when
 // everything is settled.
-Outcome<void> Connections::accept(cm::ConnId conn, const cm::AcceptAttr& attr, Qp* qp) {
+Outcome<void> Connections::accept(cm::ConnId conn, const ConnectionSink& sink, const cm::AcceptAttr& attr,
+                                  Qp* qp) {
   const Owned owned(nic_->ownership());
+  if (!holds(*nic_, conn, sink)) return fail(Errc::kNotFound);
   const Time now = nic_->clock().now();
   const auto accepted = nic_->connections_owned().accept(conn, attr, now);
   if (!accepted) return accepted;
@@ -97,60 +141,66 @@ Outcome<void> Connections::accept(cm::ConnId conn, const cm::AcceptAttr& attr, Q
   return {};
 }
 
-Outcome<void> Connections::reject(cm::ConnId conn, std::span<const std::uint8_t> private_data) {
+Outcome<void> Connections::reject(cm::ConnId conn, const ConnectionSink& sink,
+                                  std::span<const std::uint8_t> private_data) {
   const Owned owned(nic_->ownership());
+  if (!holds(*nic_, conn, sink)) return fail(Errc::kNotFound);
   const auto done = nic_->connections_owned().reject(conn, private_data, nic_->clock().now());
   if (done) nic_->sinks.erase(conn.v);
   nic_->settle_owned();
   return done;
 }
 
-Outcome<void> Connections::notify(cm::ConnId conn) {
+Outcome<void> Connections::notify(cm::ConnId conn, const ConnectionSink& sink) {
   const Owned owned(nic_->ownership());
+  if (!holds(*nic_, conn, sink)) return fail(Errc::kNotFound);
   const auto done = nic_->connections_owned().notify(conn, nic_->clock().now());
   nic_->settle_owned();
   nic_->dispatch_events_owned();
   return done;
 }
 
-Outcome<void> Connections::disconnect(cm::ConnId conn) {
+Outcome<void> Connections::disconnect(cm::ConnId conn, const ConnectionSink& sink) {
   const Owned owned(nic_->ownership());
+  if (!holds(*nic_, conn, sink)) return fail(Errc::kNotFound);
   const auto done = nic_->connections_owned().disconnect(conn, nic_->clock().now());
   nic_->settle_owned();
   nic_->dispatch_events_owned();
   return done;
 }
 
-void Connections::forget(cm::ConnId conn) {
+void Connections::forget(cm::ConnId conn, const ConnectionSink& sink) {
   const Owned owned(nic_->ownership());
+  if (!holds(*nic_, conn, sink)) return;
   nic_->sinks.erase(conn.v);
   static_cast<void>(nic_->connections_owned().abandon(conn, nic_->clock().now()));
   nic_->settle_owned();
 }
 
-Outcome<cm::ConnId> Connections::resolve(const cm::ResolveAttr& attr, ConnectionSink& sink) {
+Outcome<void> Connections::resolve(const cm::ResolveAttr& attr, ConnectionSink& sink,
+                                   std::optional<cm::ConnId>& conn) {
   const Owned owned(nic_->ownership());
-  const auto conn = nic_->connections_owned().resolve(attr, nic_->clock().now());
-  if (conn) nic_->sinks[conn->v] = &sink;
-  nic_->settle_owned();
-  return conn;
+  return keep_owned(nic_->connections_owned().resolve(attr, nic_->clock().now()), sink, conn);
 }
 
-Outcome<void> Connections::answer(cm::ConnId conn, const cm::AnswerAttr& attr) {
+Outcome<void> Connections::answer(cm::ConnId conn, const ConnectionSink& sink, const cm::AnswerAttr& attr) {
   const Owned owned(nic_->ownership());
+  if (!holds(*nic_, conn, sink)) return fail(Errc::kNotFound);
   const auto done = nic_->connections_owned().answer(conn, attr, nic_->clock().now());
   if (done) nic_->sinks.erase(conn.v);
   nic_->settle_owned();
   return done;
 }
 
-Outcome<cm::QpSetup> Connections::qp_setup(cm::ConnId conn, QpState state) const {
+Outcome<cm::QpSetup> Connections::qp_setup(cm::ConnId conn, const ConnectionSink& sink, QpState state) const {
   const Owned owned(nic_->ownership());
+  if (!holds(*nic_, conn, sink)) return fail(Errc::kNotFound);
   return std::as_const(nic_->shard().services()).manager().qp_setup(conn, state);
 }
 
-Outcome<cm::ConnInfo> Connections::info(cm::ConnId conn) const {
+Outcome<cm::ConnInfo> Connections::info(cm::ConnId conn, const ConnectionSink& sink) const {
   const Owned owned(nic_->ownership());
+  if (!holds(*nic_, conn, sink)) return fail(Errc::kNotFound);
   return std::as_const(nic_->shard().services()).manager().info(conn);
 }
 
@@ -184,10 +234,14 @@ void Nic::tell_owned(const cm::CmEvent& event) {
     const auto listener = listeners.find(event.listener.v);
     ConnectionSink* const sink =
         listener != listeners.end() ? listener->second.sink->requested(event) : nullptr;
-    if (sink != nullptr) {
-      sinks[event.conn.v] = sink;
-    } else {
+    if (sink == nullptr) {
       static_cast<void>(connections_owned().abandon(event.conn, clock_.now()));
+    } else if (!enter(sinks, event.conn.v, sink)) {
+      // Turned away, and the sink sees the request withdrawn.
+      static_cast<void>(connections_owned().abandon(event.conn, clock_.now()));
+      cm::CmEvent withdrawn = event;
+      withdrawn.kind = CmEventKind::kRejected;
+      sink->happened(withdrawn);
     }
     return;
   }

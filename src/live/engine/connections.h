@@ -5,10 +5,15 @@
 // thread drives: it must not call back, and it does not wait. A sink hears nothing more after forget() or
 // close() has returned, or after the last event of its connection (cm::CmEventKind).
 //
+// A connection's number is used again after its last event. So every call about a connection names its sink,
+// too, and finds nothing (kNotFound) where the number is another sink's by now.
+//
 // Queue pairs: accept() and complete() take the connection's queue pair to RTS before the peer hears of it,
 // in one step under the ownership, so that no message leaves in between.
 #pragma once
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "core/base/result.h"
 #include "core/cm/terms.h"
@@ -33,20 +38,25 @@ class Connections {
   Outcome<cm::ListenerId> listen(const cm::ListenAttr& attr, ConnectionSink& sink);
   void close(cm::ListenerId listener);
 
-  Outcome<cm::ConnId> connect(const cm::ConnectAttr& attr, ConnectionSink& sink);
-  Outcome<void> complete(cm::ConnId conn, Qp& qp);  // of the end that asked: after kConnectResponse
-  Outcome<void> establish(cm::ConnId conn);  // the same for a queue pair that the caller has taken to RTS
-  Outcome<void> accept(cm::ConnId conn, const cm::AcceptAttr& attr, Qp* qp);  // nullptr: likewise
-  Outcome<void> reject(cm::ConnId conn, std::span<const std::uint8_t> private_data);
-  Outcome<void> notify(cm::ConnId conn);
-  Outcome<void> disconnect(cm::ConnId conn);
-  void forget(cm::ConnId conn);  // in whatever state; the peer is told
+  // The number is in `conn` before anybody can be told of the connection.
+  Outcome<void> connect(const cm::ConnectAttr& attr, ConnectionSink& sink, std::optional<cm::ConnId>& conn);
+  // Of the end that asked: after kConnectResponse.
+  Outcome<void> complete(cm::ConnId conn, const ConnectionSink& sink, Qp& qp);
+  // The same for a queue pair that the caller has taken to RTS.
+  Outcome<void> establish(cm::ConnId conn, const ConnectionSink& sink);
+  // Likewise if `qp` is nullptr.
+  Outcome<void> accept(cm::ConnId conn, const ConnectionSink& sink, const cm::AcceptAttr& attr, Qp* qp);
+  Outcome<void> reject(cm::ConnId conn, const ConnectionSink& sink,
+                       std::span<const std::uint8_t> private_data);
+  Outcome<void> notify(cm::ConnId conn, const ConnectionSink& sink);
+  Outcome<void> disconnect(cm::ConnId conn, const ConnectionSink& sink);
+  void forget(cm::ConnId conn, const ConnectionSink& sink);  // in whatever state; the peer is told
 
-  Outcome<cm::ConnId> resolve(const cm::ResolveAttr& attr, ConnectionSink& sink);
-  Outcome<void> answer(cm::ConnId conn, const cm::AnswerAttr& attr);
+  Outcome<void> resolve(const cm::ResolveAttr& attr, ConnectionSink& sink, std::optional<cm::ConnId>& conn);
+  Outcome<void> answer(cm::ConnId conn, const ConnectionSink& sink, const cm::AnswerAttr& attr);
 
-  Outcome<cm::QpSetup> qp_setup(cm::ConnId conn, QpState state) const;
-  Outcome<cm::ConnInfo> info(cm::ConnId conn) const;
+  Outcome<cm::QpSetup> qp_setup(cm::ConnId conn, const ConnectionSink& sink, QpState state) const;
+  Outcome<cm::ConnInfo> info(cm::ConnId conn, const ConnectionSink& sink) const;
   std::uint32_t count() const;  // in whatever state
   // The process ends: every peer is told, once, and what the Nic counted is printed if that was asked for.
   void end_all();
@@ -62,6 +72,8 @@ class Connections {
  private:
   void hold() const;
   void release() const;
+  Outcome<void> keep_owned(const Outcome<cm::ConnId>& made, ConnectionSink& sink,
+                           std::optional<cm::ConnId>& conn);
   std::shared_ptr<Nic> nic_;
 };
 

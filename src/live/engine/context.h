@@ -163,6 +163,7 @@ class Context {
   // kInvalid: no group, or no service of datagrams. Attached already: done.
   Outcome<void> attach(const Qp* qp, const wire::Address& group);
   Outcome<void> detach(const Qp* qp, const wire::Address& group);  // kInvalid: it is not attached
+  void detach_all(const Qp* qp);
 
   // --- address handles (SendWr::ah) ---
   Outcome<AhId> create_ah(PdId pd, const PathAttr& path);

@@ -16,6 +16,11 @@ Outcome<void> Context::detach(const Qp* qp, const wire::Address& group) {
   return nic_->detach_owned(group, qp->qpn);
 }
 
+void Context::detach_all(const Qp* qp) {
+  const Owned owned(nic_->ownership());
+  nic_->detach_all_owned(qp->qpn);
+}
+
 // The background thread sleeps without what the wire has opened, until it is woken.
 Outcome<void> Nic::attach_owned(const wire::Address& group, Qpn qpn) {
   Memberships& memberships = shard_.memberships();

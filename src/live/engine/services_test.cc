@@ -77,7 +77,12 @@ TEST(Services, OfAListenerThatTakesNobodyTurnEverybodyAway) {
   ASSERT_TRUE(listener.has_value());
   struct Asker final : ConnectionSink {
     ConnectionSink* requested(const cm::CmEvent&) override { return nullptr; }
-    void happened(const cm::CmEvent& e) override { kind = static_cast<int>(e.kind); }
+    void happened(const cm::CmEvent& e) override {
+      known = conn == e.conn;
+      kind = static_cast<int>(e.kind);
+    }
+    std::optional<cm::ConnId> conn;
+    bool known = false;  // when it was told
     std::atomic<int> kind{-1};
   } asker;
   cm::ConnectAttr attr;
@@ -85,10 +90,11 @@ TEST(Services, OfAListenerThatTakesNobodyTurnEverybodyAway) {
   attr.peer = b.context->attributes().address;
   attr.port = 9;
   attr.qpn = a.qp->qpn;
-  ASSERT_TRUE(of_a.connect(attr, asker).has_value());
+  ASSERT_TRUE(of_a.connect(attr, asker, asker.conn).has_value());
   const auto end = SteadyClock::now() + kPatience;
   while (asker.kind < 0 && SteadyClock::now() < end) usleep(1000);
   EXPECT_EQ(asker.kind, static_cast<int>(cm::CmEventKind::kRejected));
+  EXPECT_TRUE(asker.known);
   EXPECT_EQ(sink.requests, 1);
   of_b.close(*listener);
 }

@@ -48,6 +48,8 @@ int choose_types(const rdma_addrinfo& hints, rdma_addrinfo& to) {
 
 int find(const char* node, const char* service, const rdma_addrinfo& hints, Found& out) {
   if ((hints.ai_flags & ~kFlags) != 0) return EAI_BADFLAGS;
+  // With RAI_FAMILY as without it: the family says how a node's name is to be read.
+  if (hints.ai_family != AF_UNSPEC && hints.ai_family != AF_INET) return EAI_FAMILY;
   if (const int failed = choose_types(hints, out.base); failed != 0) return failed;
   const bool passive = (hints.ai_flags & RAI_PASSIVE) != 0;
   out.base.ai_flags = hints.ai_flags;
@@ -55,6 +57,8 @@ int find(const char* node, const char* service, const rdma_addrinfo& hints, Foun
   if (node == nullptr && service == nullptr) {
     const sockaddr* const from = passive ? hints.ai_src_addr : hints.ai_dst_addr;
     if (from == nullptr) return EAI_NONAME;
+    if (!endpoint_of(from)) return EAI_FAMILY;
+    out.base.ai_family = from->sa_family;
     auto& f = out.base;
     const socklen_t length = passive ? hints.ai_src_len : hints.ai_dst_len;
     if (passive)

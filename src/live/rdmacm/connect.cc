@@ -28,6 +28,20 @@ std::uint8_t at_most(std::uint8_t asked, std::uint32_t limit) {
 
 std::uint8_t at_most_seven(std::uint8_t count) { return std::min<std::uint8_t>(count, 7); }
 
+// From the moment that the request leaves, the thread in rdma_get_cm_event() may take the next step: all is
+// written before.
+template <class Request>
+int ask(CmId& id, const Request& request) {
+  id.asks = true;
+  id.stage = Stage::kConnecting;
+  if (const Outcome<void> done = request(); !done) {
+    id.asks = false;
+    id.stage = Stage::kResolved;
+    return abi::errno_of(done.error());
+  }
+  return complete(id);
+}
+
 int look_up(CmId& id, const Endpoint& peer, const rdma_conn_param* p) {
   cm::ResolveAttr a;
   a.local = host()->facts.address;
@@ -35,12 +49,7 @@ int look_up(CmId& id, const Endpoint& peer, const rdma_conn_param* p) {
   a.local_port = id.own_port;
   a.port = peer.port;
   a.private_data = private_of(p);
-  id.asks = true;
-  const auto conn = host()->connections.resolve(a, id.sink);
-  if (!conn) return abi::errno_of(conn.error());
-  id.conn = *conn;
-  id.stage = Stage::kConnecting;
-  return complete(id);
+  return ask(id, [&] { return host()->connections.resolve(a, id.sink, id.conn); });
 }
 
 }  // namespace
@@ -70,22 +79,17 @@ int connect(CmId& id, const rdma_conn_param* p) {
   a.ack_timeout = id.ack_timeout != 0 ? id.ack_timeout : kAckTimeout;
   a.tos = id.tos;
   a.private_data = private_of(p);
-  id.asks = true;
-  const auto conn = host()->connections.connect(a, id.sink);
-  if (!conn) return abi::errno_of(conn.error());
-  id.conn = *conn;
-  id.stage = Stage::kConnecting;
-  return complete(id);
+  return ask(id, [&] { return host()->connections.connect(a, id.sink, id.conn); });
 }
 
 int take_up(CmId& id) {
   Connections& c = host()->connections;
-  const auto done = c.complete(*id.conn, *abi::handle_of<abi::QpHandle>(id.base.qp).engine);
+  const auto done = c.complete(*id.conn, id.sink, *abi::handle_of<abi::QpHandle>(id.base.qp).engine);
   if (done) {
     show_connected(id);
     return 0;
   }
-  c.forget(*id.conn);
+  c.forget(*id.conn, id.sink);
   id.conn.reset();
   return abi::errno_of(done.error());
 }
@@ -105,7 +109,7 @@ int accept_datagrams(CmId& id, const rdma_conn_param* p) {
   a.qpn = {id.base.qp != nullptr ? id.base.qp->qp_num : p->qp_num};
   a.qkey = RDMA_UDP_QKEY;
   a.private_data = private_of(p);
-  const auto done = host()->connections.answer(*id.conn, a);
+  const auto done = host()->connections.answer(*id.conn, id.sink, a);
   if (!done) return abi::errno_of(done.error());
   id.conn.reset();
   id.stage = Stage::kConnected;
@@ -128,10 +132,13 @@ int accept(CmId& id, const rdma_conn_param* p) {
   a.srq = id.base.qp != nullptr ? id.base.qp->srq != nullptr : p->srq != 0;
   a.private_data = private_of(p);
   Qp* const engine = id.base.qp != nullptr ? abi::handle_of<abi::QpHandle>(id.base.qp).engine : nullptr;
-  const auto done = host()->connections.accept(*id.conn, a, engine);
-  if (!done) return abi::errno_of(done.error());
+  id.stage = Stage::kConnecting;  // before the answer leaves, as above
+  const auto done = host()->connections.accept(*id.conn, id.sink, a, engine);
+  if (!done) {
+    id.stage = Stage::kRequested;
+    return abi::errno_of(done.error());
+  }
   if (engine != nullptr) show_connected(id);
-  id.stage = Stage::kConnecting;
   return complete(id);
 }
 
@@ -144,9 +151,9 @@ int reject(CmId& id, const void* data, std::uint8_t length) {
     cm::AnswerAttr a;
     a.status = wire::kSidrRejected;
     a.private_data = bytes;
-    done = host()->connections.answer(*id.conn, a);
+    done = host()->connections.answer(*id.conn, id.sink, a);
   } else {
-    done = host()->connections.reject(*id.conn, bytes);
+    done = host()->connections.reject(*id.conn, id.sink, bytes);
   }
   if (!done) return abi::errno_of(done.error());
   id.conn.reset();
@@ -157,7 +164,7 @@ int disconnect(CmId& id) {
   if (is_datagram(id) || !id.conn) return EINVAL;
   if (id.stage != Stage::kConnected && id.stage != Stage::kConnecting) return EINVAL;
   if (const int failed = fail_queue_pair(id); failed != 0) return failed;
-  const auto done = host()->connections.disconnect(*id.conn);
+  const auto done = host()->connections.disconnect(*id.conn, id.sink);
   // A connection whose time wait is over is gone: there is nothing left to disconnect.
   if (!done && done.error() != Errc::kNotFound) return abi::errno_of(done.error());
   return done ? complete(id) : 0;
@@ -178,7 +185,7 @@ WEFT_EXPORT int rdma_establish(rdma_cm_id* id) {
   return rdmacm::at_edge([&] {
     CmId& i = id_of(id);
     if (i.base.qp != nullptr || !i.conn) return EINVAL;
-    const auto done = host()->connections.establish(*i.conn);
+    const auto done = host()->connections.establish(*i.conn, i.sink);
     if (done) i.stage = Stage::kConnected;
     return done ? 0 : abi::errno_of(done.error());
   });
@@ -206,7 +213,7 @@ WEFT_EXPORT int rdma_notify(rdma_cm_id* id, ibv_event_type event) {
     CmId& i = id_of(id);
     if (!i.conn) return EINVAL;
     if (abi::raw(event) != IBV_EVENT_COMM_EST) return 0;
-    const auto done = host()->connections.notify(*i.conn);
+    const auto done = host()->connections.notify(*i.conn, i.sink);
     return done ? 0 : abi::errno_of(done.error());
   });
 }

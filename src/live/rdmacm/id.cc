@@ -50,7 +50,7 @@ int create(rdma_event_channel* channel, void* context, rdma_port_space space, ib
 void destroy(CmId& id) {
   Host& h = *host();
   if (id.listener) h.connections.close(*id.listener);
-  if (id.conn) h.connections.forget(*id.conn);
+  if (id.conn) h.connections.forget(*id.conn, id.sink);
   detach_groups(id);
   auto& queue = *id.channel().queue;
   const auto about = [&](const Happening& e) { return e.id == &id; };
@@ -93,8 +93,7 @@ int migrate(CmId& id, rdma_event_channel* to) {
     if (own == nullptr) return errno;
     to = &own->base;
   }
-  if (id.waits() && id.base.event != nullptr && own == nullptr)
-    acknowledge(std::exchange(id.base.event, nullptr));
+  if (id.waits() && id.base.event != nullptr) acknowledge(std::exchange(id.base.event, nullptr));
   id.channel().queue->await_acknowledged(id.taken);
   host()->connections.quietly([&] { move(id, to); });
   id.own = std::move(own);

@@ -1,5 +1,7 @@
 // Identifiers and channels: addresses and ports, accounts of events, migration, calls without a channel.
 #include <gtest/gtest.h>
+#include <netdb.h>
+#include <rdma/rdma_verbs.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -10,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "live/engine/sleepers.h"
 #include "live/rdmacm/party.h"
 
 namespace weft::live::rdmacm {
@@ -80,12 +83,14 @@ TEST(Id, GoesOnlyWhenItsEventsAreAcknowledged) {
   ASSERT_EQ(rdma_resolve_addr(id, nullptr, generic(to), 100), 0);
   rdma_cm_event* const e = l.next();
   ASSERT_NE(e, nullptr);
+  std::atomic<int> thread{0};
   std::atomic<bool> gone{false};
   std::thread destroyer([&] {
+    thread = gettid();
     rdma_destroy_id(id);
     gone = true;
   });
-  usleep(50'000);
+  EXPECT_TRUE(stays([&] { return gone || (thread != 0 && asleep(thread)); }));
   EXPECT_FALSE(gone);
   rdma_ack_cm_event(e);
   destroyer.join();
@@ -103,6 +108,40 @@ TEST(Id, TakesItsUnseenEventsAlong) {
   rdma_cm_event* e = nullptr;
   EXPECT_EQ(rdma_get_cm_event(l.channel, &e), -1);
   EXPECT_EQ(errno, EAGAIN);
+}
+
+// The number of a connection comes again after 1024 of the same row. An identifier whose connection is over
+// keeps nothing of it: some identifiers are kept, so many come and go that the numbers of those come again,
+// and the living connection, which has one of them, outlives them all.
+TEST(Id, OfAConnectionThatIsOverEndsNobodyElses) {
+  constexpr int kKept = 60;
+  Pair p(7115);
+  rdma_conn_param ask{};
+  ask.qp_num = 0x4711;
+  const auto refused = [&] {
+    rdma_cm_id* const id = p.client.create();
+    sockaddr_in nobody = socket_address(7116);
+    if (rdma_resolve_addr(id, nullptr, generic(nobody), 1000) != 0) std::abort();
+    p.client.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+    if (rdma_resolve_route(id, 1000) != 0) std::abort();
+    p.client.expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
+    if (rdma_connect(id, &ask) != 0) std::abort();
+    p.client.expect(RDMA_CM_EVENT_REJECTED);
+    return id;
+  };
+  std::vector<rdma_cm_id*> kept;
+  for (int i = 0; i < kKept; ++i) kept.push_back(refused());
+  for (int i = 0; i < 1024 - kKept / 2 - kKept; ++i) rdma_destroy_id(refused());
+  for (int i = 0; i < kKept / 2; ++i) kept.push_back(refused());
+  p.establish();
+  for (rdma_cm_id* const id : kept) {
+    EXPECT_EQ(rdma_disconnect(id), 0);  // nothing is left to do
+    EXPECT_EQ(rdma_destroy_id(id), 0);
+  }
+  EXPECT_EQ(p.server.next(200), nullptr);
+  EXPECT_EQ(p.client.next(0), nullptr);
+  ASSERT_EQ(rdma_disconnect(p.active), 0);
+  p.server.expect(RDMA_CM_EVENT_DISCONNECTED);
 }
 
 // A request that nobody looked at goes with its listener, and the end that asked is told.
@@ -178,17 +217,57 @@ TEST(Endpoint, WithoutAChannelWaitsForEachAnswer) {
   rdma_destroy_ep(listener);
 }
 
-TEST(Endpoint, ThatIsRefusedSaysSo) {
+// Its queue pair is there; nobody was asked yet.
+rdma_cm_id* endpoint_towards(const char* port) {
   socket_address(0);
   rdma_addrinfo hints{};
   hints.ai_port_space = RDMA_PS_TCP;
   rdma_addrinfo* found = nullptr;
-  ASSERT_EQ(rdma_getaddrinfo(own_address().c_str(), "7107", &hints, &found), 0);
+  EXPECT_EQ(rdma_getaddrinfo(own_address().c_str(), port, &hints, &found), 0);
   ibv_qp_init_attr init{};
   init.cap = {4, 4, 1, 1, 0};
   rdma_cm_id* client = nullptr;
-  ASSERT_EQ(rdma_create_ep(&client, found, nullptr, &init), 0);
+  EXPECT_EQ(rdma_create_ep(&client, found, nullptr, &init), 0);
   rdma_freeaddrinfo(found);
+  return client;
+}
+
+// It holds the event of its last call, which nobody but the library can acknowledge.
+TEST(Endpoint, MayBeGivenAnotherChannelOfItsOwn) {
+  rdma_cm_id* const client = endpoint_towards("7112");
+  ASSERT_NE(client, nullptr);
+  ASSERT_NE(client->event, nullptr);
+  alarm(20);
+  EXPECT_EQ(rdma_migrate_id(client, nullptr), 0);
+  alarm(0);
+  EXPECT_EQ(client->event, nullptr);
+  EXPECT_EQ(rdma_connect(client, nullptr), -1);
+  EXPECT_EQ(errno, ECONNREFUSED);
+  rdma_destroy_ep(client);
+}
+
+TEST(AddressInfo, RefusesAFamilyThatTheDeviceHasNoAddressOf) {
+  socket_address(0);
+  rdma_addrinfo hints{};
+  hints.ai_port_space = RDMA_PS_TCP;
+  for (const int flags : {0, int{RAI_FAMILY}, int{RAI_PASSIVE}, RAI_PASSIVE | RAI_FAMILY}) {
+    hints.ai_flags = flags;
+    rdma_addrinfo* found = nullptr;
+    hints.ai_family = AF_INET6;
+    EXPECT_EQ(rdma_getaddrinfo(own_address().c_str(), "7113", &hints, &found), EAI_FAMILY) << flags;
+    EXPECT_EQ(found, nullptr);
+    for (const int family : {AF_UNSPEC, AF_INET}) {
+      hints.ai_family = family;
+      ASSERT_EQ(rdma_getaddrinfo(own_address().c_str(), "7113", &hints, &found), 0) << flags;
+      EXPECT_EQ(found->ai_family, AF_INET);
+      rdma_freeaddrinfo(found);
+    }
+  }
+}
+
+TEST(Endpoint, ThatIsRefusedSaysSo) {
+  rdma_cm_id* const client = endpoint_towards("7107");
+  ASSERT_NE(client, nullptr);
   EXPECT_EQ(rdma_connect(client, nullptr), -1);
   EXPECT_EQ(errno, ECONNREFUSED);
   rdma_destroy_ep(client);
@@ -207,6 +286,58 @@ TEST(Datagrams, AreLookedUpByPort) {
   EXPECT_NE(ah, nullptr);
   if (ah != nullptr) ibv_destroy_ah(ah);
   rdma_ack_cm_event(e);
+}
+
+// The server answers whoever wrote, with what the completion and the 40 bytes before the payload tell.
+TEST(Datagrams, AreAnsweredFromTheirCompletion) {
+  Pair p(7111, RDMA_PS_UDP);
+  p.request();
+  ASSERT_EQ(rdma_accept(p.passive, nullptr), 0);
+  rdma_cm_event* const e = p.client.next();
+  ASSERT_NE(e, nullptr);
+  ASSERT_EQ(e->event, RDMA_CM_EVENT_ESTABLISHED);
+  char memory[256] = "to whom it may concern";
+  ibv_mr* const mr = rdma_reg_msgs(p.active, memory, sizeof memory);
+  ibv_ah* const there = ibv_create_ah(p.active->pd, &e->param.ud.ah_attr);
+  ASSERT_NE(there, nullptr);
+  ASSERT_EQ(rdma_post_recv(p.passive, nullptr, memory + 128, 128, mr), 0);
+  ASSERT_EQ(
+      rdma_post_ud_send(p.active, nullptr, memory, 64, mr, IBV_SEND_SIGNALED, there, e->param.ud.qp_num), 0);
+  rdma_ack_cm_event(e);
+  ibv_wc wc{};
+  alarm(20);
+  ASSERT_EQ(rdma_get_recv_comp(p.passive, &wc), 1);
+  EXPECT_STREQ(memory + 128 + 40, "to whom it may concern");
+  ibv_grh grh;
+  std::memcpy(&grh, memory + 128, sizeof grh);
+  EXPECT_NE(wc.wc_flags & IBV_WC_GRH, 0U);
+  ibv_ah* const back = ibv_create_ah_from_wc(p.passive->pd, &wc, &grh, 1);
+  ASSERT_NE(back, nullptr) << std::strerror(errno);
+  ASSERT_EQ(rdma_post_recv(p.active, nullptr, memory, 128, mr), 0);
+  ASSERT_EQ(rdma_post_ud_send(p.passive, nullptr, memory + 128 + 40, 64, mr, 0, back, wc.src_qp), 0);
+  ASSERT_EQ(rdma_get_recv_comp(p.active, &wc), 1);
+  alarm(0);
+  EXPECT_STREQ(memory + 40, "to whom it may concern");
+  ibv_destroy_ah(back);
+  ibv_destroy_ah(there);
+  ibv_dereg_mr(mr);
+}
+
+// rdma_destroy_qp() cannot fail, whatever the program has done to its queue pair by itself.
+TEST(Datagrams, EndWithTheirQueuePairThoughItIsInAGroup) {
+  Pair p(7114, RDMA_PS_UDP);
+  rdma_destroy_qp(p.active);
+  ibv_pd* const domain = ibv_alloc_pd(p.active->verbs);
+  ibv_qp_init_attr init{};
+  init.cap = {8, 8, 1, 1, 0};
+  init.qp_type = IBV_QPT_UD;
+  ASSERT_EQ(rdma_create_qp(p.active, domain, &init), 0);
+  ibv_gid group{};
+  const std::uint8_t mapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 239, 99, 1, 1};
+  std::memcpy(group.raw, mapped, sizeof mapped);
+  ASSERT_EQ(ibv_attach_mcast(p.active->qp, &group, 0), 0);
+  rdma_destroy_qp(p.active);
+  EXPECT_EQ(ibv_dealloc_pd(domain), 0);
 }
 
 TEST(Datagrams, ThatNobodyServesAreUnreachable) {

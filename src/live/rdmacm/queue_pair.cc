@@ -118,7 +118,12 @@ int create_queue_pair(CmId& id, ibv_qp_init_attr_ex& init) {
 
 void destroy_queue_pair(CmId& id) {
   detach_groups(id);
-  if (id.base.qp != nullptr) ibv_destroy_qp(id.base.qp);
+  // This call cannot fail, so a group that the program has attached it to by itself does not keep a queue
+  // pair.
+  if (id.base.qp != nullptr && ibv_destroy_qp(id.base.qp) == EBUSY) {
+    abi::engine_of(id.base.qp->context).detach_all(abi::handle_of<abi::QpHandle>(id.base.qp).engine);
+    ibv_destroy_qp(id.base.qp);
+  }
   id.base.qp = nullptr;
   destroy_queues(id);
 }
@@ -167,8 +172,9 @@ int attributes(CmId& id, ibv_qp_attr& out, int& mask) {
     mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
     return 0;
   }
-  const auto setup = host()->connections.qp_setup(*id.conn, static_cast<QpState>(abi::raw(out.qp_state)));
-  const auto info = host()->connections.info(*id.conn);
+  const auto setup =
+      host()->connections.qp_setup(*id.conn, id.sink, static_cast<QpState>(abi::raw(out.qp_state)));
+  const auto info = host()->connections.info(*id.conn, id.sink);
   if (!setup || !info) return setup ? EINVAL : abi::errno_of(setup.error());
   const QpAttr& a = setup->attr;
   mask = static_cast<int>(setup->mask);
