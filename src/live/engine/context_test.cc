@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "live/engine/nic_state.h"
+#include "live/engine/sleepers.h"
 #include "live/engine/two_ends.h"
 
 namespace weft::live {
@@ -136,7 +137,7 @@ TEST_P(LiveTest, ServesOneSidedOperationsWhileTheTargetSleeps) {
   End b(2, options());
   a.connect(b);
   b.connect(a);
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // b's thread is asleep on its socket
+  ASSERT_TRUE(stays(others_asleep));  // b's thread, on its socket
   a.fill(0, 100'000, 5);
   a.post(WrOpcode::kWrite, 0, 0, 100'000, b, 0);
   expect_success(a.wait(1), 1);

@@ -2,11 +2,15 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <thread>
 
+#include "live/engine/sleepers.h"
 #include "live/engine/two_ends.h"
 
 namespace weft::live {
@@ -145,16 +149,23 @@ TEST_F(Events, AreWaitedForAsReadWaits) {
     Qp* const qp = failed_qp(cq);
     const Cq* got = nullptr;
     int error = 0;
+    std::atomic<int> tid{0};
+    std::atomic<bool> done{false};
     std::thread sleeper([&] {
+      tid = gettid();
       got = context->get_cq_event(channel);
       error = errno;
+      done = true;
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    pthread_kill(sleeper.native_handle(), SIGUSR1);
-    if (flags != 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      armed_and_complete(cq, qp);
+    while (tid == 0 || (!asleep(tid) && !done)) std::this_thread::yield();
+    // It may have slept elsewhere than in read(): the signal is sent until it has been heard there.
+    const int signals = flags != 0 ? 5 : INT_MAX;
+    for (int i = 0; i < signals && !done; ++i) {
+      pthread_kill(sleeper.native_handle(), SIGUSR1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
+    EXPECT_EQ(done, flags == 0);
+    if (flags != 0) armed_and_complete(cq, qp);
     sleeper.join();
     EXPECT_EQ(got, flags != 0 ? cq : nullptr);
     EXPECT_EQ(error, flags == 0 ? EINTR : error);

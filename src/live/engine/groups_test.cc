@@ -10,6 +10,7 @@
 
 #include "core/wire/mad.h"
 #include "live/engine/nic_state.h"
+#include "live/engine/sleepers.h"
 #include "live/engine/two_ends.h"
 #include "live/wires/pack.h"
 #include "live/wires/sockets.h"
@@ -118,9 +119,9 @@ TEST(Groups, WakeAProgramThatSleeps) {
   Qp* const member = datagrams(b);
   receive(b, member, 1, 4096);
   ASSERT_TRUE(b.context->request_notify(b.cq, false));
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // until nobody looks any more
+  ASSERT_TRUE(stays(others_asleep));  // nobody looks any more
   ASSERT_TRUE(b.context->attach(member, group()));
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_TRUE(stays(others_asleep));
   send(a, sender, 10);
   pollfd ready{b.context->channel_fd(channel), POLLIN, 0};
   EXPECT_EQ(poll(&ready, 1, 5000), 1);

@@ -4,16 +4,19 @@
 //
 // Verbs and RDMA-CM let a resource go only after every event about it that was taken has been acknowledged
 // (ibv_get_cq_event(3), rdma_destroy_id(3)); events not yet taken vanish with the resource, and the
-// descriptor becomes quiet if they were the last. Queue and descriptor change together under the lock. One
-// reader at a time may stand between the two: it has emptied the descriptor and is about to take the event;
-// if more are left, it makes the descriptor readable again.
+// descriptor becomes quiet if they were the last. Queue and descriptor change together under the lock, but
+// for those who read the descriptor: a reader may have emptied it and be about to take the event. If more are
+// left, it makes the descriptor readable again. While somebody reads, nobody else empties the descriptor: it
+// is the reader's to find it readable and the queue empty. So whoever empties it never waits for what another
+// one has read, and needs no reading that does not wait, which kernels before 5.8 do not have for an eventfd.
 //
 // Every push adds to the eventfd, so that a program that waits for edges (EPOLLET) sees one per event.
 #pragma once
+#include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -65,7 +68,9 @@ class WaitQueue {
           quiet_if_empty();
           return true;
         }
+        ++readers_;
       }
+      const Reader reader(*this);
       std::uint64_t all = 0;
       if (read(fd_, &all, sizeof all) != static_cast<ssize_t>(sizeof all)) return false;
     }
@@ -110,18 +115,33 @@ class WaitQueue {
     // Fails only with the counter at 2^64 - 2.
     [[maybe_unused]] const ssize_t n = write(fd_, &one, sizeof one);
   }
-  // Never blocks, whatever the descriptor's flags: a reader on its way to the lock may have emptied it.
   void quiet_if_empty() {
-    if (!events_.empty()) return;
+    if (!events_.empty() || readers_ != 0) return;
+    pollfd p{fd_, POLLIN, 0};
+    if (poll(&p, 1, 0) != 1) return;
     std::uint64_t all = 0;
-    const iovec into{&all, sizeof all};
-    [[maybe_unused]] const ssize_t n = preadv2(fd_, &into, 1, -1, RWF_NOWAIT);
+    [[maybe_unused]] const ssize_t n = read(fd_, &all, sizeof all);
   }
+  // A thread between the lock and its read(), or in it; also one that is cancelled there.
+  struct Reader {
+    explicit Reader(WaitQueue& q) : queue(q) {}
+    ~Reader() {
+      const int kept = errno;
+      const std::lock_guard lock(queue.mutex_);
+      --queue.readers_;
+      queue.quiet_if_empty();
+      errno = kept;
+    }
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+    WaitQueue& queue;
+  };
 
   int fd_;
   std::mutex mutex_;
   std::condition_variable acknowledged_;
   std::deque<Entry> events_;
+  std::uint32_t readers_ = 0;
 };
 
 }  // namespace weft::live
