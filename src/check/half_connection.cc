@@ -40,7 +40,7 @@ Seq HalfConnection::past_sacked(Stream& s, Seq at) {
 }
 
 void HalfConnection::trim(Stream& s) {
-  while (s.packets.size() > kHistory && s.packets.front().end() <= std::min({s.una, s.frontier, answered_})) {
+  while (s.packets.size() > kHistory && s.packets.front().end() < std::min({s.una, s.frontier, answered_})) {
     s.packets.pop_front();
   }
 }

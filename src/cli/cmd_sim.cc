@@ -105,6 +105,39 @@ std::string traffic_table(const sim::Scenario& s, const sim::Simulation& run) {
   return t;
 }
 
+// What the boxes of each pair did, and why frames passed them as they pass a wire.
+std::string boxes_table(const sim::Scenario& s, const sim::Simulation& run) {
+  using wan::BoxCounter;
+  std::string t;
+  for (std::size_t i = 0; i < run.boxes().size(); ++i) {
+    const wan::Box& box = run.boxes()[i]->box();
+    const auto n = [&](BoxCounter c) { return box.counters().get(c); };
+    const sim::Link& site = s.graph.links[s.graph.boxes[i].site];
+    t += fmt::format(
+        "box{} at {}: held {} packets ({} MB of {} at most), acknowledged {}, swallowed {}, sent {} over the "
+        "line, {} "
+        "of them again; gave {}, {} of them again\n",
+        i, s.graph.name(site.a), n(BoxCounter::taken), (box.most_stored().n + 500'000) / 1'000'000,
+        (box.config().store.n + 500'000) / 1'000'000, n(BoxCounter::acknowledged), n(BoxCounter::swallowed),
+        n(BoxCounter::line_sent), n(BoxCounter::line_resent), n(BoxCounter::given),
+        n(BoxCounter::given_again));
+    std::string why;
+    for (const BoxCounter c :
+         {BoxCounter::other_mode, BoxCounter::table_full, BoxCounter::ambiguous, BoxCounter::unlearned,
+          BoxCounter::declined, BoxCounter::reads, BoxCounter::drop_full, BoxCounter::drop_line_full,
+          BoxCounter::drop_waiting, BoxCounter::drop_gap, BoxCounter::drop_queue, BoxCounter::failed,
+          BoxCounter::orphaned}) {
+      if (n(c) != 0)
+        why += fmt::format("; {} {}", n(c), wan::kBoxCounterInfo[static_cast<std::size_t>(c)].text);
+    }
+    if (const std::uint64_t dropped = run.boxes()[i]->counters().overflow_dropped; dropped != 0)
+      why += fmt::format("; {} dropped: the box could not keep up", dropped);
+    t += fmt::format("  passed {}; {} halves owned, {} released{}\n", n(BoxCounter::passed),
+                     n(BoxCounter::owned), n(BoxCounter::released), why);
+  }
+  return t;
+}
+
 std::string bytes_text(std::uint64_t n) {
   if (n >= 1U << 30U) return fmt::format("{:.2f} GiB", static_cast<double>(n) / (1U << 30U));
   if (n >= 1U << 20U) return fmt::format("{:.1f} MiB", static_cast<double>(n) / (1U << 20U));
@@ -192,6 +225,7 @@ std::string table(const sim::Scenario& s, const sim::Simulation& run) {
     t += fmt::format("ports waited for credit {} in all\n", time_text(n.credit_wait));
   if (!s.failures.empty())
     t += fmt::format("{} packets lost on failed links, {} without a route\n", n.failed_links, n.no_route);
+  t += boxes_table(s, run);
   if (!run.complete()) t += "virtual time ended before every flow was done\n";
   for (const sim::FlowStatistics& f : run.traffic()) {
     if (f.cut_off() != 0) t += fmt::format("{} flows were cut off and count with their age\n", f.cut_off());

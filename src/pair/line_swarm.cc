@@ -69,26 +69,12 @@ void plan_line(Prng& r, LineConfig& l) {
   }
 }
 
-// What the pair bears without losing anything (docs/ARCHITECTURE.md, "What an acknowledgement means"): a line
-// that is cut for a while; where it acknowledges far, a box that is switched off and on. Both boxes at one
-// time it does not.
-bool plan_failures(Prng r, LineConfig& l) {
-  if (one_in(r, 4)) {
-    l.cut_at = Time{} + some(r, Duration{}, milliseconds(20));
-    l.cut_for = some(r, microseconds(100), milliseconds(60));
-  }
-  if (l.boxes[0].acknowledge == wan::Acknowledge::kFar && one_in(r, 2))
-    l.restart_at[r.below(2)] = Time{} + some(r, Duration{}, milliseconds(20));
-  return l.cut_at != kNever || l.restart_at[0] != kNever || l.restart_at[1] != kNever;
-}
-
 }  // namespace
 
 Plan plan_line_world(std::uint64_t seed, bool& meets) {
   Plan p = plan_world(seed);
   Prng r = Prng(seed).fork(0x6C'696E65);
   plan_line(r, p.world.line);
-  const bool fails = plan_failures(Prng(seed).fork(0x6375'74), p.world.line);
   p.forgeries = 0;
   p.door_bound = {};
   p.world.drain = {};
@@ -108,7 +94,6 @@ Plan plan_line_world(std::uint64_t seed, bool& meets) {
     for (EndConfig& e : c.end) {
       if (roce) e.mode = wire::Mode::kRoce;
       e.timeout = static_cast<std::uint8_t>(between(r, 9, 11));  // 2.1 to 8.4 ms
-      if (fails) e.timeout = 13;                                 // seven of them outlast a cut
       e.retry_count = e.rnr_retry = 7;
     }
     for (FlowPlan& f : c.flow) {

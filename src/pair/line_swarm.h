@@ -19,9 +19,9 @@ struct LineResult {
   std::array<std::uint64_t, wan::kBoxCounterCount> counters{};  // of both boxes
 };
 
-// A world of the swarm whose two sites are far apart. No endpoint breaks a rule in it, goes away or forges
-// anything; the line may be cut for a while, and a box restarted where that loses nothing. `meets`: its queue
-// pairs meet and part by the connection manager's messages.
+// A world of the swarm whose two sites are far apart. Nobody breaks a rule in it, goes away or forges
+// anything.
+// `meets`: its queue pairs meet and part by the connection manager's messages.
 Plan plan_line_world(std::uint64_t seed, bool& meets);
 LineResult run_line_seed(std::uint64_t seed, Recorder* recorder = nullptr);
 

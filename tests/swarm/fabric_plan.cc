@@ -22,7 +22,7 @@ class Plan {
     const std::string network = draw_network();
     const std::string switches = draw_switch();
     const std::string transport = draw_transport();
-    const std::string work = draw_work() + draw_failures() + draw_nic();
+    const std::string work = draw_work() + draw_failures() + draw_nic() + draw_boxes();
     return "seed = " + std::to_string(seed_) + "\nhosts = " + std::to_string(hosts_) +
            "\nlimit = \"60s\"\ncheck = true\nbytes = true\n" + topology + network + switches + transport +
            work;
@@ -57,7 +57,10 @@ class Plan {
     between_switches_ = kind == "dumbbell" ? 1 : kind == "fat-tree" ? 32 : 0;
     edges_ = kind == "dumbbell" ? 2 : kind == "fat-tree" ? 8 : 1;
     if (kind == "dumbbell") hosts_ += hosts_ % 2;
-    t += line("kind", kind) + line("routing", word_of(sim::kRoutings));
+    kind_ = kind;
+    const std::string routing = word_of(sim::kRoutings);
+    may_have_boxes_ = routing != "spray" && kind != "srnic";
+    t += line("kind", kind) + line("routing", routing);
     if (kind != "single" && one_in(3))
       t += line("core_rate", std::to_string(gigabits_ * pick({1, 2, 4}) / 2) + "Gbps");
     return t;
@@ -96,6 +99,7 @@ class Plan {
         break;
       case 4:  // nothing may be dropped, either
         t += "credits = true\n";
+        may_have_boxes_ = false;
         if (one_in(2)) t += line("buffer", (mtu_ + 200) * 34 * random_.between(1, 4));
         break;
       default:  // no bound
@@ -193,6 +197,38 @@ class Plan {
     return t;
   }
 
+  // In a part of the worlds a pair of boxes stands around a link or at two hosts, on a line that may be long
+  // and bad. From numbers of its own, so that the other worlds stay what they were.
+  std::string draw_boxes() {
+    random_ = Prng(seed_).fork(0x626F'78);
+    if (!may_have_boxes_ || !one_in(3)) return {};
+    const std::uint64_t a = random_.below(hosts_);
+    const std::uint64_t b = (a + random_.between(1, hosts_ - 1)) % hosts_;
+    const auto link_of = [&](std::uint64_t host) {
+      std::string ends = "h";
+      return ends.append(std::to_string(host)).append("-s").append(std::to_string(host * edges_ / hosts_));
+    };
+    const bool around = kind_ == "dumbbell" && !one_in(4);
+    std::string t;
+    if (one_in(2)) {
+      t += "[[line]]\n" + line("link", around ? "s0-s1" : link_of(a));
+      t += line("distance", pick({"1km", "10km", "40km"}));
+      if (one_in(2)) t += line("rate", pick({"2Gbps", "10Gbps"}));
+      if (one_in(2)) t += line("loss", ppm(random_.below(50'000)));
+      if (one_in(3)) t += line("duplicate", ppm(random_.below(20'000)));
+      if (one_in(3)) t += line("corrupt", ppm(random_.below(20'000)));
+      if (one_in(3))
+        t += line("reorder", ppm(random_.below(50'000))) + line("reorder_by", pick({"1us", "30us"}));
+    }
+    t += "[[accelerator]]\n";
+    t += around ? line("link", "s0-s1") : line("near", link_of(a)) + line("far", link_of(b));
+    t += line("acknowledge", pick({"early", "early", "far"})) + line("give_up", "2s");
+    t += line("store", pick({"200kB", "1MB", "50MB"})) + line("quiet", pick({"20us", "1ms"}));
+    if (one_in(3)) t += line("frame_time", pick({"100ns", "700ns"}));
+    if (one_in(4)) t += line("frames", pick({"64", "4096"}));
+    return t;
+  }
+
   std::string draw_flows() {
     std::string t;
     const bool to_one = one_in(2);
@@ -236,6 +272,8 @@ class Plan {
 
   Prng random_;
   std::uint64_t seed_;
+  std::string kind_;
+  bool may_have_boxes_ = false;
   std::uint64_t hosts_ = 2;
   std::uint64_t gigabits_ = 100;
   std::uint64_t mtu_ = 1024;

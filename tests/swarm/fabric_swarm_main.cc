@@ -50,7 +50,12 @@ constexpr const char* kReplay =
   X(failed_links, "packets lost on failed links")                              \
   X(no_route, "packets without a way left")                                    \
   X(rerouted, "worlds without a failed message in spite of a link that fails") \
-  X(marked, "packets marked for congestion")
+  X(marked, "packets marked for congestion")                                   \
+  X(boxes, "worlds with boxes")                                                \
+  X(held, "packets that boxes held")                                           \
+  X(resent, "of those, sent over the line again")                              \
+  X(swallowed, "acknowledgements that ended in boxes")                         \
+  X(full_boxes, "packets that found no room in a box")
 
 enum class Reached : std::size_t {
 #define WEFT_X(name, text) name,
@@ -103,6 +108,14 @@ void tally(Tally& t, const sim::Scenario& s, const sim::Simulation& run) {
   add(Reached::failed_links, n.failed_links);
   add(Reached::no_route, n.no_route);
   add(Reached::rerouted, n.failed_links != 0 && failed == 0 ? 1 : 0);
+  add(Reached::boxes, run.boxes().empty() ? 0 : 1);
+  for (const auto& node : run.boxes()) {
+    const wan::BoxCounters& c = node->box().counters();
+    add(Reached::held, c.get(wan::BoxCounter::taken));
+    add(Reached::resent, c.get(wan::BoxCounter::line_resent));
+    add(Reached::swallowed, c.get(wan::BoxCounter::swallowed));
+    add(Reached::full_boxes, c.get(wan::BoxCounter::drop_full) + c.get(wan::BoxCounter::drop_line_full));
+  }
   const auto& links = s.graph.links;
   for (std::size_t i = 0; i < run.network().ports().size(); ++i) {
     const sim::Port& p = run.network().ports()[i];

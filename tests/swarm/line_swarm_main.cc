@@ -31,8 +31,9 @@ struct Tally {
   std::array<std::uint64_t, wan::kBoxCounterCount> counters;
 };
 
-// Nobody refuses anything here, and READs of unknown length inside an ownership are rare.
-constexpr wan::BoxCounter kElsewhere[] = {wan::BoxCounter::failed, wan::BoxCounter::drained_for_read};
+// Reached too seldom to be asked for: nobody refuses anything here, and nobody goes away on purpose.
+constexpr wan::BoxCounter kElsewhere[] = {wan::BoxCounter::failed, wan::BoxCounter::orphaned,
+                                          wan::BoxCounter::declined, wan::BoxCounter::drained_for_read};
 
 void run_world(Tally& t) {
   const LineResult r = run_line_seed(t.seed);

@@ -31,6 +31,21 @@ TEST(Learning, NeedsNothingButAcknowledgements) {
   EXPECT_EQ(boxes.bodies(), 0U);
 }
 
+// A long line: when an acknowledgement comes, many more packets have asked for one than a box marks.
+TEST(Learning, KnowsWhatWasAskedARoundTripAgo) {
+  ByHand boxes;
+  Connection c(boxes, kRequester, kResponder, 1000);
+  listen(boxes, {&c});
+  for (int i = 0; i < 100 && boxes.count(0, BoxCounter::owned) == 0; ++i) {
+    c.write(60);
+    boxes.run(kDelay);
+    if (i % 8 == 7) c.resend();
+  }
+  EXPECT_EQ(boxes.count(0, BoxCounter::owned), 1U);
+  c.settle(milliseconds(100));
+  EXPECT_EQ(c.taken(), c.sent());
+}
+
 // As many connections as the table has rows were learned, and rest for good.
 TEST(Learning, GoesOnWhenTheTableIsFullOfConnectionsThatRest) {
   ByHand boxes;

@@ -12,29 +12,33 @@ struct Graph {
   struct Edge {
     std::uint32_t to;
     Duration delay;
+    std::uint32_t links;
   };
+  // A switch knows of its own links only: a cut between two boxes goes unnoticed.
   explicit Graph(const Topology& t, const std::vector<bool>& up = {})
-      : edges(t.switches()), host_delay(t.switches(), Duration{-1}) {
-    for (std::size_t i = 0; i < t.links.size(); ++i) {
-      if (!up.empty() && !up[i]) continue;
-      const Link& l = t.links[i];
+      : edges(t.switches()), host_delay(t.switches(), Duration{-1}), host_links(t.switches(), 1) {
+    for (const Span& l : t.spans()) {
+      if (!up.empty() && !(up[l.first] && up[l.last])) continue;
       for (const auto& [from, to] : {std::pair{l.a, l.b}, std::pair{l.b, l.a}}) {
         if (from < t.hosts) continue;
         const std::uint32_t s = from - t.hosts;
         if (to < t.hosts) {
           host_delay[s] = std::max(host_delay[s], l.delay);
+          host_links[s] = std::max(host_links[s], l.links);
         } else {
-          edges[s].push_back({to - t.hosts, l.delay});
+          edges[s].push_back({to - t.hosts, l.delay, l.links});
         }
       }
     }
   }
   std::vector<std::vector<Edge>> edges;
   std::vector<Duration> host_delay;  // longest; negative where there is no host
+  std::vector<std::uint32_t> host_links;
 
   struct Distance {
     std::uint32_t hops = UINT32_MAX;
     Duration delay{};
+    std::uint32_t links = 0;
   };
   // The distance from every switch to `to`: the fewest hops, and the delay of the slowest way with that many.
   std::vector<Distance> distances(std::uint32_t to) const {
@@ -48,7 +52,9 @@ struct Graph {
           d[e.to].hops = d[at].hops + 1U;
           order.push_back(e.to);
         }
-        if (d[e.to].hops == d[at].hops + 1U) d[e.to].delay = std::max(d[e.to].delay, d[at].delay + e.delay);
+        if (d[e.to].hops != d[at].hops + 1U) continue;
+        d[e.to].delay = std::max(d[e.to].delay, d[at].delay + e.delay);
+        d[e.to].links = std::max(d[e.to].links, d[at].links + e.links);
       }
     }
     return d;
@@ -65,7 +71,7 @@ Reach reach_of(const Topology& t, const SwitchConfig& c) {
     const auto d = g.distances(to);
     for (std::uint32_t from = 0; from < t.switches(); ++from) {
       if (g.host_delay[from].ps < 0 || d[from].hops == UINT32_MAX) continue;
-      r.hops = std::max(r.hops, d[from].hops + 2U);
+      r.hops = std::max(r.hops, d[from].links + g.host_links[from] + g.host_links[to]);
       r.one_way = std::max(r.one_way, d[from].delay + g.host_delay[from] + g.host_delay[to]);
     }
   }
@@ -74,12 +80,14 @@ Reach reach_of(const Topology& t, const SwitchConfig& c) {
     ++ports[l.a];
     ++ports[l.b];
     if ((l.a < t.hosts || l.b < t.hosts) && (r.rate.bps == 0 || l.rate < r.rate)) r.rate = l.rate;
-    r.headroom = std::max(r.headroom, pfc_headroom(l.rate, l.delay, c.largest_frame, Port::kPfcFrameBytes));
+    if (t.is_switch(l.a) || t.is_switch(l.b))
+      r.headroom = std::max(r.headroom, pfc_headroom(l.rate, l.delay, c.largest_frame, Port::kPfcFrameBytes));
   }
   __extension__ using Wide = unsigned __int128;
   r.bdp = {static_cast<std::uint64_t>(Wide{r.rate.bps} * static_cast<std::uint64_t>(2 * r.one_way.ps) /
                                       8'000'000'000'000ULL)};
-  const std::uint64_t most = *std::max_element(ports.begin() + t.hosts, ports.end());
+  const auto first = ports.begin() + t.hosts;
+  const std::uint64_t most = *std::max_element(first, first + t.switches());
   r.most_ports = static_cast<std::uint32_t>(most);
   r.fullest_switch = {c.kind == SwitchKind::kInputQueued ? c.buffer.n * most : c.buffer.n};
   return r;
@@ -90,6 +98,7 @@ Network::Network(Fabric& fabric, const Topology& topology, const NetworkConfig& 
   attachment_.switch_of.resize(topology.hosts);
   attachment_.port_of.resize(topology.hosts);
   uplinks_.resize(topology.hosts);
+  box_ports_.resize(topology.boxes.size());
   downlinks_.resize(topology.hosts);
   std::vector<std::uint32_t> degree(topology.nodes(), 0);
   for (const Link& l : topology.links) {
@@ -105,7 +114,8 @@ Network::Network(Fabric& fabric, const Topology& topology, const NetworkConfig& 
   for (const Link& l : topology.links) {
     for (const auto& [from, to] : {std::pair{l.a, l.b}, std::pair{l.b, l.a}}) {
       PortConfig c{l.rate, l.delay, {}, {}, 1, node(from), node(to)};
-      if (to < topology.hosts) c.impair = config.impair;
+      // A link's own impairments stand for the network's.
+      c.impair = to < topology.hosts && l.impair.clean() ? config.impair : l.impair;
       if (from < topology.hosts) {
         c.queue = config.switches.queue;
       } else if (voq) {
@@ -120,10 +130,11 @@ Network::Network(Fabric& fabric, const Topology& topology, const NetworkConfig& 
     const Prng marks = random.fork(label + 2U * s + 1U);
     switches_.emplace_back(fabric, config.switches, Routes(attachment_, s, config.routing, ways), marks);
   }
-  for (std::size_t i = 0; i < topology.links.size(); ++i) {
-    const Link& l = topology.links[i];
-    for (const auto& [from, to, egress, ingress] :
-         {std::tuple{l.a, l.b, 2 * i, 2 * i + 1}, std::tuple{l.b, l.a, 2 * i + 1, 2 * i}}) {
+  for (const Span& l : topology.spans()) {
+    for (const auto& [from, to, own, far] :
+         {std::tuple{l.a, l.b, l.first, l.last}, std::tuple{l.b, l.a, l.last, l.first}}) {
+      const std::size_t egress = 2 * own + (topology.links[own].a == from ? 0U : 1U);
+      const std::size_t ingress = egress ^ 1U;
       if (from < topology.hosts) {
         uplinks_[from] = &ports_[egress];
         downlinks_[from] = &ports_[ingress];
@@ -132,11 +143,17 @@ Network::Network(Fabric& fabric, const Topology& topology, const NetworkConfig& 
       const std::uint32_t s = from - topology.hosts;
       const std::uint32_t number = switches_[s].add_port(ports_[egress]);
       ports_[ingress].connect<&Switch::arrive>(switches_[s], number);
-      near_[s].push_back({to, i, static_cast<std::uint16_t>(number), &ports_[egress]});
+      near_[s].push_back({to, own, far, static_cast<std::uint16_t>(number), &ports_[egress]});
       if (to >= topology.hosts) continue;
       attachment_.switch_of[to] = static_cast<std::uint16_t>(s);
       attachment_.port_of[to] = static_cast<std::uint16_t>(number);
     }
+  }
+  for (std::uint32_t i = 0; i < topology.boxes.size(); ++i) {
+    const BoxPlace& b = topology.boxes[i];
+    for (const auto& [side, link] : {std::pair{BoxSide::kSite, b.site}, std::pair{BoxSide::kLine, b.line}})
+      box_ports_[i][static_cast<std::size_t>(side)] =
+          &ports_[2 * link + (topology.links[link].a == topology.box_node(i) ? 0U : 1U)];
   }
   if (config.switches.credits) grant_credits();
   route();
@@ -168,7 +185,7 @@ void Network::grant_credits() {
 bool Network::far_switch(std::size_t port, Switch*& at, std::uint32_t& number) {
   const Link& l = topology_.links[port / 2];
   const std::uint32_t to = port % 2 == 0 ? l.b : l.a;
-  if (to < topology_.hosts) return false;
+  if (!topology_.is_switch(to)) return false;
   at = &switches_[to - topology_.hosts];
   for (const Neighbour& n : near_[to - topology_.hosts]) {
     if (n.egress == &ports_[port ^ 1U]) number = n.port;
@@ -186,7 +203,8 @@ void Network::route() {
       if (s == to || d[s].hops == UINT32_MAX) continue;
       ports.clear();
       for (const Neighbour& n : near_[s]) {
-        if (up_[n.link] && n.node >= topology_.hosts && d[n.node - topology_.hosts].hops + 1U == d[s].hops)
+        if (up_[n.link] && up_[n.far_link] && n.node >= topology_.hosts &&
+            d[n.node - topology_.hosts].hops + 1U == d[s].hops)
           ports.push_back(n.port);
       }
       switches_[s].routes().add(to, ports);
@@ -236,7 +254,25 @@ std::string Network::port_name(std::size_t port) const {
 Reach Network::reach() const { return reach_of(topology_, config_.switches); }
 
 std::vector<const Port*> Network::way(std::uint32_t from, std::uint32_t to) const {
-  std::vector<const Port*> ports{uplinks_[from]};
+  std::vector<const Port*> ports;
+  // A port, and those of boxes behind it.
+  const auto through = [&](const Port* p) {
+    ports.push_back(p);
+    for (bool more = true; more;) {
+      more = false;
+      for (std::size_t i = 0; i < box_ports_.size(); ++i) {
+        const BoxPlace& b = topology_.boxes[i];
+        for (const auto& [in, out] : {std::pair{b.site, BoxSide::kLine}, std::pair{b.line, BoxSide::kSite}}) {
+          const std::size_t into =
+              2 * in + (topology_.links[in].a == topology_.box_node(static_cast<std::uint32_t>(i)) ? 1U : 0U);
+          if (ports.back() != &ports_[into]) continue;
+          ports.push_back(box_ports_[i][static_cast<std::size_t>(out)]);
+          more = true;
+        }
+      }
+    }
+  };
+  through(uplinks_[from]);
   std::uint32_t at = attachment_.switch_of[from];
   Transit probe;
   probe.destination = {to};
@@ -244,10 +280,12 @@ std::vector<const Port*> Network::way(std::uint32_t from, std::uint32_t to) cons
     const Routes& routes = intact_.empty() ? switches_[at].routes() : intact_[at];
     const std::uint32_t out = routes.any_port(probe);
     const Neighbour& n = near_[at][out];
-    ports.push_back(n.egress);
+    through(n.egress);
     at = n.node - topology_.hosts;
   }
-  ports.push_back(downlinks_[to]);
+  for (const Neighbour& n : near_[at]) {
+    if (n.node == to) through(n.egress);
+  }
   return ports;
 }
 

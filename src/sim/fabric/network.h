@@ -8,8 +8,10 @@
 // are left. A switch drops a packet that has no way left. While a link is failed, neither PFC nor credits
 // stop its ports. At its repair both ends learn which classes PFC has stopped and how much credit there is.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "sim/fabric/switch.h"
@@ -37,6 +39,9 @@ struct Reach {
   Bytes headroom{};              // largest of any port
 };
 
+// Of a box: towards its site, towards the line.
+enum class BoxSide : std::uint8_t { kSite, kLine };
+
 class Network {
  public:
   // `topology` is valid.
@@ -49,6 +54,17 @@ class Network {
   void attach(std::uint32_t host, T& nic) {
     downlinks_[host]->connect<Member>(nic, 0);
     downlinks_[host]->leads_to_host();
+  }
+
+  // What arrives at a box arrives by node.Member(transit, side); it sends by the port of a side.
+  Port& box_port(std::uint32_t box, BoxSide side) { return *box_ports_[box][static_cast<std::size_t>(side)]; }
+  template <auto Member, class T>
+  void attach_box(std::uint32_t box, T& node) {
+    const BoxPlace& b = topology_.boxes[box];
+    for (const auto& [side, link] : {std::pair{BoxSide::kSite, b.site}, std::pair{BoxSide::kLine, b.line}}) {
+      const std::size_t into = 2 * link + (topology_.links[link].a == topology_.box_node(box) ? 1U : 0U);
+      ports_[into].connect<Member>(node, static_cast<std::uint32_t>(side));
+    }
   }
 
   const Topology& topology() const { return topology_; }
@@ -73,9 +89,10 @@ class Network {
   bool far_switch(std::size_t port, Switch*& at, std::uint32_t& number);
 
   struct Neighbour {
-    std::uint32_t node;
-    std::size_t link;
-    std::uint16_t port;  // of the switch
+    std::uint32_t node;    // behind boxes, if there are any
+    std::size_t link;      // at the switch
+    std::size_t far_link;  // at the node
+    std::uint16_t port;    // of the switch
     Port* egress;
   };
 
@@ -86,9 +103,10 @@ class Network {
   std::deque<Switch> switches_;
   std::vector<Port*> uplinks_;
   std::vector<Port*> downlinks_;
-  std::vector<std::vector<Neighbour>> near_;  // of each switch
-  std::vector<bool> up_;                      // each link
-  std::vector<Routes> intact_;                // each switch's, before the first reroute()
+  std::vector<std::array<Port*, 2>> box_ports_;  // by side
+  std::vector<std::vector<Neighbour>> near_;     // of each switch
+  std::vector<bool> up_;                         // each link
+  std::vector<Routes> intact_;                   // each switch's, before the first reroute()
 };
 
 // The same from the topology alone, without a Network.

@@ -23,6 +23,7 @@ void DetailedNic::arrive(const Transit& t, std::uint32_t /*link*/) {
     pump_mac();
     return;
   }
+  if (endpoint_.ends_service(t)) return;
   if (receive_bytes_ + t.bytes > design_.buffers.receive.n) return endpoint_.refuse(t);
   receive_bytes_ += t.bytes;
   if (pause_class_ != kNoClass) pause();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/wire/mad.h"
 #include "sim/fabric/routing.h"
 
 namespace weft::sim {
@@ -119,6 +120,14 @@ PayloadRef Endpoint::gather(const wire::Burst& burst, const wire::TxPacket& pack
   }
   CHECK_OP(at, ==, packet.payload);
   return ref;
+}
+
+bool Endpoint::ends_service(const Transit& t) {
+  const Packet& p = fabric_.packets.at(t.packet);
+  if (!wire::carries_mad(p.rx.header, p.rx.payload)) return false;
+  ++(p.corrupt ? counters_.corrupt_dropped : counters_.packets_received);
+  fabric_.release(t.packet);
+  return true;
 }
 
 void Endpoint::deliver(const Transit& t) {

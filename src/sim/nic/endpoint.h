@@ -61,6 +61,9 @@ class Endpoint {
     ++counters_.overflow_dropped;
     fabric_.release(t.packet);
   }
+  // A message to queue pair 1 is for services that simulated hosts do not have, such as one between boxes of
+  // which none stood on its way. True: it ended here.
+  bool ends_service(const Transit& t);
   // Gives a packet that arrived to the Device, and the packet's place back to the fabric.
   void deliver(const Transit& t);
   void progressed() {

@@ -24,6 +24,7 @@ void IdealNic::arrive(const Transit& t, std::uint32_t /*link*/) {
     endpoint_.egress().pause(t.traffic_class, t.kind == Transit::Kind::kPause);
     return pump();
   }
+  if (endpoint_.ends_service(t)) return;
   endpoint_.deliver(t);
   pump();
   endpoint_.progressed();

@@ -28,17 +28,24 @@ Dropped dropped(const Network& network) {
 void conservation(const AuditSubject& a, check::Report& report) {
   const Dropped d = dropped(a.network);
   const EndpointCounters& h = a.hosts;
-  const std::uint64_t came = h.packets_sent + d.duplicated;
-  const std::uint64_t went =
-      h.packets_received + h.corrupt_dropped + h.overflow_dropped + d.lost + d.full + d.no_route + d.failed;
+  BoxNodeCounters b;
+  for (const auto& box : a.boxes) {
+    const BoxNodeCounters& one = box->counters();
+    b.made += one.made;
+    b.ended += one.ended + one.corrupt_dropped + one.overflow_dropped;
+  }
+  const std::uint64_t came = h.packets_sent + d.duplicated + b.made;
+  const std::uint64_t went = h.packets_received + h.corrupt_dropped + h.overflow_dropped + d.lost + d.full +
+                             d.no_route + d.failed + b.ended;
   if (came != went + a.fabric.packets.in_use())
     report.add(
         a.fabric.timeline.now(), "conservation",
-        "%llu packets sent and %llu duplicated, but %llu delivered, %llu corrupt, %llu refused by full NICs, "
+        "%llu packets sent, %llu duplicated and %llu made by boxes, but %llu delivered, %llu ended in boxes, "
+        "%llu corrupt, %llu refused by full NICs, "
         "%llu lost, %llu dropped by full queues, %llu on failed links, %llu without a route, %llu under way",
-        Count{h.packets_sent}, Count{d.duplicated}, Count{h.packets_received}, Count{h.corrupt_dropped},
-        Count{h.overflow_dropped}, Count{d.lost}, Count{d.full}, Count{d.failed}, Count{d.no_route},
-        Count{a.fabric.packets.in_use()});
+        Count{h.packets_sent}, Count{d.duplicated}, Count{b.made}, Count{h.packets_received}, Count{b.ended},
+        Count{h.corrupt_dropped}, Count{h.overflow_dropped}, Count{d.lost}, Count{d.full}, Count{d.failed},
+        Count{d.no_route}, Count{a.fabric.packets.in_use()});
   if ((a.switches.pfc || a.switches.credits) && d.full != 0)
     report.add(a.fabric.timeline.now(), "lossless",
                "%llu packets were dropped for want of room in spite of %s", Count{d.full},
@@ -77,11 +84,27 @@ void buffers(const AuditSubject& a, bool at_rest, check::Report& report) {
   }
 }
 
+// The store is never above its bound, and nothing is left of anything in the end.
+void boxes(const AuditSubject& a, bool at_rest, check::Report& report) {
+  const Time now = a.fabric.timeline.now();
+  for (std::size_t i = 0; i < a.boxes.size(); ++i) {
+    const wan::Box& b = a.boxes[i]->box();
+    b.check_invariants();
+    if (b.most_stored() > b.config().store)
+      report.add(now, "box", "box %zu kept %llu bytes in a store of %llu", i, Count{b.most_stored().n},
+                 Count{b.config().store.n});
+    if (at_rest && (b.stored().n != 0 || b.owned() != 0 || b.loss_blocks_in_use() != 0))
+      report.add(now, "at rest", "box %zu is left with %llu bytes, %u halves and %u loss blocks", i,
+                 Count{b.stored().n}, b.owned(), b.loss_blocks_in_use());
+  }
+}
+
 }  // namespace
 
 void audit(const AuditSubject& a, bool at_rest, check::Report& report) {
   conservation(a, report);
   buffers(a, at_rest, report);
+  boxes(a, at_rest, report);
   const std::size_t packets = a.fabric.packets.in_use();
   const std::size_t payloads = a.fabric.payloads.in_use();
   if (payloads > packets || (at_rest && packets != 0))

@@ -26,7 +26,7 @@ TEST(Audit, PacketsSentAreThoseThatWentSomewhere) {
   Subject s;
   EXPECT_EQ(s.findings(), "");
   s.hosts.packets_sent = 3;
-  EXPECT_THAT(s.findings(), HasSubstr("conservation: 3 packets sent and 0 duplicated"));
+  EXPECT_THAT(s.findings(), HasSubstr("conservation: 3 packets sent, 0 duplicated"));
   s.hosts.packets_received = 2;
   s.hosts.corrupt_dropped = 1;
   EXPECT_EQ(s.findings(), "");

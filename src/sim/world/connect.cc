@@ -39,9 +39,15 @@ check::QpFacts facts_of(const Scenario& s, const ConnectSpec& c, int i, const Co
   if (t.controller != 0)
     q.slowest_turn =
         std::min(s.derived.reach.rate, kLeastRate).time_for(Bytes{s.network.switches.largest_frame});
-  q.network_loses = !s.failures.empty() || (s.nic.detailed && !n.switches.pfc) || n.impair.loss != 0 ||
-                    n.impair.corrupt != 0 || n.switches.queue.n != 0 ||
-                    (n.switches.buffer.n != 0 && !n.switches.pfc && !n.switches.credits);
+  // A box may be full, and what it acknowledged may fail later.
+  q.early = !s.derived.boxes.empty();
+  q.network_loses =
+      q.early ||
+      std::any_of(s.lines.begin(), s.lines.end(),
+                  [](const LineSpec& l) { return l.impair.loss != 0 || l.impair.corrupt != 0; }) ||
+      !s.failures.empty() || (s.nic.detailed && !n.switches.pfc) || n.impair.loss != 0 ||
+      n.impair.corrupt != 0 || n.switches.queue.n != 0 ||
+      (n.switches.buffer.n != 0 && !n.switches.pfc && !n.switches.credits);
   return q;
 }
 

@@ -36,6 +36,9 @@ class Fields {
   void rate(const char* name, Rate& out) {
     parsed(name, parse_rate, [&](Rate v) { out = v; });
   }
+  void distance(const char* name, std::optional<Distance>& out) {
+    parsed(name, parse_distance, [&](Distance v) { out = v; });
+  }
   void size(const char* name, Bytes& out) {
     parsed(name, parse_size, [&](Bytes v) { out = v; });
   }

@@ -8,6 +8,7 @@
 #include "sim/nic/context/store.h"
 #include "sim/nic/explain.h"
 #include "sim/tcp/frame.h"
+#include "sim/world/accelerators.h"
 #include "sim/world/device_config.h"
 #include "sim/world/failures.h"
 #include "sim/world/scenario.h"
@@ -202,6 +203,7 @@ Result<void> resolve(Scenario& s, const ScenarioLimits& limits) {
   if (s.graph.hosts > limits.hosts || s.graph.switches() > limits.switches)
     return fail("topology: more than " + std::to_string(limits.hosts) + " hosts or " +
                 std::to_string(limits.switches) + " switches");
+  if (const auto ok = place_lines(s); !ok) return ok;
   if (std::string wrong = out_of_scale(s); !wrong.empty()) return fail(std::move(wrong));
   SwitchConfig& sw = s.network.switches;
   TransportSpec& t = s.transport;
@@ -265,7 +267,9 @@ Result<void> resolve(Scenario& s, const ScenarioLimits& limits) {
     if (const auto ok = resolve_tcp(s); !ok) return ok;
   }
   if (const auto ok = count_traffic(s, limits.flows); !ok) return ok;
+  for (FlowSpec& f : s.flows) f.place_for_each = s.check && !s.graph.boxes.empty();
   if (const auto ok = check_memory(s); !ok) return ok;
+  if (const auto ok = configure_boxes(s); !ok) return ok;
   auto changes = link_changes(s);
   if (!changes) return tl::unexpected(changes.error());
   s.derived.link_changes = std::move(*changes);

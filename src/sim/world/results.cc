@@ -153,6 +153,19 @@ record::Record Simulation::channel_record() const {
   return r;
 }
 
+// What a box did, and why frames passed it as they pass a wire.
+record::Record Simulation::box_record(std::size_t index) const {
+  const BoxNode& node = *boxes_[index];
+  const wan::BoxCounters& c = node.box().counters();
+  record::Record r;
+  r.set("most_stored_bytes", node.box().most_stored().n);
+  r.set("corrupt_dropped", node.counters().corrupt_dropped);
+  r.set("overflow_dropped", node.counters().overflow_dropped);
+  for (std::size_t i = 0; i < wan::kBoxCounterCount; ++i)
+    r.set(wan::kBoxCounterInfo[i].name, c.get(static_cast<wan::BoxCounter>(i)));
+  return r;
+}
+
 record::Record Simulation::to_record() const {
   record::Record r;
   r.set("scenario", sim::to_record(scenario_));
@@ -168,6 +181,7 @@ record::Record Simulation::to_record() const {
     one.set("messages", f.messages).set("failed", f.failed);
     one.set("first_failure", std::uint64_t{static_cast<std::uint8_t>(f.first_failure)});
     one.set("bytes", f.bytes).set("elapsed_ps", f.elapsed().ps).set("goodput_gbps", f.goodput_bps() / 1e9);
+    one.set("goodput_late_gbps", f.late_goodput_bps() / 1e9);
     one.set("latency_us_p50", quantile_us(sorted, 0.5)).set("latency_us_p99", quantile_us(sorted, 0.99));
     one.set("latency_us_max", quantile_us(sorted, 1.0)).set("latency_us_mean", mean_us(sorted));
     std::vector<Duration> ways = f.one_way;
@@ -233,6 +247,7 @@ record::Record Simulation::to_record() const {
                                   }));
   // Of large networks the first hosts: their NICs have much to say.
   constexpr std::size_t kMostNics = 12;
+  for (std::size_t i = 0; i < boxes_.size(); ++i) r.append("boxes", box_record(i));
   for (std::size_t i = 0; i < std::min(detailed_.size(), kMostNics); ++i) r.append("nics", nic_record(i));
   if (referee_ != nullptr) r.set("findings", std::uint64_t{referee_->report().total()});
   return r;

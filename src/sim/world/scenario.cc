@@ -123,9 +123,9 @@ void read_flow(Fields f, FlowSpec& s) {
   f.choice("op", s.op, kOps);
   f.size("size", s.size);
   f.integer("count", s.count, 1, 100'000'000);
-  f.integer("depth", s.depth, 1, 8192);
+  f.integer("depth", s.depth, 1, 16384);
   f.integer("qps", s.qps, 1, 4'000'000);
-  f.integer("batch", s.batch, 1, 8192);
+  f.integer("batch", s.batch, 1, 16384);
   f.flag("rotate", s.rotate);
   f.duration("start", s.start);
   f.finish();
@@ -146,6 +146,33 @@ void read_traffic(Fields f, TrafficSpec& s) {
   f.integer("requests", s.requests, 1, 1'000'000);
   f.duration("every", s.every);
   f.text("trace", s.trace_text);
+  f.finish();
+}
+
+void read_line(Fields f, LineSpec& l) {
+  f.text("link", l.link);
+  f.distance("distance", l.distance);
+  f.rate("rate", l.rate);
+  f.probability("loss", l.impair.loss);
+  f.probability("duplicate", l.impair.duplicate);
+  f.probability("corrupt", l.impair.corrupt);
+  f.probability("reorder", l.impair.reorder);
+  f.duration("reorder_by", l.impair.reorder_by);
+  f.duration("jitter", l.impair.jitter);
+  f.finish();
+}
+
+void read_accelerator(Fields f, AcceleratorSpec& a) {
+  f.text("link", a.link);
+  f.text("near", a.near);
+  f.text("far", a.far);
+  f.choice("acknowledge", a.acknowledge, kAcknowledges);
+  f.size("store", a.store);
+  f.integer("frames", a.frames, 4, 1U << 22U);
+  f.duration("frame_time", a.frame_time);
+  f.rate("rate", a.rate);
+  f.duration("quiet", a.quiet);
+  f.duration("give_up", a.give_up);
   f.finish();
 }
 
@@ -300,7 +327,7 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
   f.flag("check", s.check);
   f.flag("bytes", s.bytes);
   for (const char* t : {"measure", "topology", "network", "switch", "transport", "nic", "tcp", "flow",
-                        "traffic", "failure", "channels", "messages"})
+                        "traffic", "line", "accelerator", "failure", "channels", "messages"})
     f.known(t);
   f.finish();
   const auto table = [&](const char* key, auto read, auto& out) {
@@ -332,6 +359,8 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& name
   tables("flow", read_flow, s.flows);
   tables("traffic", read_traffic, s.traffic);
   tables("messages", read_messages, s.messages);
+  tables("line", read_line, s.lines);
+  tables("accelerator", read_accelerator, s.accelerators);
   tables("failure", read_failure, s.failures);
   if (mistake.empty()) {
     if (const auto ok = read_files(s, name); !ok) mistake = ok.error().message;

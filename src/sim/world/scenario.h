@@ -68,6 +68,14 @@
 //                         # every; trace
 //   [channels]            # contexts of the middleware, and
 //   [[messages]]          # what their programs send over channels: sim/world/channel_spec.h
+//   [[line]]              # a link that is long, or bad; one table each
+//   link = "edge0-edge1"
+//   distance = "1000km"   # 5 us each; and rate, loss, duplicate, corrupt, reorder, reorder_by, jitter
+//   [[accelerator]]       # a pair of boxes that acknowledge early (docs/guide/long-distance.md)
+//   link = "edge0-edge1"  # at its two ends; or in two links, each with the node of its site first:
+//                         # near = "host0-edge0", far = "host1-edge1"
+//   acknowledge = "early" # or far; none: no boxes
+//   store = "256MB"       # of each box, … frames, frame_time, rate, quiet, give_up
 //   [[failure]]           # one table each
 //   link = "edge0-agg1"   # or links = 2: so many between switches, drawn from the seed
 //   at = "1ms"
@@ -76,12 +84,14 @@
 // Everything but the flows has the defaults of the structs below. Unknown names and values outside their
 // range are refused with one sentence; nothing is guessed.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/base/distance.h"
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/impair/impair.h"
@@ -93,6 +103,7 @@
 #include "sim/tcp/config.h"
 #include "sim/traffic/pattern.h"
 #include "sim/world/channel_spec.h"
+#include "wan/logic/config.h"
 
 namespace weft::sim {
 
@@ -111,6 +122,28 @@ struct FailureSpec {
   std::uint32_t links = 0;  // so many between switches, drawn from the seed
   Duration at{};
   Duration repair{};  // 0: never
+};
+
+struct LineSpec {
+  std::string link;
+  std::optional<Distance> distance;  // none: as long as the other links
+  Rate rate{};                       // 0: as it is
+  impair::ImpairConfig impair{.reorder_by = microseconds(10)};
+};
+
+struct AcceleratorSpec {
+  std::string link;  // either this,
+  std::string near;  // or these two
+  std::string far;
+  enum class Acknowledge : std::uint8_t { kEarly, kFar, kNone };
+  Acknowledge acknowledge = Acknowledge::kEarly;
+  Bytes store{256'000'000};
+  std::uint32_t frames =
+      0;  // in the store; 0: computed, as many of full size as the store holds, and twice the line
+  Duration frame_time{};  // that a frame takes of one core; 0: none
+  Rate rate{};            // at which a box moves bytes; 0: any
+  Duration quiet = milliseconds(1);
+  Duration give_up = seconds(30);
 };
 
 struct TransportSpec {
@@ -161,11 +194,15 @@ struct FlowSpec {
   std::uint32_t batch = 1;
   bool rotate = false;  // `depth` counts for the whole flow, and its queue pairs take turns
   Duration start{};
+  // Boxes complete messages before they are there; observers then want a place for each (resolve).
+  bool place_for_each = false;
 
   // Each queue pair has a stretch of memory at both ends, with a slot for every message that may be under
   // way. A receiver has 2 x depth receives posted; twice as many slots keep a new one clear of a message
   // whose ACK is still on its way.
-  std::uint64_t slots() const { return std::uint64_t{depth} * 4U; }
+  std::uint64_t slots() const { return std::max(std::uint64_t{depth} * 4U, place_for_each ? count : 0); }
+  // Where messages go in their turn.
+  std::uint64_t places() const { return place_for_each ? slots() : depth; }
   std::uint64_t stretch() const { return slots() * size.n; }
 };
 
@@ -201,6 +238,8 @@ struct Derived {
   std::vector<std::uint32_t>
       channels_of_host;                      // those that end there; queue pairs of [[messages]] over verbs
   std::vector<std::uint32_t> plain_of_host;  // apart
+  std::vector<wan::BoxConfig> boxes;         // one for each box of the graph
+  std::vector<std::size_t> accelerator_of;   // likewise: its table
 };
 
 // More than this is refused.
@@ -225,6 +264,8 @@ struct Scenario {
   std::vector<TrafficSpec> traffic;
   ChannelsSpec channels;
   std::vector<MessageSpec> messages;
+  std::vector<LineSpec> lines;
+  std::vector<AcceleratorSpec> accelerators;
   std::vector<FailureSpec> failures;
 
   Topology graph;

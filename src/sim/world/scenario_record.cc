@@ -22,6 +22,7 @@ std::vector<Choice> choices() {
   add("traffic.verb", kVerbs);
   add("messages.pattern", kMessagePatterns);
   add("messages.over", kOver);
+  add("accelerator.acknowledge", kAcknowledges);
   return all;
 }
 
@@ -109,6 +110,35 @@ record::Record to_record(const Scenario& s) {
     if (f.batch != 1) one.set("batch", std::uint64_t{f.batch});
     if (f.rotate) one.set("rotate", true);
     r.append("flows", std::move(one));
+  }
+  for (const LineSpec& l : s.lines) {
+    record::Record one;
+    one.set("link", l.link).set("rate_bps", l.rate.bps);
+    if (l.distance) one.set("metres", l.distance->metres);
+    one.set("loss_ppm", std::uint64_t{l.impair.loss}).set("duplicate_ppm", std::uint64_t{l.impair.duplicate});
+    one.set("corrupt_ppm", std::uint64_t{l.impair.corrupt})
+        .set("reorder_ppm", std::uint64_t{l.impair.reorder});
+    one.set("reorder_by_ps", l.impair.reorder_by.ps).set("jitter_ps", l.impair.jitter.ps);
+    r.append("lines", std::move(one));
+  }
+  for (std::size_t at_box = 0; at_box < s.derived.boxes.size(); ++at_box) {
+    const AcceleratorSpec& a = s.accelerators[s.derived.accelerator_of[at_box]];
+    const wan::BoxConfig& b = s.derived.boxes[at_box];
+    const BoxPlace& at = s.graph.boxes[at_box];
+    const Link& site = s.graph.links[at.site];
+    const Link& line = s.graph.links[at.line];
+    const std::uint32_t node = s.graph.box_node(static_cast<std::uint32_t>(at_box));
+    record::Record one;
+    one.set("site", s.graph.name(site.a == node ? site.b : site.a));
+    one.set("line", s.graph.name(line.a == node ? line.b : line.a));
+    one.set("acknowledge", word_for(kAcknowledges, a.acknowledge)).set("store_bytes", b.store.n);
+    one.set("frames", std::uint64_t{b.frames}).set("halves", std::uint64_t{b.halves});
+    one.set("window", std::uint64_t{b.window})
+        .set("frame_time_ps", a.frame_time.ps)
+        .set("rate_bps", a.rate.bps);
+    one.set("line_timeout_ps", b.line_timeout.ps).set("patience_ps", b.patience.ps);
+    one.set("quiet_ps", b.quiet.ps).set("give_up_ps", b.give_up.ps);
+    r.append("boxes", std::move(one));
   }
   for (const LinkChange& c : s.derived.link_changes) {
     const Link& l = s.graph.links[c.link];

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/nic/explain.h"
+#include "sim/world/accelerators.h"
 #include "sim/world/audit.h"
 #include "sim/world/device_config.h"
 #include "sim/world/nic_audit.h"
@@ -19,9 +20,13 @@ Duration transit(const Scenario& s) {
     bytes += s.derived.bytes_of_host[h] + 4096ULL * s.derived.flows_of_host[h];
   Rate slowest = s.derived.reach.rate;
   for (const Link& l : s.graph.links) slowest = std::min(slowest, l.rate);
+  // What a pair of boxes holds back for its partner.
+  Duration boxes{};
+  for (const wan::BoxConfig& b : s.derived.boxes) boxes = std::max(boxes, b.give_up);
+  for (const LineSpec& l : s.lines) boxes += (l.impair.jitter + l.impair.reorder_by) * 2;
   // A NIC may be slower than every link.
   const Duration nics = s.nic.detailed ? slowest_in_nic(*s.nic.detailed, bytes, s.transport.mtu) : Duration{};
-  return (s.derived.base_rtt + n.jitter + n.reorder_by + nics +
+  return (s.derived.base_rtt + n.jitter + n.reorder_by + nics + boxes +
           std::min(slowest.time_for({bytes}), seconds(86'400))) *
          2;
 }
@@ -71,6 +76,11 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
   marking.count_reads = !scenario.messages.empty();
   for (std::uint32_t h = 0; h < scenario.graph.hosts; ++h) {
     add_nic(h, marking);
+  }
+  for (std::uint32_t i = 0; i < scenario.derived.boxes.size(); ++i) {
+    const AcceleratorSpec& spec = scenario.accelerators[scenario.derived.accelerator_of[i]];
+    boxes_.push_back(
+        std::make_unique<BoxNode>(fabric_, *network_, i, scenario.derived.boxes[i], cost_of(spec), marking));
   }
   workload_ =
       std::make_unique<Workload>(scenario_, nics_, fabric_.timeline, exchange_, referee_.get(), *this);
@@ -231,7 +241,7 @@ void Simulation::audit_now(bool at_rest) {
       all.corrupt_dropped += host->counters().corrupt_dropped;
     }
   }
-  audit({fabric_, *network_, scenario_.network.switches, all}, at_rest, referee_->report());
+  audit({fabric_, *network_, scenario_.network.switches, all, boxes_}, at_rest, referee_->report());
   for (const DetailedNic* nic : detailed_) audit_nic(*nic, now(), at_rest, referee_->report());
 }
 

@@ -11,6 +11,7 @@
 #include "check/byte_stream.h"
 #include "check/referee.h"
 #include "record/record.h"
+#include "sim/box/box_node.h"
 #include "sim/fabric/network.h"
 #include "sim/nic/detailed_nic.h"
 #include "sim/nic/ideal_nic.h"
@@ -92,6 +93,7 @@ class Simulation final : public NicObserver, public Settler {
   std::size_t packets_in_use() const { return fabric_.packets.in_use(); }
   const Network& network() const { return *network_; }
   const Scenario& scenario() const { return scenario_; }
+  const std::vector<std::unique_ptr<BoxNode>>& boxes() const { return boxes_; }
   Nic& nic(std::uint32_t host) { return *nics_[host]; }  // not with TCP
 
  private:
@@ -104,6 +106,7 @@ class Simulation final : public NicObserver, public Settler {
   void executed(HostId at, const AtomicRequest& a, std::uint64_t old_value, Time now) override;
   void progressed(HostId host, Time now) override;
   void told(HostId host, Time now) override;
+  record::Record box_record(std::size_t index) const;
   void add_nic(std::uint32_t host, const PacketMarking& marking);
   void run_watched(Time end, std::uint64_t events);
   void finish();
@@ -119,7 +122,8 @@ class Simulation final : public NicObserver, public Settler {
   Fabric fabric_;
   std::unique_ptr<Network> network_;
   Exchange exchange_;
-  std::vector<std::unique_ptr<Nic>> nics_;              // none with TCP
+  std::vector<std::unique_ptr<Nic>> nics_;  // none with TCP
+  std::vector<std::unique_ptr<BoxNode>> boxes_;
   std::vector<DetailedNic*> detailed_;                  // of them, those with an inside
   std::vector<std::unique_ptr<ContextWatch>> watches_;  // of their contexts, in a run that is checked
   std::unique_ptr<Failures> failures_;

@@ -39,6 +39,10 @@ inline constexpr std::array kRtos{
     Row{"static", Rto::kStatic, "rto_low or rto_high, by how much is in flight"},
     Row{"dynamic", Rto::kDynamic, "measured, as TCP does: rto_high at first, never below rto_low"},
     Row{"adaptive", Rto::kFloored, "as the soft NIC's: static, but no less than what was measured"}};
+inline constexpr std::array kAcknowledges{
+    Row{"early", AcceleratorSpec::Acknowledge::kEarly, "the near box acknowledges what it has"},
+    Row{"far", AcceleratorSpec::Acknowledge::kFar, "the near box acknowledges what both boxes have"},
+    Row{"none", AcceleratorSpec::Acknowledge::kNone, "there are no boxes"}};
 inline constexpr std::array kVerbs{
     Row{"write", Verb::kWrite, "RDMA WRITE"}, Row{"send", Verb::kSend, "SEND"},
     Row{"read", Verb::kRead, "RDMA READ, posted by the host that the bytes go to"},

@@ -165,7 +165,7 @@ void Workload::post_round(std::uint32_t flow, Time now) {
 void Workload::post_batch(Sender& s, Time now) {
   const FlowSpec& f = scenario_.flows[s.flow];
   for (std::uint64_t left = next_batch(s); left != 0; --left) {
-    const std::uint64_t into = s.posted % f.depth * f.size.n;
+    const std::uint64_t into = s.posted % f.places() * f.size.n;
     // Each time that a slot is filled, its bytes come from another place, so old bytes would be noticed.
     const std::uint64_t out_of = (s.posted + s.posted / f.slots()) % f.slots() * f.size.n;
     const bool reads = f.op == WrOpcode::kRead;
@@ -235,6 +235,10 @@ void Workload::succeeded(Sender& s, Time now) {
   ++r.messages;
   r.bytes += f.size.n;
   r.last_completion = now;
+  if (r.messages == f.count * f.qps / 2) {
+    r.half_at = now;
+    r.half_bytes = r.bytes;
+  }
   if (f.rotate) --rounds_[s.flow].under_way;
   recent_.push_back({now, s.flow});
   settler_.ended();

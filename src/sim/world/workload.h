@@ -25,6 +25,8 @@ struct FlowResult {
   WcStatus first_failure = WcStatus::kSuccess;
   Time first_post = kNever;
   Time last_completion{};
+  Time half_at{};  // when half of the messages were done
+  std::uint64_t half_bytes = 0;
   std::vector<Duration> latencies;  // of each message, in order of completion
   // From a post to the completion of its receive, of messages behind which nothing else was posted meanwhile:
   // half of what a ping-pong takes.
@@ -43,6 +45,11 @@ struct FlowResult {
   double goodput_bps() const {
     const Duration t = elapsed();
     return t.ps == 0 ? 0.0 : static_cast<double>(bytes) * 8e12 / static_cast<double>(t.ps);
+  }
+  // The same of the second half of the messages, when whatever has to be learnt has been.
+  double late_goodput_bps() const {
+    const Duration t = last_completion - half_at;
+    return t.ps == 0 ? 0.0 : static_cast<double>(bytes - half_bytes) * 8e12 / static_cast<double>(t.ps);
   }
 };
 

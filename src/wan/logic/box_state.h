@@ -77,6 +77,13 @@ struct Partner {
   std::uint64_t answer_asked_at = 0;
   wire::Address answer_from;  // as the question came
   wire::Address answer_at;
+  HalfName answer_about;
+  // Not everything on the line's side need be behind it: it is asked for once for each address.
+  Names behind;
+  HalfName about;  // the address that is asked about, and who asks
+  Time asked_about = kNever;
+  std::uint64_t about_question = 0;
+  bool about_due = false;
   bool there = false;
   bool lost = false;     // it did not answer
   bool leaving = false;  // it takes nothing new: nobody asks it
@@ -256,6 +263,8 @@ bool on_message(BoxState& b, const Frame& f, std::span<const std::uint8_t> mad, 
 bool next_message(BoxState& b, Out& out, Time now);
 bool partner_there(const BoxState& b, Time now);
 void wish_for_partner(BoxState& b, Time now);
+// Whether the responder is known to stand behind the partner; if not, the partner is asked along that way.
+bool is_behind_partner(BoxState& b, const HalfName& half, Time now);
 void on_partner_timer(BoxState& b, Time now);
 void leave(BoxState& b, Time now);
 Time partner_deadline(const BoxState& b);

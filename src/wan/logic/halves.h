@@ -31,8 +31,11 @@ enum class Phase : std::uint8_t { kFree, kWatching, kAsking, kOwned, kReleasing,
 struct Watch {
   struct Mark {
     Seq seq{};               // of a packet that asked for an acknowledgement
+    Time at{};               // when it passed
     std::uint32_t ends = 0;  // messages that had ended with it
   };
+  // Marks reach back as far as acknowledgements may still come. On a long line many more packets ask
+  // meanwhile than there is room for, so only every `stride`-th of them is kept.
   static constexpr std::size_t kMarks = 32;
 
   bool seen = false;  // `next` is known, and everything since came in order
@@ -46,11 +49,27 @@ struct Watch {
   Qpn candidate = kNoQpn;
   Seq confirmed{};  // the newest mark that was acknowledged
   Seq acked{};      // everything before was
+  Seq first{};      // `next` when `seen` began
   std::array<Mark, kMarks> marks{};
+  std::uint32_t oldest_mark = 0;
   std::uint32_t mark_count = 0;
+  std::uint32_t stride = 1;
+  std::uint32_t passed_over = 0;  // since the newest mark
 
   const Mark* find(Seq seq) const;
-  void mark(Seq seq) { marks[mark_count++ % kMarks] = {seq, ends}; }
+  // An acknowledgement of this packet may be the stream's, as far as is known.
+  bool may_have_asked(Seq seq) const {
+    return seen && (stride == 1 ? find(seq) != nullptr : seq >= first && seq < next);
+  }
+  // What was marked before `horizon` is not acknowledged any more.
+  void mark(Seq seq, Time now, Time horizon);
+  void forget_marks() {
+    mark_count = passed_over = 0;
+    stride = 1;
+  }
+
+ private:
+  Mark& at(std::uint32_t i) { return marks[(oldest_mark + i) % kMarks]; }
 };
 
 struct Taking {

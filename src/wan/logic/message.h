@@ -6,8 +6,9 @@
 //   | header   | reserved    | OUI | body (rows in message.cc)                 | first 16      |
 //   |          |             |     |                                           | bytes of HMAC |
 //
-//   hello      I am instance X, I last heard instance Y; `answer`: say hello, too, and repeat `lease` and
-//   `asked_at` own        from packet `from` on this half is ours: I keep what I acknowledge, you deliver it
+//   hello      I am instance X, I last heard instance Y; `answer`: say hello, too, and repeat `lease`,
+//              `asked_at` and `half`, the two addresses between which the question goes
+//   own        from packet `from` on this half is ours: I keep what I acknowledge, you deliver it
 //   owned      agreed
 //   report     everything before `stored` is with me, everything before `delivered` with the endpoint; and
 //              these packets came ahead, and `from` could not be kept. Or the endpoint refused: `syndrome`
@@ -44,7 +45,7 @@ struct Message {
   WirePsn from{};              // own, report
   WirePsn stored{};            // report
   WirePsn delivered{};
-  HalfName half;  // own
+  HalfName half;  // hello, own
   Qpn requester_qpn{};
   std::array<WirePsn, kMostAhead> ahead{};
   std::uint64_t asked_at = 0;  // hello: when the question left, on the clock of the box that asks

@@ -46,6 +46,7 @@ void measure(BoxState& b, const Message& answer, Time now) {
   // Data that is sent again before it can be acknowledged tells no time, so nothing else would lengthen this.
   if (!b.line_trip.measured() || b.line_trip.timeout() < trip) b.line_trip.sample(trip);
 }
+HalfName behind(const HalfName& half) { return {{}, half.responder, {}}; }
 
 // Everything that was agreed with the partner is void.
 void partner_gone(BoxState& b, Time now) {
@@ -63,14 +64,23 @@ void on_hello(BoxState& b, const Frame& f, const Message& m, Time now) {
     p.answer_asked_at = m.asked_at;
     p.answer_from = f.destination;
     p.answer_at = f.source;
+    p.answer_about = m.half;
     if (!partner_there(b, now) || p.instance != m.sender) {
       if (b.partner.instance == 0) along(b, f);
       wish_for_partner(b, now);
+      (void)is_behind_partner(b, {f.destination, f.source, {}}, now);  // surely along the way that it came
     }
     return;
   }
-  if (m.receiver != b.config.instance || m.lease != p.question || p.question == 0)
-    return b.counters.add(BoxCounter::not_heard);
+  const bool about = p.about_question != 0 && m.lease == p.about_question;
+  const bool usual = p.question != 0 && m.lease == p.question;
+  if (m.receiver != b.config.instance || (!usual && !about)) return b.counters.add(BoxCounter::not_heard);
+  if (p.behind.size() == b.config.halves) p.behind.clear();  // what is needed is asked for again
+  p.behind[behind(m.half)] = 0;
+  if (about) {
+    p.about_question = 0;
+    if (!usual && partner_there(b, now)) return;
+  }
   p.question = 0;
   p.heard = now;
   p.patience = nanoseconds(static_cast<std::int64_t>(std::min<std::uint64_t>(m.patience_ns, kLongest.ns())));
@@ -131,6 +141,17 @@ bool send(BoxState& b, const Message& m, const wire::Address& from, const wire::
   return true;
 }
 
+bool question_along(BoxState& b, std::uint64_t question, Time asked, const wire::Address& here,
+                    const wire::Address& there, Out& out) {
+  Message m = message(b, Say::kHello);
+  m.answer = true;
+  m.lease = question;
+  m.asked_at = static_cast<std::uint64_t>(asked.ps) + b.clock_starts;
+  m.half.requester = here;
+  m.half.responder = there;
+  return send(b, m, here, there, out);
+}
+
 // A question that nobody may hear is not asked: the half knows when its partner has let go of everything.
 bool say(BoxState& b, Taking& t, Out& out, Time now) {
   const bool own = std::exchange(t.own_due, false) && partner_there(b, now);
@@ -167,6 +188,17 @@ bool say(BoxState& b, Giving& g, Out& out) {
 
 bool partner_there(const BoxState& b, Time now) { return b.partner.there && now < given_up_at(b); }
 
+bool is_behind_partner(BoxState& b, const HalfName& half, Time now) {
+  Partner& p = b.partner;
+  if (p.behind.contains(behind(half))) return true;
+  if (p.asked_about != kNever && p.asked_about.after(b.config.hello) > now) return false;
+  if (p.about_question == 0) p.about_question = b.random.next() | 1U;
+  p.about = {half.requester, half.responder, {}};
+  p.asked_about = now;
+  p.about_due = true;
+  return false;
+}
+
 void wish_for_partner(BoxState& b, Time now) {
   if (b.partner.asked == kNever || b.partner.asked.after(between_hellos(b)) <= now) ask(b, now);
 }
@@ -187,6 +219,7 @@ bool on_message(BoxState& b, const Frame& f, std::span<const std::uint8_t> mad, 
     if (m.say != Say::kOwn) return true;
     if (b.partner.instance == 0) along(b, f);
     wish_for_partner(b, now);
+    (void)is_behind_partner(b, {f.destination, f.source, {}}, now);
     return true;
   }
   // Numbers on the wire wrap: an old report would tell of packets that were not sent yet.
@@ -226,15 +259,12 @@ bool next_message(BoxState& b, Out& out, Time now) {
     m.receiver = p.answer_to;
     m.lease = p.answer_with;
     m.asked_at = p.answer_asked_at;
+    m.half = p.answer_about;
     return send(b, m, p.answer_from, p.answer_at, out);
   }
-  if (std::exchange(p.ask_due, false)) {
-    Message m = message(b, Say::kHello);
-    m.answer = true;
-    m.lease = p.question;
-    m.asked_at = static_cast<std::uint64_t>(p.asked.ps) + b.clock_starts;
-    return send(b, m, b.here, b.there, out);
-  }
+  if (std::exchange(p.ask_due, false)) return question_along(b, p.question, p.asked, b.here, b.there, out);
+  if (std::exchange(p.about_due, false))
+    return question_along(b, p.about_question, p.asked_about, p.about.requester, p.about.responder, out);
   if (std::exchange(b.leave_due, false) && partner_there(b, now)) {
     return send(b, message(b, Say::kLeave), b.here, b.there, out);
   }

@@ -7,12 +7,24 @@
 namespace weft::wan {
 
 const Watch::Mark* Watch::find(Seq seq) const {
-  const std::uint32_t n = mark_count < kMarks ? mark_count : kMarks;
-  for (std::uint32_t i = 1; i <= n; ++i) {
-    const Mark& m = marks[(mark_count - i) % kMarks];
+  for (std::uint32_t i = 0; i < mark_count; ++i) {
+    const Mark& m = marks[(oldest_mark + i) % kMarks];
     if (m.seq == seq) return &m;
   }
   return nullptr;
+}
+
+void Watch::mark(Seq seq, Time now, Time horizon) {
+  for (; mark_count != 0 && at(0).at < horizon; --mark_count) oldest_mark = (oldest_mark + 1) % kMarks;
+  if (mark_count == 0) stride = 1;
+  if (mark_count != 0 && ++passed_over < stride) return;
+  if (mark_count == kMarks) {  // every second one stays
+    for (std::uint32_t i = 0; i < kMarks / 2; ++i) at(i) = at(2 * i + 1);
+    mark_count = kMarks / 2;
+    stride *= 2;
+  }
+  at(mark_count++) = {seq, now, ends};
+  passed_over = 0;
 }
 
 namespace {
@@ -31,8 +43,8 @@ void start_watching(Watch& w, Seq next, std::uint32_t ends, Time now) {
   w.calm = 0;
   w.next = next;
   w.ends = ends;
-  w.confirmed = w.acked = next;
-  w.mark_count = 0;
+  w.first = w.confirmed = w.acked = next;
+  w.forget_marks();
 }
 
 HalfName between(const HalfName& n) { return {n.requester, n.responder, {}}; }
@@ -109,7 +121,7 @@ void watch(BoxState& b, Taking& t, const Frame& f, Time now) {
   ++w.calm;
   if (ends_message(h.opcode)) ++w.ends;
   w.asks = (h.bits & wire::kAckReq) != 0;
-  if (w.asks) w.mark(seq);
+  if (w.asks) w.mark(seq, now, now - std::min(now - Time{}, line_wait(b) * 2));
 }
 
 // These two talk with each other through the box: the partner stands between them, if there is one.
@@ -126,6 +138,7 @@ void ask(BoxState& b, Taking& t, Time now) {
   if (w.next <= t.forwarded || (!w.asks && w.acked != w.next) || now < t.not_before) return;
   if (b.leaving || b.partner.leaving) return;
   if (!partner_there(b, now)) return ask_along(b, t.name, now);
+  if (!is_behind_partner(b, t.name, now)) return;
   b.here = t.name.requester;
   b.there = t.name.responder;
   t.phase = Phase::kAsking;
@@ -194,11 +207,14 @@ void learn(BoxState& b, const Frame& f, Time now) {
     b.counters.add(BoxCounter::compared);
     if (forgotten(b, t, now)) continue;
     if (b.partner.trip.ps == 0) ask_along(b, t.name, now);
-    const Watch::Mark* m = t.watch.seen ? t.watch.find(expand(f.header.psn, t.watch.next)) : nullptr;
+    const Seq seq = expand(f.header.psn, t.watch.next);
+    const Watch::Mark* m = t.watch.seen ? t.watch.find(seq) : nullptr;
     if (m != nullptr) {
       clear = clear && found == nullptr;
       found = &t;
       mark = m;
+    } else if (t.watch.may_have_asked(seq)) {
+      clear = false;  // or its own, which was passed over
     } else {
       clear = clear && t.watch.seen && settled(b, t.watch.since, now);
       if (t.watch.candidate == f.header.dest_qp) t.watch.agreed = 0;  // it is not what it was taken for
