@@ -165,6 +165,7 @@ class Context {
       if (!c.over()) see(c);
     }
   }
+  const Channel& channel_at(std::uint32_t index) const { return channels_[index]; }  // over or not
   static std::uint64_t bytes_per_channel(const Config& config);  // of an idle one, buffers aside
   void check_invariants() const;                                 // what window.h and channel.h draw; aborts
 

@@ -16,6 +16,7 @@
 #include "channel/report.h"
 #include "channel_c/clock.h"
 #include "channel_c/pages.h"
+#include "channel_c/publisher.h"
 #include "channel_c/weft/channel.h"
 #include "verbs_port/verbs_port.h"
 
@@ -32,10 +33,12 @@ struct weft_context {
   Time now() {
     return clock.at(std::chrono::steady_clock::now(), [this](weft::Duration by) {
       if (context != nullptr) context->rebase(by);
+      if (publisher != nullptr) publisher->rebase(by);
     });
   }
   std::unique_ptr<weft::IbverbsPort> port;
   std::unique_ptr<Context> context;
+  std::unique_ptr<weft::channel::Publisher> publisher;
   Notice kept;  // taken, but there was no room for it
   bool has_kept = false;
 };
@@ -148,6 +151,7 @@ int open_context(weft_context** out, const char* device, const char* const* para
     return ENOMEM;
   }
   made->context = std::move(*context);
+  made->publisher = std::make_unique<weft::channel::Publisher>(*made->context);
   made->context->poll(made->now());
   *out = made.release();
   return 0;
@@ -166,6 +170,7 @@ int weft_open(weft_context** out, const char* device, const char* const* paramet
 
 void weft_free(weft_context* c) {
   if (c == nullptr) return;
+  c->publisher.reset();
   c->context.reset();
   delete c;
 }
@@ -236,6 +241,14 @@ int weft_connect(weft_context* c, const char* address, uint16_t service, uint64_
   return number(made);
 }
 
+int weft_peer(const weft_channel* c, char* address, size_t room) {
+  const auto& bytes = of(c)->peer.bytes;
+  const std::string text = std::to_string(bytes[12]) + "." + std::to_string(bytes[13]) + "." +
+                           std::to_string(bytes[14]) + "." + std::to_string(bytes[15]);
+  if (text.size() >= room) return ENOSPC;
+  say(text, address, room);
+  return 0;
+}
 void weft_accept(weft_channel* c, uint64_t user) { timely(c).accept(*of(c), user); }
 void weft_refuse(weft_channel* c) { of(c)->context->refuse(*of(c)); }
 void weft_close(weft_channel* c) { timely(c).close(*of(c)); }
@@ -267,6 +280,7 @@ int weft_poll(weft_context* c, weft_notice* notices, int room) {
     c->has_kept = false;
   }
   for (Notice told; n < room && c->context->next(told);) fill(told, notices[n++]);
+  c->publisher->turn(c->context->now());
   return n;
 }
 
@@ -278,7 +292,9 @@ int weft_arm(weft_context* c, uint64_t* sleep_us) {
   c->context->poll(now);
   (void)c->context->arm();
   if (!c->has_kept) c->has_kept = c->context->next(c->kept);
-  const Time wake = c->context->next_wake();
+  c->publisher->turn(now);
+  Time wake = c->context->next_wake();
+  if (c->publisher->behind()) wake = std::min(wake, now.after(weft::milliseconds(2)));
   if (sleep_us != nullptr)
     *sleep_us = wake == weft::kNever ? UINT64_MAX
                 : wake <= now        ? 0

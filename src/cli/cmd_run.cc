@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/become.h"
 #include "cli/commands.h"
 #include "live/engine/options.h"
 #include "live/wires/open.h"
@@ -33,10 +34,9 @@ bool readable(const std::string& path) { return access(path.c_str(), R_OK) == 0;
 std::string directory_of(const std::string& path) { return path.substr(0, path.find_last_of('/')); }
 
 Result<std::string> library_directory() {
-  std::array<char, PATH_MAX> self{};
-  const ssize_t n = readlink("/proc/self/exe", self.data(), self.size() - 1);
-  if (n <= 0) return fail(std::string("cannot tell where weft itself lies: ") + std::strerror(errno));
-  const std::string here = directory_of(self.data());
+  const auto own = own_directory();
+  if (!own) return own;
+  const std::string& here = *own;
   const std::string candidates[] = {here + "/lib/weft", directory_of(here) + "/lib/weft"};
   for (const std::string& c : candidates) {
     if (readable(c + "/" + kLibrary)) return c;
@@ -62,7 +62,15 @@ Result<void> find_program(const std::string& program) {
   return fail("program '" + program + "' is not in any directory of PATH");
 }
 
-// Becomes the program; returns only to say why not.
+}  // namespace
+
+Result<std::string> own_directory() {
+  std::array<char, PATH_MAX> self{};
+  const ssize_t n = readlink("/proc/self/exe", self.data(), self.size() - 1);
+  if (n <= 0) return fail(std::string("cannot tell where weft itself lies: ") + std::strerror(errno));
+  return directory_of(self.data());
+}
+
 Result<void> become(const std::vector<std::string>& program) {
   const auto options = live::options_from_environment(std::getenv);
   if (!options) return tl::unexpected(options.error());
@@ -84,8 +92,6 @@ Result<void> become(const std::vector<std::string>& program) {
   execvp(argv[0], argv.data());
   return fail("cannot start '" + program.front() + "': " + std::strerror(errno));
 }
-
-}  // namespace
 
 void add_run(CLI::App& app, int& exit_code) {
   CLI::App* run = app.add_subcommand("run", "Run a verbs program, unmodified, over weft's soft NIC");

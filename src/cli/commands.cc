@@ -13,8 +13,10 @@ namespace weft::cli {
 namespace {
 
 constexpr std::array kCommands{
-    Command{"run", add_run}, Command{"sim", add_sim}, Command{"pair", add_pair},     Command{"lab", add_lab},
-    Command{"nic", add_nic}, Command{"wan", add_wan}, Command{"replay", add_replay},
+    Command{"run", add_run},       Command{"sim", add_sim},   Command{"pair", add_pair},
+    Command{"lab", add_lab},       Command{"nic", add_nic},   Command{"wan", add_wan},
+    Command{"replay", add_replay}, Command{"stat", add_stat}, Command{"ping", add_ping},
+    Command{"perf", add_perf},
 };
 
 constexpr const char* kAbout =
@@ -105,8 +107,8 @@ int run(std::vector<std::string> args, std::ostream& out, std::ostream& err) {
   int exit_code = 0;
   for (const Command& command : commands()) {
     command.add(app, exit_code);
-    // `weft run` becomes another program, whose memory is its own affair.
-    if (command.add != add_run)
+    // These become another program, whose memory is its own affair.
+    if (command.add != add_run && command.add != add_ping && command.add != add_perf)
       app.get_subcommand(command.name)->preparse_callback([](std::size_t) { limit_memory(); });
   }
   const int parsed = parse(app, std::move(args), out, err);

@@ -41,6 +41,9 @@ void add_lab(CLI::App& app, int& exit_code);
 void add_nic(CLI::App& app, int& exit_code);
 void add_wan(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);
+void add_ping(CLI::App& app, int& exit_code);
+void add_perf(CLI::App& app, int& exit_code);
+void add_stat(CLI::App& app, int& exit_code);
 
 // Every command, in the order of `weft --help`.
 std::span<const Command> commands();

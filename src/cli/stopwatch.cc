@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <ctime>
 
 namespace weft::cli {
 namespace {
@@ -18,6 +19,14 @@ std::int64_t now_ns() {
 Stopwatch::Stopwatch() : start_ns_(now_ns()) {}
 
 double Stopwatch::seconds() const { return static_cast<double>(now_ns() - start_ns_) / 1e9; }
+
+std::uint64_t steady_ns() { return static_cast<std::uint64_t>(now_ns()); }
+
+void sleep_seconds(double seconds) {
+  const auto whole = static_cast<time_t>(seconds);
+  const timespec nap{whole, static_cast<long>((seconds - static_cast<double>(whole)) * 1e9)};
+  nanosleep(&nap, nullptr);
+}
 
 double wall_seconds() { return static_cast<double>(now_ns()) / 1e9; }
 

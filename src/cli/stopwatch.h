@@ -14,6 +14,10 @@ class Stopwatch {
   std::int64_t start_ns_;
 };
 
+// The machine's steady clock, as statistics pages have it.
+std::uint64_t steady_ns();
+void sleep_seconds(double seconds);
+
 // Wall time from some moment on.
 double wall_seconds();
 

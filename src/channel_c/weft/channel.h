@@ -89,6 +89,8 @@ WEFT_API weft_message* weft_wrap(weft_context* context, weft_memory* memory, uin
 WEFT_API int weft_listen(weft_context* context, uint16_t service);
 WEFT_API int weft_connect(weft_context* context, const char* address, uint16_t service, uint64_t user,
                           weft_channel** out);
+/* The peer's address, IPv4 in dots: ENOSPC if it needs more than `room`. */
+WEFT_API int weft_peer(const weft_channel* channel, char* address, size_t room);
 WEFT_API void weft_accept(weft_channel* channel, uint64_t user);
 WEFT_API void weft_refuse(weft_channel* channel);
 WEFT_API void weft_close(weft_channel* channel); /* when everything that was sent is taken */

@@ -48,6 +48,8 @@ constexpr Duration kCrowdedFor = milliseconds(500);
 constexpr std::int64_t kLateShare = 128;
 constexpr Duration kShortSleep = milliseconds(1);
 constexpr Time kOld = Time{} + kDay * 100;
+constexpr Duration kPageEvery = milliseconds(100);  // the statistics page, while anything happens
+constexpr Duration kPageAtRest = seconds(1);
 constexpr std::uint32_t kTurns = 8;  // receive batches per turn; programs get in between
 
 }  // namespace
@@ -217,6 +219,17 @@ void Nic::say_old() const {
       to_text(attributes_.address).c_str());
 }
 
+Time Nic::publish(Time now) {
+  if (!page_.there()) return kNever;
+  if (now >= page_at_) {
+    const Owned owned(ownership_);
+    page_.publish_owned(*this);
+    page_at_ = now + kPageEvery;
+    stirred_ = false;
+  }
+  return stirred_ ? page_at_ : page_at_ + (kPageAtRest - kPageEvery);
+}
+
 void Nic::background() {
   // Signals are for the program's own threads, but for those of our own faults; deadlines are finer than the
   // default slack of 50 us.
@@ -230,7 +243,8 @@ void Nic::background() {
   while (!stopping_.load(std::memory_order_relaxed)) {
     const Time now = clock_.now();
     if (!program_drives(now)) {
-      const Time until = background_turn(now, moved_at);
+      const Time until = std::min(background_turn(now, moved_at), publish(now));
+      stirred_ = stirred_ || moved_at == now;
       if (until <= now) continue;
       if (now - moved_at < kLinger && now > crowded_until) {
         sched_yield();
@@ -241,6 +255,8 @@ void Nic::background() {
       }
       continue;
     }
+    stirred_ = true;
+    (void)publish(now);
     called_.store(false, std::memory_order_relaxed);
     parked_.store(true);
     const Time until = Time{polled_at_.load()} + kTakeOver;

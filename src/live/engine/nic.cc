@@ -168,7 +168,8 @@ Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig&
              describe_services(options, wire_->facts(), config.seed, clock_.now()),
              describe_discovery(options, wire_->facts(), config)),
       qpn_mask_((1U << config.qpn_bits) - 1U),
-      attributes_(describe(options, wire_->facts(), config)) {}
+      attributes_(describe(options, wire_->facts(), config)),
+      page_(attributes_) {}
 
 Result<void> Nic::start() {
   wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -201,6 +202,7 @@ void Nic::still_owned() {
   wire_->abandon(nowhere);
   if (wake_fd_ >= 0) dup3(nowhere, wake_fd_, O_CLOEXEC);
   close(nowhere);
+  page_.leave_to_parent();
   // There is no such thread here, to join or to detach: its name is left behind.
   static_cast<void>(new std::thread(std::move(thread_)));
   stats_ = false;

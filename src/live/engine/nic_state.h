@@ -12,6 +12,7 @@
 #include "live/engine/connections.h"
 #include "live/engine/event_queue.h"
 #include "live/engine/nic.h"
+#include "live/engine/nic_page.h"
 #include "live/engine/ownership.h"
 #include "live/engine/records.h"
 #include "live/engine/shard.h"
@@ -97,6 +98,9 @@ class Nic {
   void transmit_owned(Time now);
   void tell_owned(const cm::CmEvent& event);
 
+  // Keeps the statistics page; when it wants to be kept again.
+  Time publish(Time now);
+
   void report() const;
   void say_old() const;
 
@@ -107,6 +111,9 @@ class Nic {
   Shard shard_;
   std::uint32_t qpn_mask_;
   Attributes attributes_;
+  NicPage page_;
+  Time page_at_{};        // the background thread's, as is the next
+  bool stirred_ = false;  // something happened since the page was kept
   Ownership ownership_;
 
   // Under the ownership.

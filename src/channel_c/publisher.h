@@ -1,0 +1,46 @@
+// Keeps the statistics page of a context (page/page.h): totals, a row for each channel, and what took too long. A
+// little at a time: at most once a millisecond, and then a bounded number of rows, the next ones in turn. So a
+// context of ten thousand channels pays no more for it than one of ten, and its rows are older.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "channel/context.h"
+#include "page/page.h"
+
+namespace weft::channel {
+
+class Publisher {
+ public:
+  static constexpr std::uint32_t kMostChannels = 4096;  // rows; of more channels the first have one
+  // Without a page (there is no shared memory) it does nothing.
+  explicit Publisher(const Context& context);
+
+  // `now` as the context has it.
+  void turn(Time now) {
+    if (page_ != nullptr && now >= next_) publish(now);
+  }
+  // Something happened since the last row was written: the program should not sleep for long.
+  bool behind() const { return page_ != nullptr && rows_behind_ != 0; }
+  void rebase(Duration by) { next_ = next_.ps > by.ps ? next_ - by : Time{}; }
+
+ private:
+  void publish(Time now);
+  void totals();
+  void channel_row(std::uint32_t index);
+  void slow_rows();
+
+  const Context& context_;
+  std::unique_ptr<page::Page> page_;
+  Time next_{};
+  std::uint32_t cursor_ = 0;
+  std::uint32_t rows_ = 0;
+  std::uint32_t rows_behind_ = 0;
+  std::uint64_t seen_ = 0;  // of what happened
+  std::uint64_t slow_seen_ = 0;
+  std::vector<bool> shown_;
+};
+
+}  // namespace weft::channel

@@ -1,0 +1,116 @@
+#include "live/engine/nic_page.h"
+
+#include <chrono>
+#include <vector>
+
+#include "live/engine/nic_state.h"
+
+namespace weft::live {
+namespace {
+
+using page::Column;
+using page::Sort;
+
+enum TableNumber : std::uint32_t { kTotals, kQps };
+
+constexpr Column kOwnColumns[] = {
+    {"qps", Sort::kCount},          {"cqs", Sort::kCount},         {"srqs", Sort::kCount},
+    {"regions", Sort::kCount},      {"region_bytes", Sort::kBytes}, {"trains_sent", Sort::kCount},
+    {"frames_sent", Sort::kCount},  {"wire_full", Sort::kCount},   {"send_failed", Sort::kCount},
+    {"rx_frames", Sort::kCount},    {"rx_icrc", Sort::kCount},
+};
+constexpr Column kQpColumns[] = {
+    {"qpn", Sort::kCount},    {"type", Sort::kWord},   {"state", Sort::kWord},  {"peer", Sort::kAddress},
+    {"rqpn", Sort::kCount},   {"mode", Sort::kWord},   {"sq_psn", Sort::kCount}, {"rq_psn", Sort::kCount},
+    {"mtu", Sort::kBytes},    {"path_in_flight", Sort::kBytes},
+};
+
+const char* word_of(QpState s) {
+  constexpr const char* kNames[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+  return kNames[static_cast<std::size_t>(s)];
+}
+const char* word_of(QpType t) { return t == QpType::kRc ? "RC" : t == QpType::kUc ? "UC" : "UD"; }
+
+std::uint64_t number_of(const wire::Address& a) {
+  std::uint64_t n = 0;
+  for (std::size_t i = 12; i < 16; ++i) n = n << 8U | a.bytes[i];
+  return n;
+}
+std::string text_of(const wire::Address& a) {
+  std::string out = std::to_string(a.bytes[12]);
+  for (std::size_t i = 13; i < 16; ++i) out.append(".").append(std::to_string(a.bytes[i]));
+  return out;
+}
+
+template <class T>
+std::uint64_t present(const std::vector<std::unique_ptr<T>>& all) {
+  std::uint64_t n = 0;
+  for (const auto& one : all) n += one != nullptr ? 1U : 0U;
+  return n;
+}
+
+}  // namespace
+
+NicPage::NicPage(const Attributes& attributes) {
+  std::vector<Column> totals(std::begin(kOwnColumns), std::end(kOwnColumns));
+  for (const CounterInfo& c : kCounterInfo) totals.push_back({c.name, Sort::kCount});
+  const page::Table tables[] = {{"nic", totals, 1}, {"qp", kQpColumns, kMostQps}};
+  page_ = page::Page::open("nic", text_of(attributes.address), tables);
+}
+
+void NicPage::totals(Nic& nic, std::uint64_t qps) {
+  for (std::uint32_t n = 0; n < kSlice && place_ < nic.mrs.size(); ++n) {
+    const MrRecord& m = nic.mrs[place_++];
+    regions_so_far_ += m.owner != nullptr ? 1U : 0U;
+    bytes_so_far_ += m.owner != nullptr ? m.length : 0;
+  }
+  if (place_ == nic.mrs.size()) {
+    regions_ = regions_so_far_;
+    bytes_ = bytes_so_far_;
+    place_ = 0;
+    regions_so_far_ = bytes_so_far_ = 0;
+  }
+  const ShardCounters& s = nic.shard().counters();
+  const WireCounters& w = nic.shard().wire_counters();
+  std::uint64_t cells[std::size(kOwnColumns) + kCounterCount] = {
+      qps,           present(nic.cqs), present(nic.srqs), regions_,    bytes_,   s.trains_sent,
+      s.frames_sent, s.wire_full,      s.send_failed,     w.rx_frames, w.rx_icrc};
+  for (std::size_t i = 0; i < kCounterCount; ++i)
+    cells[std::size(kOwnColumns) + i] = nic.device().counters().get(i);
+  page_->put(kTotals, 0, cells);
+}
+
+void NicPage::publish_owned(Nic& nic) {
+  if (page_ == nullptr) return;
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  page_->updated(
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count()));
+  std::uint64_t qps = 0;
+  std::uint32_t row = 0;
+  // The Device's queue pairs lie at the places below max_qp.
+  for (std::uint32_t place = 0; place < nic.device().config().max_qp; ++place) {
+    const QpRecord* const qp = nic.qps[place].get();
+    if (qp == nullptr) continue;
+    ++qps;
+    const auto attr = nic.device().query_qp(qp->qpn);
+    if (row == kMostQps || !attr) continue;
+    const bool path = qp->has_path;
+    const std::uint64_t cells[] = {qp->qpn.v,
+                                   page::word(word_of(qp->granted.type)),
+                                   page::word(word_of(attr->state)),
+                                   path ? number_of(nic.device().path(qp->path).peer) : 0,
+                                   attr->dest_qpn.v,
+                                   page::word(wire::mode_name(attr->mode)),
+                                   attr->sq_psn.v,
+                                   attr->rq_psn.v,
+                                   attr->mtu,
+                                   path ? nic.device().path_in_flight(qp->path).n : 0};
+    static_assert(std::size(cells) == std::size(kQpColumns));
+    page_->put(kQps, row++, cells);
+  }
+  for (std::uint32_t gone = row; gone < rows_; ++gone) page_->clear(kQps, gone);
+  rows_ = row;
+  totals(nic, qps);
+}
+
+}  // namespace weft::live

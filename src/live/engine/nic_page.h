@@ -1,0 +1,39 @@
+// The statistics page of a Nic (page/page.h): its counters, and a row for each queue pair. The background thread
+// keeps it, ten times a second while anything happens and once a second otherwise; programs pay nothing else.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "live/engine/context.h"
+#include "page/page.h"
+
+namespace weft::live {
+
+class Nic;
+
+class NicPage {
+ public:
+  static constexpr std::uint32_t kMostQps = 1024;  // rows
+  static constexpr std::uint32_t kSlice = 4096;    // places of regions that are looked at together
+
+  explicit NicPage(const Attributes& attributes);
+  // Under the ownership.
+  void publish_owned(Nic& nic);
+  void leave_to_parent() {
+    if (page_ != nullptr) page_->leave_to_parent();
+  }
+  bool there() const { return page_ != nullptr; }
+
+ private:
+  void totals(Nic& nic, std::uint64_t qps);
+
+  std::unique_ptr<page::Page> page_;
+  std::uint32_t rows_ = 0;   // in use
+  std::uint32_t place_ = 0;  // of the next region to look at
+  std::uint64_t regions_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t regions_so_far_ = 0;
+  std::uint64_t bytes_so_far_ = 0;
+};
+
+}  // namespace weft::live

@@ -1,0 +1,108 @@
+#include "page/page.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "page/reader.h"
+
+namespace weft::page {
+namespace {
+
+constexpr Column kColumns[] = {{"name", Sort::kWord}, {"peer", Sort::kAddress}, {"took", Sort::kNanos}};
+
+const ReadPage* own(const Found& found) {
+  for (const ReadPage& p : found.pages) {
+    if (p.pid == static_cast<std::uint64_t>(getpid())) return &p;
+  }
+  return nullptr;
+}
+
+TEST(Pages, AreReadAsTheyWereWritten) {
+  const Table tables[] = {{"first", kColumns, 4}, {"second", kColumns, 0}};
+  auto page = Page::open("channels", "a title", tables);
+  ASSERT_NE(page, nullptr);
+  page->put(0, 2, std::array<std::uint64_t, 3>{word("OPEN"), 0x7F000001, 12'345});
+  page->put(0, 3, std::array<std::uint64_t, 3>{1, 2, 3});
+  page->clear(0, 3);
+  page->put(0, 4, std::array<std::uint64_t, 3>{1, 2, 3});  // there is no such row
+  page->updated(77);
+  const Found found = read_pages();
+  const ReadPage* const p = own(found);
+  ASSERT_NE(p, nullptr);
+  EXPECT_EQ(p->kind, "channels");
+  EXPECT_EQ(p->title, "a title");
+  EXPECT_EQ(p->updated, 77U);
+  EXPECT_EQ(p->state, 'R');
+  ASSERT_EQ(p->tables.size(), 2U);
+  ASSERT_EQ(p->table("first")->rows.size(), 1U);
+  const auto& row = p->table("first")->rows[0];
+  EXPECT_EQ(text_of(Sort::kWord, row[0]), "OPEN");
+  EXPECT_EQ(text_of(Sort::kAddress, row[1]), "127.0.0.1");
+  EXPECT_EQ(text_of(Sort::kNanos, row[2]), "12.3");
+  EXPECT_TRUE(p->table("second")->rows.empty());
+  page.reset();
+  EXPECT_EQ(own(read_pages()), nullptr);
+}
+
+TEST(Pages, OfAProcessThatDiedAreRemoved) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const Table tables[] = {{"first", kColumns, 4}};
+    auto page = Page::open("channels", "", tables);
+    _exit(page != nullptr ? 0 : 1);  // without an end in order
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  EXPECT_GE(read_pages().removed, 1U);
+  EXPECT_EQ(read_pages().removed, 0U);
+}
+
+// Every byte of a page, one after the other, is something else; and it is cut off everywhere. Nothing happens.
+TEST(Pages, MayBeAnybodysFile) {
+  char directory[] = "/dev/shm/page-test-XXXXXX";
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  const Table tables[] = {{"first", kColumns, 2}};
+  auto page = Page::open("channels", "", tables);
+  ASSERT_NE(page, nullptr);
+  page->put(0, 0, std::array<std::uint64_t, 3>{word("OPEN"), 1, 2});
+  const ReadPage mine = *own(read_pages());
+  std::string bytes;
+  {
+    std::FILE* const f = std::fopen(mine.path.c_str(), "r");
+    char c = 0;
+    while (std::fread(&c, 1, 1, f) == 1) bytes += c;
+    std::fclose(f);
+  }
+  const std::string path = std::string(directory) + "/weft-x";
+  const auto write_down = [&](const std::string& what) {
+    std::FILE* const f = std::fopen(path.c_str(), "w");
+    ASSERT_EQ(std::fwrite(what.data(), 1, what.size(), f), what.size());
+    std::fclose(f);
+  };
+  ReadPage read;
+  std::uint64_t began = 0;
+  int good = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    std::string other = bytes;
+    other[i] = static_cast<char>(0xFF);
+    write_down(other);
+    good += read_page(path, read, began) ? 1 : 0;
+    write_down(bytes.substr(0, i));
+    (void)read_page(path, read, began);
+  }
+  EXPECT_GE(good, 1);
+  write_down(bytes);
+  EXPECT_TRUE(read_page(path, read, began));
+  unlink(path.c_str());
+  rmdir(directory);
+}
+
+}  // namespace
+}  // namespace weft::page

@@ -1,0 +1,181 @@
+#include "page/reader.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace weft::page {
+namespace {
+
+constexpr int kTries = 1000;  // of a row that is being written
+
+std::string name_in(const char* at, std::size_t room) {
+  std::string out(at, strnlen(at, room));
+  for (char& c : out) c = c < ' ' || c > '~' ? '?' : c;  // it goes to a terminal
+  return out;
+}
+
+// A page is read with pread, not mapped: whoever owns the file could cut it off under a mapping.
+class File {
+ public:
+  explicit File(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
+  ~File() {
+    if (fd_ >= 0) close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  bool read(std::uint64_t offset, void* to, std::uint64_t bytes) const {
+    return fd_ >= 0 && offset < UINT32_MAX &&
+           pread(fd_, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+  }
+
+ private:
+  int fd_;
+};
+
+enum class Row : std::uint8_t { kThere, kEmpty, kUnreadable };
+
+// `words` has room for the whole row. One that is being written is read again.
+Row read_row(const File& file, std::uint64_t offset, std::vector<std::uint64_t>& words) {
+  for (int i = 0; i < kTries; ++i) {
+    if (!file.read(offset, words.data(), words.size() * 8)) return Row::kUnreadable;
+    const std::uint64_t before = words[0];
+    if (before == 0) return Row::kEmpty;
+    if (before % 2 != 0) continue;
+    std::uint64_t after = 0;
+    if (!file.read(offset, &after, sizeof after)) return Row::kUnreadable;
+    if (after == before) return words[1] == 1 ? Row::kThere : Row::kEmpty;
+  }
+  return Row::kEmpty;  // its writer was stopped in the middle
+}
+
+char state_of(std::uint64_t pid) {
+  std::array<char, 512> bytes{};
+  const int fd = ::open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return '?';
+  const ssize_t n = read(fd, bytes.data(), bytes.size());
+  close(fd);
+  const std::string_view text(bytes.data(), n < 0 ? 0 : static_cast<std::size_t>(n));
+  const std::size_t end = text.rfind(')');
+  return end == std::string_view::npos || end + 2 >= text.size() ? '?' : text[end + 2];
+}
+
+}  // namespace
+
+int ReadTable::column(std::string_view wanted) const {
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].name == wanted) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+const ReadTable* ReadPage::table(std::string_view wanted) const {
+  for (const ReadTable& t : tables) {
+    if (t.name == wanted) return &t;
+  }
+  return nullptr;
+}
+
+bool read_page(const std::string& path, ReadPage& out, std::uint64_t& began) {
+  const File file(path);
+  Header h;
+  const Header right;
+  if (!file.read(0, &h, sizeof h)) return false;
+  if (std::memcmp(h.magic, right.magic, sizeof h.magic) != 0 || h.version != kVersion || h.tables > kMostTables)
+    return false;
+  out = {};
+  out.path = path;
+  out.kind = name_in(h.kind, sizeof h.kind);
+  out.title = name_in(h.title, sizeof h.title);
+  out.command = name_in(h.command, sizeof h.command);
+  out.pid = h.pid;
+  out.updated = h.updated;
+  out.space = h.space;
+  began = h.began;
+  for (std::uint32_t i = 0; i < h.tables; ++i) {
+    TableEntry e;
+    if (!file.read(sizeof h + i * sizeof e, &e, sizeof e) || e.columns > kMostColumns || e.rows > kMostRows ||
+        e.first_column > kMostTables * kMostColumns)
+      return false;
+    const std::uint64_t names =
+        sizeof h + h.tables * sizeof e + std::uint64_t{e.first_column} * sizeof(ColumnEntry);
+    std::vector<ColumnEntry> columns(e.columns);
+    if (!file.read(names, columns.data(), e.columns * sizeof(ColumnEntry))) return false;
+    ReadTable t;
+    t.name = name_in(e.name, sizeof e.name);
+    for (const ColumnEntry& c : columns)
+      t.columns.push_back(
+          {name_in(c.name, sizeof c.name), c.sort < kSorts ? static_cast<Sort>(c.sort) : Sort::kCount});
+    std::vector<std::uint64_t> words(2 + e.columns);
+    for (std::uint32_t r = 0; r < std::min(e.rows, e.used); ++r) {
+      const Row row = read_row(file, e.offset + r * row_bytes(e.columns), words);
+      if (row == Row::kUnreadable) return false;
+      if (row == Row::kThere) t.rows.emplace_back(words.begin() + 2, words.end());
+    }
+    out.tables.push_back(std::move(t));
+  }
+  return true;
+}
+
+Found read_pages(const std::string& directory) {
+  Found found;
+  DIR* const d = opendir(directory.c_str());
+  if (d == nullptr) return found;
+  std::vector<std::string> paths;
+  while (const dirent* const e = readdir(d)) {
+    if (std::strncmp(e->d_name, "weft-", 5) == 0) paths.push_back(directory + "/" + e->d_name);
+  }
+  closedir(d);
+  std::sort(paths.begin(), paths.end());
+  for (const std::string& path : paths) {
+    ReadPage page;
+    std::uint64_t began_then = 0;
+    if (access(path.c_str(), R_OK) != 0) {
+      ++found.forbidden;
+      continue;
+    }
+    if (!read_page(path, page, began_then)) continue;
+    const bool ours = page.space == process_space();  // a container's processes have other numbers
+    const std::uint64_t began_now = ours ? began(page.pid) : began_then;
+    if (began_now == 0 || began_now != began_then) {
+      if (unlink(path.c_str()) == 0) ++found.removed;
+      continue;
+    }
+    page.state = ours ? state_of(page.pid) : '?';
+    found.pages.push_back(std::move(page));
+  }
+  std::stable_sort(found.pages.begin(), found.pages.end(), [](const ReadPage& a, const ReadPage& b) { return a.pid < b.pid; });
+  return found;
+}
+
+std::string text_of(Sort sort, std::uint64_t cell) {
+  switch (sort) {
+    case Sort::kNanos: {
+      const std::uint64_t tenths = cell / 100;
+      return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
+    }
+    case Sort::kAddress: {
+      std::string out;
+      for (int shift = 24; shift >= 0; shift -= 8)
+        out += std::to_string(cell >> static_cast<unsigned>(shift) & 255U) + (shift != 0 ? "." : "");
+      return out;
+    }
+    case Sort::kWord: {
+      std::string out;
+      for (unsigned i = 0; i < 8; ++i) {
+        const auto c = static_cast<char>(cell >> (8 * i) & 255U);
+        if (c == '\0') break;
+        out += c < ' ' || c > '~' ? '?' : c;
+      }
+      return out;
+    }
+    default:
+      return std::to_string(cell);
+  }
+}
+
+}  // namespace weft::page

@@ -1,0 +1,49 @@
+// Reads the statistics pages of this host's processes (page.h). What it finds may be anything: nothing outside of
+// the file is looked at, and a file that is no page is passed over.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "page/page.h"
+
+namespace weft::page {
+
+struct ReadColumn {
+  std::string name;
+  Sort sort = Sort::kCount;
+};
+struct ReadTable {
+  std::string name;
+  std::vector<ReadColumn> columns;
+  std::vector<std::vector<std::uint64_t>> rows;
+  // The place of a column in a row; -1: there is none.
+  int column(std::string_view wanted) const;
+};
+struct ReadPage {
+  std::string path;
+  std::string kind;
+  std::string title;
+  std::string command;
+  std::uint64_t pid = 0;
+  std::uint64_t space = 0;    // in which that number counts
+  std::uint64_t updated = 0;  // of the machine's steady clock, ns
+  char state = '?';           // of the process, as /proc has it: R, S, T (stopped) ...
+  std::vector<ReadTable> tables;
+  const ReadTable* table(std::string_view wanted) const;
+};
+
+struct Found {
+  std::vector<ReadPage> pages;   // by process number, then by path
+  std::uint32_t removed = 0;     // stale ones
+  std::uint32_t forbidden = 0;   // other users'
+};
+// `directory` is kDirectory, but in tests.
+Found read_pages(const std::string& directory = kDirectory);
+
+// What a file holds; false: it is no page.
+bool read_page(const std::string& path, ReadPage& out, std::uint64_t& began);
+
+std::string text_of(Sort sort, std::uint64_t cell);  // as a person reads it
+
+}  // namespace weft::page
