@@ -16,34 +16,32 @@ constexpr std::uint32_t kRowsAtOnce = 64;
 enum TableNumber : std::uint32_t { kTotals, kChannels, kSlow };
 
 constexpr Column kTotalColumns[] = {
-    {"channels", Sort::kCount},       {"of", Sort::kCount},
-    {"polls", Sort::kCount},          {"completions", Sort::kCount},
-    {"longest_gap", Sort::kNanos},    {"late_polls", Sort::kCount},
-    {"violations", Sort::kCount},     {"refused", Sort::kCount},
-    {"late_responses", Sort::kCount}, {"starved_fetches", Sort::kCount},
-    {"fetches", Sort::kCount},        {"qps_kept", Sort::kCount},
-    {"qps_made", Sort::kCount},       {"qps_reused", Sort::kCount},
-    {"send_memory", Sort::kBytes},    {"send_memory_used", Sort::kBytes},
-    {"recv_memory", Sort::kBytes},    {"recv_memory_used", Sort::kBytes},
-    {"dropped", Sort::kCount},        {"failed", Sort::kCount},
-    {"traced", Sort::kCount},         {"slow_lines", Sort::kCount},
+    {"channels", Sort::kCount},         {"of", Sort::kCount},          {"polls", Sort::kCount},
+    {"completions", Sort::kCount},      {"longest_gap", Sort::kNanos}, {"late_polls", Sort::kCount},
+    {"violations", Sort::kCount},       {"refused", Sort::kCount},     {"late_responses", Sort::kCount},
+    {"starved_fetches", Sort::kCount},  {"fetches", Sort::kCount},     {"qps_kept", Sort::kCount},
+    {"qps_made", Sort::kCount},         {"qps_reused", Sort::kCount},  {"send_memory", Sort::kBytes},
+    {"send_memory_used", Sort::kBytes}, {"recv_memory", Sort::kBytes}, {"recv_memory_used", Sort::kBytes},
+    {"dropped", Sort::kCount},          {"failed", Sort::kCount},      {"traced", Sort::kCount},
+    {"slow_lines", Sort::kCount},
 };
 constexpr Column kChannelColumns[] = {
-    {"state", Sort::kWord},        {"peer", Sort::kAddress},     {"service", Sort::kCount},
-    {"asked", Sort::kCount},       {"qpn", Sort::kCount},        {"depth", Sort::kCount},
-    {"in_flight", Sort::kCount},   {"queued", Sort::kCount},     {"held", Sort::kCount},
-    {"fetching", Sort::kCount},    {"calls", Sort::kCount},      {"sent", Sort::kCount},
-    {"sent_bytes", Sort::kBytes},  {"received", Sort::kCount},   {"received_bytes", Sort::kBytes},
-    {"waited", Sort::kCount},      {"reconnects", Sort::kCount}, {"acks", Sort::kCount},
-    {"nops", Sort::kCount},        {"probes", Sort::kCount},     {"rtt", Sort::kNanos},
-    {"rtt_last", Sort::kNanos},    {"rtt_least", Sort::kNanos},  {"rtt_count", Sort::kCount},
-    {"way", Sort::kNanos},         {"way_last", Sort::kNanos},   {"way_longest", Sort::kNanos},
+    {"state", Sort::kWord},       {"peer", Sort::kAddress},     {"service", Sort::kCount},
+    {"asked", Sort::kCount},      {"qpn", Sort::kCount},        {"depth", Sort::kCount},
+    {"in_flight", Sort::kCount},  {"queued", Sort::kCount},     {"held", Sort::kCount},
+    {"fetching", Sort::kCount},   {"calls", Sort::kCount},      {"sent", Sort::kCount},
+    {"sent_bytes", Sort::kBytes}, {"received", Sort::kCount},   {"received_bytes", Sort::kBytes},
+    {"waited", Sort::kCount},     {"reconnects", Sort::kCount}, {"acks", Sort::kCount},
+    {"nops", Sort::kCount},       {"probes", Sort::kCount},     {"rtt", Sort::kNanos},
+    {"rtt_last", Sort::kNanos},   {"rtt_least", Sort::kNanos},  {"rtt_count", Sort::kCount},
+    {"way", Sort::kNanos},        {"way_last", Sort::kNanos},   {"way_longest", Sort::kNanos},
     {"way_count", Sort::kCount},
 };
 constexpr Column kSlowColumns[] = {
-    {"number", Sort::kCount}, {"at", Sort::kMoment},    {"place", Sort::kWord},   {"took", Sort::kNanos},
-    {"omitted", Sort::kCount}, {"longest", Sort::kNanos}, {"peer", Sort::kAddress}, {"service", Sort::kCount},
-    {"trace", Sort::kCount},  {"queued", Sort::kNanos}, {"network", Sort::kNanos}, {"there", Sort::kNanos},
+    {"number", Sort::kCount}, {"at", Sort::kMoment},     {"place", Sort::kWord},
+    {"took", Sort::kNanos},   {"omitted", Sort::kCount}, {"longest", Sort::kNanos},
+    {"peer", Sort::kAddress}, {"service", Sort::kCount}, {"trace", Sort::kCount},
+    {"queued", Sort::kNanos}, {"network", Sort::kNanos}, {"there", Sort::kNanos},
 };
 
 // At most 8 letters.
@@ -108,7 +106,8 @@ Publisher::Publisher(const Context& context)
 void Publisher::publish(Time now) {
   next_ = now.after(kEvery);
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  page_->updated(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count()));
+  page_->updated(
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count()));
   const std::uint64_t happened = context_.counts().completions * 8 + context_.open_channels();
   if (happened != seen_) rows_behind_ = rows_;
   seen_ = happened;
@@ -124,13 +123,28 @@ void Publisher::totals() {
   const ContextCounts& n = context_.counts();
   const MemoryCounts& lent = context_.lent_memory();
   const MemoryCounts& own = context_.own_memory();
-  const std::uint64_t cells[] = {
-      context_.open_channels(), context_.config().channels, n.polls,         n.completions,
-      n.longest_gap_ns,         n.late_polls,               n.violations,    n.refused,
-      n.late,                   n.starved,                  context_.outstanding(), context_.cached_qps(),
-      n.fresh_qps,              n.reused_qps,               lent.registered, lent.in_use,
-      own.registered,           own.in_use,                 n.dropped,       n.failed,
-      n.traced,                 context_.slow_log().written()};
+  const std::uint64_t cells[] = {context_.open_channels(),
+                                 context_.config().channels,
+                                 n.polls,
+                                 n.completions,
+                                 n.longest_gap_ns,
+                                 n.late_polls,
+                                 n.violations,
+                                 n.refused,
+                                 n.late,
+                                 n.starved,
+                                 context_.outstanding(),
+                                 context_.cached_qps(),
+                                 n.fresh_qps,
+                                 n.reused_qps,
+                                 lent.registered,
+                                 lent.in_use,
+                                 own.registered,
+                                 own.in_use,
+                                 n.dropped,
+                                 n.failed,
+                                 n.traced,
+                                 context_.slow_log().written()};
   static_assert(std::size(cells) == std::size(kTotalColumns));
   page_->put(kTotals, 0, cells);
 }
@@ -144,12 +158,34 @@ void Publisher::channel_row(std::uint32_t index) {
   }
   shown_[index] = true;
   const ChannelStat s = stat_of(c);
-  const std::uint64_t cells[] = {
-      page::word(word_of(s.state)), number_of(s.peer), s.service, s.asked ? 1U : 0U, c.qpn.v,
-      s.depth, s.in_flight, s.queued, s.held, s.fetching, s.calls, s.counts.sent, s.counts.sent_bytes,
-      s.counts.received, s.counts.received_bytes, s.counts.waited, s.counts.reconnects, s.counts.acks,
-      s.counts.nops, s.counts.probes, ns(s.round_trips.smoothed), ns(s.round_trips.last), ns(s.round_trips.least),
-      s.round_trips.count, c.ways.smoothed_ns, c.ways.last_ns, c.ways.longest_ns, c.ways.count};
+  const std::uint64_t cells[] = {page::word(word_of(s.state)),
+                                 number_of(s.peer),
+                                 s.service,
+                                 s.asked ? 1U : 0U,
+                                 c.qpn.v,
+                                 s.depth,
+                                 s.in_flight,
+                                 s.queued,
+                                 s.held,
+                                 s.fetching,
+                                 s.calls,
+                                 s.counts.sent,
+                                 s.counts.sent_bytes,
+                                 s.counts.received,
+                                 s.counts.received_bytes,
+                                 s.counts.waited,
+                                 s.counts.reconnects,
+                                 s.counts.acks,
+                                 s.counts.nops,
+                                 s.counts.probes,
+                                 ns(s.round_trips.smoothed),
+                                 ns(s.round_trips.last),
+                                 ns(s.round_trips.least),
+                                 s.round_trips.count,
+                                 c.ways.smoothed_ns,
+                                 c.ways.last_ns,
+                                 c.ways.longest_ns,
+                                 c.ways.count};
   static_assert(std::size(cells) == std::size(kChannelColumns));
   page_->put(kChannels, index, cells);
 }
@@ -159,9 +195,10 @@ void Publisher::slow_rows() {
   for (; slow_seen_ != log.written(); ++slow_seen_) {
     const SlowEntry* const e = log.at(slow_seen_);
     if (e == nullptr) continue;
-    const std::uint64_t cells[] = {slow_seen_ + 1, e->at_ns, page::word(word_of(e->place)), e->took_ns,
-                                   e->omitted, e->longest_ns, number_of(e->peer), e->service,
-                                   e->trace, e->queued_ns, e->ways_ns, e->there_ns};
+    const std::uint64_t cells[] = {slow_seen_ + 1,     e->at_ns,   page::word(word_of(e->place)),
+                                   e->took_ns,         e->omitted, e->longest_ns,
+                                   number_of(e->peer), e->service, e->trace,
+                                   e->queued_ns,       e->ways_ns, e->there_ns};
     static_assert(std::size(cells) == std::size(kSlowColumns));
     page_->put(kSlow, static_cast<std::uint32_t>(slow_seen_ % SlowLog::kEntries), cells);
   }

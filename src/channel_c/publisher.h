@@ -1,6 +1,6 @@
-// Keeps the statistics page of a context (page/page.h): totals, a row for each channel, and what took too long. A
-// little at a time: at most once a millisecond, and then a bounded number of rows, the next ones in turn. So a
-// context of ten thousand channels pays no more for it than one of ten, and its rows are older.
+// Keeps the statistics page of a context (page/page.h): totals, a row for each channel, and what took too
+// long. A little at a time: at most once a millisecond, and then a bounded number of rows, the next ones in
+// turn. So a context of ten thousand channels pays no more for it than one of ten, and its rows are older.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -113,7 +113,8 @@ Result<void> serve(const Session& session, const AgentPlan& plan) {
   std::printf("serving on %u\n", unsigned{plan.service});
   std::fflush(stdout);
   Agent agent(session, plan);
-  const std::uint64_t end = plan.seconds <= 0 ? UINT64_MAX : now_ns() + static_cast<std::uint64_t>(plan.seconds * 1e9);
+  const std::uint64_t end =
+      plan.seconds <= 0 ? UINT64_MAX : now_ns() + static_cast<std::uint64_t>(plan.seconds * 1e9);
   while (now_ns() < end) {
     agent.turn();
     session.wait(agent.busy() ? 1 : 100, [&](const weft_notice& n) { agent.notice(n); });

@@ -1,5 +1,5 @@
-// Times in buckets as HdrHistogram has them: 64 for each power of two, so that a percentile is at most 1.6 % above the
-// truth whatever its size, in 20 KB. Recording is a few instructions; histograms add up.
+// Times in buckets as HdrHistogram has them: 64 for each power of two, so that a percentile is at most 1.6 %
+// above the truth whatever its size, in 20 KB. Recording is a few instructions; histograms add up.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -32,7 +32,8 @@ class Histogram {
   std::uint64_t percentile(std::uint32_t millionths) const {
     if (count_ == 0) return 0;
     __extension__ using Wide = unsigned __int128;
-    const auto wanted = std::max<std::uint64_t>(1, static_cast<std::uint64_t>((Wide{count_} * millionths + 999'999) / 1'000'000));
+    const auto wanted = std::max<std::uint64_t>(
+        1, static_cast<std::uint64_t>((Wide{count_} * millionths + 999'999) / 1'000'000));
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
       seen += buckets_[i];

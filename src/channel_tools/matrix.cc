@@ -91,7 +91,8 @@ const char* name_of(Finding::Kind k) {
 
 std::string escaped(const std::string& text) {
   std::string out;
-  for (const char c : text) out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
+  for (const char c : text)
+    out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
   return out;
 }
 
@@ -109,7 +110,8 @@ std::vector<Finding> findings(const Matrix& m) {
   const std::uint64_t than = usual(m);
   const auto bad = [&](std::size_t from, std::size_t to) {
     const Cell& c = m.at(from, to);
-    return c.state == Cell::State::kSilent || c.state == Cell::State::kRefused || (c.state == Cell::State::kReached && c.received == 0);
+    return c.state == Cell::State::kSilent || c.state == Cell::State::kRefused ||
+           (c.state == Cell::State::kReached && c.received == 0);
   };
   std::vector<bool> dead(n);
   std::vector<bool> slow_node(n);
@@ -126,7 +128,8 @@ std::vector<Finding> findings(const Matrix& m) {
       row_timed += r.received != 0 ? 1 : 0;
       row_slow += slower(r, than) ? 1 : 0;
     }
-    const bool answers = std::any_of(m.cells.begin() + static_cast<std::ptrdiff_t>(i * n), m.cells.begin() + static_cast<std::ptrdiff_t>((i + 1) * n),
+    const bool answers = std::any_of(m.cells.begin() + static_cast<std::ptrdiff_t>(i * n),
+                                     m.cells.begin() + static_cast<std::ptrdiff_t>((i + 1) * n),
                                      [](const Cell& c) { return c.received != 0; });
     dead[i] = tried != 0 && failed == tried && !answers;
     if (dead[i]) out.push_back({Finding::Kind::kDead, i, i, m.names[i] + " is dead: nobody reaches it"});
@@ -134,8 +137,12 @@ std::vector<Finding> findings(const Matrix& m) {
     const bool row = row_timed > 1 && row_slow * 2 > row_timed;
     slow_node[i] = n > 2 && (row || column);
     if (slow_node[i])
-      out.push_back({Finding::Kind::kSlow, i, i, m.names[i] + " is slow: " + (row && column ? "its row and its column are" : row ? "its row is" : "its column is") +
-                                                     " above three times " + micros(than) + " us"});
+      out.push_back({Finding::Kind::kSlow, i, i,
+                     m.names[i] + " is slow: " +
+                         (row && column ? "its row and its column are"
+                          : row         ? "its row is"
+                                        : "its column is") +
+                         " above three times " + micros(than) + " us"});
   }
   for (std::size_t from = 0; from < n; ++from) {
     for (std::size_t to = 0; to < n; ++to) {
@@ -143,17 +150,20 @@ std::vector<Finding> findings(const Matrix& m) {
       const Cell& c = m.at(from, to);
       const std::string arrow = m.names[from] + " -> " + m.names[to];
       if (bad(from, to) && m.at(to, from).received != 0) {
-        out.push_back({Finding::Kind::kOneWay, from, to, arrow + " fails (" + word(c) + ") and the other way works"});
+        out.push_back(
+            {Finding::Kind::kOneWay, from, to, arrow + " fails (" + word(c) + ") and the other way works"});
       } else if (bad(from, to) && (from < to || !bad(to, from))) {
         out.push_back({Finding::Kind::kCut, from, to, arrow + " fails (" + word(c) + ")"});
       } else if (c.state == Cell::State::kReached && c.received != 0 && c.received != c.sent) {
         out.push_back({Finding::Kind::kLossy, from, to, arrow + " loses " + percent(c.loss())});
       } else if (slower(c, than) && !slow_node[from] && !slow_node[to]) {
-        out.push_back({Finding::Kind::kSlow, from, to, arrow + " is slow: " + micros(c.mean_ns) + " us where " + micros(than) + " is usual"});
+        out.push_back({Finding::Kind::kSlow, from, to,
+                       arrow + " is slow: " + micros(c.mean_ns) + " us where " + micros(than) + " is usual"});
       }
     }
   }
-  std::stable_sort(out.begin(), out.end(), [](const Finding& a, const Finding& b) { return a.kind < b.kind; });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Finding& a, const Finding& b) { return a.kind < b.kind; });
   return out;
 }
 
@@ -188,15 +198,17 @@ std::string text(const Matrix& m, bool colours) {
 
 std::string row_text(const Matrix& m) {
   char line[128];
-  std::snprintf(line, sizeof line, "%-16s %9s %9s %9s %9s %9s\n", "host", "sent", "received", "least us", "mean us", "99% us");
+  std::snprintf(line, sizeof line, "%-16s %9s %9s %9s %9s %9s\n", "host", "sent", "received", "least us",
+                "mean us", "99% us");
   std::string out = line;
   for (std::size_t to = 1; to < m.names.size(); ++to) {
     const Cell& c = m.at(0, to);
     if (c.received == 0) {
-      std::snprintf(line, sizeof line, "%-16s %9u %9u %s\n", m.names[to].c_str(), c.sent, c.received, word(c).c_str());
+      std::snprintf(line, sizeof line, "%-16s %9u %9u %s\n", m.names[to].c_str(), c.sent, c.received,
+                    word(c).c_str());
     } else {
-      std::snprintf(line, sizeof line, "%-16s %9u %9u %9s %9s %9s\n", m.names[to].c_str(), c.sent, c.received, micros(c.least_ns).c_str(),
-                    micros(c.mean_ns).c_str(), micros(c.p99_ns).c_str());
+      std::snprintf(line, sizeof line, "%-16s %9u %9u %9s %9s %9s\n", m.names[to].c_str(), c.sent, c.received,
+                    micros(c.least_ns).c_str(), micros(c.mean_ns).c_str(), micros(c.p99_ns).c_str());
     }
     out += line;
   }
@@ -215,11 +227,14 @@ std::string svg(const Matrix& m) {
   const int high = kTop + n * kHigh + 20 + static_cast<int>(all.size()) * 18;
   const std::uint64_t than = usual(m);
   const auto number = [](int v) { return std::to_string(v); };
-  std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + number(wide) + "\" height=\"" + number(high) +
-                    "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
+  std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + number(wide) + "\" height=\"" +
+                    number(high) +
+                    "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" "
+                    "fill=\"#ffffff\"/>\n";
   for (int i = 0; i < n; ++i) {
     const std::string name = escaped(m.names[static_cast<std::size_t>(i)]);
-    out += "<text x=\"" + number(kLeft - 8) + "\" y=\"" + number(kTop + i * kHigh + 18) + "\" text-anchor=\"end\">" + name + "</text>\n";
+    out += "<text x=\"" + number(kLeft - 8) + "\" y=\"" + number(kTop + i * kHigh + 18) +
+           "\" text-anchor=\"end\">" + name + "</text>\n";
     const std::string at = number(kLeft + i * kCell + kCell / 2) + "," + number(kTop - 8);
     out += "<text transform=\"translate(" + at + ") rotate(-30)\">" + name + "</text>\n";
   }
@@ -227,14 +242,19 @@ std::string svg(const Matrix& m) {
     for (int c = 0; c < n; ++c) {
       const Cell& cell = m.at(static_cast<std::size_t>(r), static_cast<std::size_t>(c));
       const Colour k = colour(cell, than);
-      const char* const fill = k == Colour::kGood ? "#b7e1b0" : k == Colour::kSlow ? "#ffd97a" : k == Colour::kBad ? "#f2918a" : "#e6e6e6";
+      const char* const fill = k == Colour::kGood   ? "#b7e1b0"
+                               : k == Colour::kSlow ? "#ffd97a"
+                               : k == Colour::kBad  ? "#f2918a"
+                                                    : "#e6e6e6";
       const std::string x = number(kLeft + c * kCell);
       const std::string y = number(kTop + r * kHigh);
-      out += "<rect x=\"" + x + "\" y=\"" + y + "\" width=\"" + number(kCell - 2) + "\" height=\"" + number(kHigh - 2) + "\" fill=\"" + fill + "\"><title>" +
-             escaped(m.names[static_cast<std::size_t>(r)]) + " to " + escaped(m.names[static_cast<std::size_t>(c)]) + ": " + name_of(cell.state) + ", " +
+      out += "<rect x=\"" + x + "\" y=\"" + y + "\" width=\"" + number(kCell - 2) + "\" height=\"" +
+             number(kHigh - 2) + "\" fill=\"" + fill + "\"><title>" +
+             escaped(m.names[static_cast<std::size_t>(r)]) + " to " +
+             escaped(m.names[static_cast<std::size_t>(c)]) + ": " + name_of(cell.state) + ", " +
              std::to_string(cell.received) + " of " + std::to_string(cell.sent) + "</title></rect>\n";
-      out += "<text x=\"" + number(kLeft + c * kCell + (kCell - 2) / 2) + "\" y=\"" + number(kTop + r * kHigh + 18) + "\" text-anchor=\"middle\">" +
-             escaped(word(cell)) + "</text>\n";
+      out += "<text x=\"" + number(kLeft + c * kCell + (kCell - 2) / 2) + "\" y=\"" +
+             number(kTop + r * kHigh + 18) + "\" text-anchor=\"middle\">" + escaped(word(cell)) + "</text>\n";
     }
   }
   int y = kTop + n * kHigh + 24;
@@ -252,12 +272,22 @@ std::string json_text(const Matrix& m) {
     for (std::size_t to = 0; to < m.names.size(); ++to) {
       if (from == to) continue;
       const Cell& c = m.at(from, to);
-      all["pairs"].push_back({{"from", m.names[from]}, {"to", m.names[to]}, {"state", name_of(c.state)}, {"sent", c.sent}, {"received", c.received},
-                              {"loss", c.loss()}, {"least_ns", c.least_ns}, {"mean_ns", c.mean_ns}, {"p99_ns", c.p99_ns}});
+      all["pairs"].push_back({{"from", m.names[from]},
+                              {"to", m.names[to]},
+                              {"state", name_of(c.state)},
+                              {"sent", c.sent},
+                              {"received", c.received},
+                              {"loss", c.loss()},
+                              {"least_ns", c.least_ns},
+                              {"mean_ns", c.mean_ns},
+                              {"p99_ns", c.p99_ns}});
     }
   }
   for (const Finding& f : findings(m))
-    all["findings"].push_back({{"kind", name_of(f.kind)}, {"from", m.names[f.from]}, {"to", m.names[f.to]}, {"sentence", f.sentence}});
+    all["findings"].push_back({{"kind", name_of(f.kind)},
+                               {"from", m.names[f.from]},
+                               {"to", m.names[f.to]},
+                               {"sentence", f.sentence}});
   return all.dump();
 }
 

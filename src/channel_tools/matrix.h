@@ -1,5 +1,5 @@
-// Who reaches whom, and how fast: the matrix of a full-mesh ping, what is wrong with it in sentences, and as a
-// terminal, a browser (SVG) and a program (JSON) want it.
+// Who reaches whom, and how fast: the matrix of a full-mesh ping, what is wrong with it in sentences, and as
+// a terminal, a browser (SVG) and a program (JSON) want it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -42,8 +42,8 @@ struct Finding {
   std::size_t to = 0;
   std::string sentence;
 };
-// What a person should look at, the worst first. A cell is slow if its mean is above three times that of the fast
-// quarter of all cells, and 20 us more; a node is slow if most of its row or column is.
+// What a person should look at, the worst first. A cell is slow if its mean is above three times that of the
+// fast quarter of all cells, and 20 us more; a node is slow if most of its row or column is.
 std::vector<Finding> findings(const Matrix& m);
 bool slow(const Matrix& m, const Cell& c);
 

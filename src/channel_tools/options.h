@@ -1,5 +1,5 @@
-// The options of `weft ping` and `weft perf`. `weft` parses them, so that it can explain and refuse, and then becomes the
-// program weft-channel, which parses them again: only that one is linked against libibverbs.
+// The options of `weft ping` and `weft perf`. `weft` parses them, so that it can explain and refuse, and then
+// becomes the program weft-channel, which parses them again: only that one is linked against libibverbs.
 #pragma once
 #include <memory>
 #include <string>

@@ -34,8 +34,10 @@ class Run {
     if (elephants != 0) result_.flows.push_back({"elephants", 0, {}});
     for (std::uint32_t i = 0; i < plan_.channels; ++i) {
       weft_channel* c = nullptr;
-      if (const int error = weft_connect(session_.get(), plan_.host.c_str(), plan_.service, 0, &c); error != 0)
-        return fail(plan_.host + ": channel " + std::to_string(i + 1) + " of " + std::to_string(plan_.channels) + ": " + std::strerror(error));
+      if (const int error = weft_connect(session_.get(), plan_.host.c_str(), plan_.service, 0, &c);
+          error != 0)
+        return fail(plan_.host + ": channel " + std::to_string(i + 1) + " of " +
+                    std::to_string(plan_.channels) + ": " + std::strerror(error));
       at_[c] = lines_.size();
       lines_.push_back({c, i < elephants ? 1U : 0U});
     }
@@ -95,7 +97,9 @@ class Run {
   void arrivals() {
     if (plan_.rate <= 0) return;
     const std::uint64_t now = now_ns();
-    for (; next_arrival_ <= now; next_arrival_ += std::max<std::uint64_t>(1, sim::exponential(random_, static_cast<std::uint64_t>(1e9 / plan_.rate)))) {
+    for (; next_arrival_ <= now;
+         next_arrival_ += std::max<std::uint64_t>(
+             1, sim::exponential(random_, static_cast<std::uint64_t>(1e9 / plan_.rate)))) {
       if (waiting_.size() == kMostWaiting) {
         ++result_.overflown;
         continue;
@@ -113,7 +117,9 @@ class Run {
     }
   }
 
-  std::uint64_t size_of(std::uint32_t flow) { return flow == 1 ? plan_.elephant : std::max<std::uint64_t>(1, plan_.sizes.draw(random_)); }
+  std::uint64_t size_of(std::uint32_t flow) {
+    return flow == 1 ? plan_.elephant : std::max<std::uint64_t>(1, plan_.sizes.draw(random_));
+  }
 
   void again(Line& line) {
     if (!send(line, {now_ns(), size_of(line.flow), line.flow})) ++result_.failed;
@@ -161,32 +167,49 @@ Result<PerfResult> perf(const Session& session, const PerfPlan& plan) { return R
 
 std::string text(const PerfResult& r) {
   char line[256];
-  std::snprintf(line, sizeof line, "%-10s %10s %11s %9s %9s %9s %9s %9s %9s %9s\n", "flow", "requests", "per second", "Gb/s", "least us", "50%", "90%", "99%",
-                "99.9%", "most");
+  std::snprintf(line, sizeof line, "%-10s %10s %11s %9s %9s %9s %9s %9s %9s %9s\n", "flow", "requests",
+                "per second", "Gb/s", "least us", "50%", "90%", "99%", "99.9%", "most");
   std::string out = line;
   for (const FlowResult& f : r.flows) {
     const Histogram& h = f.times;
-    std::snprintf(line, sizeof line, "%-10s %10llu %11.0f %9.3f %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f\n", f.name.c_str(),
-                  static_cast<unsigned long long>(h.count()), static_cast<double>(h.count()) / r.seconds,
-                  static_cast<double>(f.bytes) * 8 / r.seconds / 1e9, us(h.least()), us(h.percentile(500'000)), us(h.percentile(900'000)),
-                  us(h.percentile(990'000)), us(h.percentile(999'000)), us(h.most()));
+    std::snprintf(
+        line, sizeof line, "%-10s %10llu %11.0f %9.3f %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f\n", f.name.c_str(),
+        static_cast<unsigned long long>(h.count()), static_cast<double>(h.count()) / r.seconds,
+        static_cast<double>(f.bytes) * 8 / r.seconds / 1e9, us(h.least()), us(h.percentile(500'000)),
+        us(h.percentile(900'000)), us(h.percentile(990'000)), us(h.percentile(999'000)), us(h.most()));
     out += line;
   }
   if (r.failed != 0) out += std::to_string(r.failed) + " requests had no response\n";
-  if (r.overflown != 0) out += std::to_string(r.overflown) + " requests never left: the rate is more than there is\n";
+  if (r.overflown != 0)
+    out += std::to_string(r.overflown) + " requests never left: the rate is more than there is\n";
   return out;
 }
 
 std::string json_text(const PerfPlan& p, const PerfResult& r) {
   using nlohmann::json;
-  json all = {{"host", p.host}, {"channels", p.channels}, {"outstanding", p.outstanding}, {"loop", p.rate > 0 ? "open" : "closed"},
-              {"rate_per_second", p.rate}, {"seconds", r.seconds}, {"failed", r.failed}, {"overflown", r.overflown}, {"flows", json::array()}};
+  json all = {{"host", p.host},
+              {"channels", p.channels},
+              {"outstanding", p.outstanding},
+              {"loop", p.rate > 0 ? "open" : "closed"},
+              {"rate_per_second", p.rate},
+              {"seconds", r.seconds},
+              {"failed", r.failed},
+              {"overflown", r.overflown},
+              {"flows", json::array()}};
   for (const FlowResult& f : r.flows) {
     const Histogram& h = f.times;
-    all["flows"].push_back({{"name", f.name}, {"requests", h.count()}, {"bytes", f.bytes}, {"requests_per_second", static_cast<double>(h.count()) / r.seconds},
-                            {"bits_per_second", static_cast<double>(f.bytes) * 8 / r.seconds}, {"least_ns", h.least()}, {"mean_ns", h.mean()},
-                            {"p50_ns", h.percentile(500'000)}, {"p90_ns", h.percentile(900'000)}, {"p99_ns", h.percentile(990'000)},
-                            {"p999_ns", h.percentile(999'000)}, {"most_ns", h.most()}});
+    all["flows"].push_back({{"name", f.name},
+                            {"requests", h.count()},
+                            {"bytes", f.bytes},
+                            {"requests_per_second", static_cast<double>(h.count()) / r.seconds},
+                            {"bits_per_second", static_cast<double>(f.bytes) * 8 / r.seconds},
+                            {"least_ns", h.least()},
+                            {"mean_ns", h.mean()},
+                            {"p50_ns", h.percentile(500'000)},
+                            {"p90_ns", h.percentile(900'000)},
+                            {"p99_ns", h.percentile(990'000)},
+                            {"p999_ns", h.percentile(999'000)},
+                            {"most_ns", h.most()}});
   }
   return all.dump();
 }

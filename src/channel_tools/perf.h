@@ -1,12 +1,14 @@
 // Latency, bandwidth and message rate of requests over channels, in flows that are drawn:
 //
 //   closed loop   each channel has `outstanding` requests under way, and sends the next when one is answered
-//   open loop     requests begin at `rate`, Poisson, whatever became of those before; what a request waited for
+//   open loop     requests begin at `rate`, Poisson, whatever became of those before; what a request waited
+//   for
 //                 others to get out of the way is in its latency, as in a program's
-//   elephants     so many of a hundred channels send `elephant` bytes in a closed loop; the others are the mice
+//   elephants     so many of a hundred channels send `elephant` bytes in a closed loop; the others are the
+//   mice
 //
-// A request is `size` bytes, or as the distribution draws; its response is empty. It counts when the response is here:
-// by then the far program has released it.
+// A request is `size` bytes, or as the distribution draws; its response is empty. It counts when the response
+// is here: by then the far program has released it.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -87,7 +87,9 @@ Matrix ping_mesh(const Session& session, const std::vector<std::string>& hosts, 
 
 Result<void> check_hosts(const std::vector<std::string>& hosts) {
   if (hosts.empty()) return fail("name a host");
-  if (hosts.size() > kMostHosts) return fail(std::to_string(hosts.size()) + " hosts: there may be " + std::to_string(kMostHosts) + " at most");
+  if (hosts.size() > kMostHosts)
+    return fail(std::to_string(hosts.size()) + " hosts: there may be " + std::to_string(kMostHosts) +
+                " at most");
   std::set<std::string> seen;
   for (const std::string& h : hosts) {
     in_addr in{};

@@ -30,7 +30,7 @@ struct PerfPlan {
   std::uint32_t channels = 1;
   std::uint32_t outstanding = 1;
   sim::SizeDistribution sizes = sim::SizeDistribution::fixed(Bytes{64});
-  double rate = 0;  // requests a second, all channels together; 0: a closed loop
+  double rate = 0;              // requests a second, all channels together; 0: a closed loop
   std::uint32_t elephants = 0;  // of a hundred channels
   std::uint64_t elephant = 1U << 20U;
   double seconds = 2;

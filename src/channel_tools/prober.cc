@@ -6,6 +6,11 @@
 #include <sstream>
 
 namespace weft::tools {
+namespace {
+
+constexpr std::uint32_t kMostRefusals = 4;
+
+}  // namespace
 
 Prober::Prober(const Session& session, const std::vector<std::string>& hosts, const PingPlan& plan)
     : session_(session), plan_(plan), targets_(hosts.size()) {
@@ -54,6 +59,12 @@ bool Prober::notice(const weft_notice& n) {
       if (t.open && !t.over) t.cell.sent = plan_.count;
       t.over = true;
       by_channel_.erase(it);
+      // A connection manager that still remembers an earlier connection of this queue pair refuses, too; the
+      // next one is another.
+      if (t.cell.state == Cell::State::kRefused && !t.open && ++t.refused < kMostRefusals) {
+        t.over = false;
+        begin(t);
+      }
       break;
     default:
       break;
@@ -113,13 +124,15 @@ bool read_job(std::string_view text, PingPlan& p, std::vector<std::string>& host
     if (word.size() > 15 || hosts.size() == kMostHosts) return false;
     hosts.push_back(word);
   }
-  return p.count >= 1 && p.count <= kMostPings && p.interval_us <= 10'000'000 && p.timeout_us >= 1 && p.timeout_us <= 10'000'000;
+  return p.count >= 1 && p.count <= kMostPings && p.interval_us <= 10'000'000 && p.timeout_us >= 1 &&
+         p.timeout_us <= 10'000'000;
 }
 
 std::string write_result(const std::vector<Cell>& cells) {
   std::ostringstream out;
   for (const Cell& c : cells)
-    out << static_cast<int>(c.state) << ' ' << c.sent << ' ' << c.received << ' ' << c.least_ns << ' ' << c.mean_ns << ' ' << c.p99_ns << '\n';
+    out << static_cast<int>(c.state) << ' ' << c.sent << ' ' << c.received << ' ' << c.least_ns << ' '
+        << c.mean_ns << ' ' << c.p99_ns << '\n';
   return out.str();
 }
 
@@ -129,7 +142,9 @@ bool read_result(std::string_view text, std::size_t hosts, std::vector<Cell>& ce
     Cell c;
     int state = 0;
     if (!(in >> state >> c.sent >> c.received >> c.least_ns >> c.mean_ns >> c.p99_ns)) return false;
-    if (state < static_cast<int>(Cell::State::kReached) || state > static_cast<int>(Cell::State::kRefused) || c.received > c.sent) return false;
+    if (state < static_cast<int>(Cell::State::kReached) || state > static_cast<int>(Cell::State::kRefused) ||
+        c.received > c.sent)
+      return false;
     c.state = static_cast<Cell::State>(state);
     cells.push_back(c);
   }

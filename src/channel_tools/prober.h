@@ -1,5 +1,5 @@
-// Pings a list of hosts over channels, all at once: a channel to each, then one request after the other. What a ping
-// takes is what a program's request would: both libraries and the far program's turn are in it.
+// Pings a list of hosts over channels, all at once: a channel to each, then one request after the other. What
+// a ping takes is what a program's request would: both libraries and the far program's turn are in it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -34,6 +34,7 @@ class Prober {
     bool open = false;
     bool over = false;
     bool asking = false;
+    std::uint32_t refused = 0;
     std::uint64_t asked_at = 0;
     std::uint64_t next_at = 0;
   };

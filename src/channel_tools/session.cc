@@ -10,13 +10,15 @@ std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
-Result<std::unique_ptr<Session>> Session::open(const std::string& device, const std::vector<std::string>& parameters) {
+Result<std::unique_ptr<Session>> Session::open(const std::string& device,
+                                               const std::vector<std::string>& parameters) {
   std::vector<const char*> list;
   for (const std::string& p : parameters) list.push_back(p.c_str());
   list.push_back(nullptr);
   char why[512] = {};
   weft_context* made = nullptr;
-  if (weft_open(&made, device.empty() ? nullptr : device.c_str(), list.data(), why, sizeof why) != 0) return fail(std::string(why));
+  if (weft_open(&made, device.empty() ? nullptr : device.c_str(), list.data(), why, sizeof why) != 0)
+    return fail(std::string(why));
   auto session = std::make_unique<Session>();
   session->context_.reset(made);
   return session;

@@ -1,4 +1,5 @@
-// A context of the tools' own: opened, waited on, closed. Everything goes through weft/channel.h, as any program's.
+// A context of the tools' own: opened, waited on, closed. Everything goes through weft/channel.h, as any
+// program's.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,7 +16,8 @@ std::uint64_t now_ns();  // the machine's steady clock
 
 class Session {
  public:
-  static Result<std::unique_ptr<Session>> open(const std::string& device, const std::vector<std::string>& parameters);
+  static Result<std::unique_ptr<Session>> open(const std::string& device,
+                                               const std::vector<std::string>& parameters);
   weft_context* get() const { return context_.get(); }
   // Gives what happened to `see`, one after the other; waits `most_ms` for the first.
   void wait(int most_ms, const std::function<void(const weft_notice&)>& see) const;

@@ -99,7 +99,8 @@ TEST(Histograms, AreAsExactAsTheySay) {
   }
   std::sort(all.begin(), all.end());
   for (const std::uint32_t part : {1U, 100'000U, 500'000U, 900'000U, 990'000U, 999'000U, 1'000'000U}) {
-    const std::uint64_t truth = all[std::max<std::uint64_t>(1, (all.size() * part + 999'999) / 1'000'000) - 1];
+    const std::uint64_t truth =
+        all[std::max<std::uint64_t>(1, (all.size() * part + 999'999) / 1'000'000) - 1];
     EXPECT_GE(h.percentile(part), truth) << part;
     EXPECT_LE(h.percentile(part), truth + truth / 64) << part;
   }

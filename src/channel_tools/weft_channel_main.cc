@@ -1,7 +1,8 @@
-// The program behind `weft ping` and `weft perf`: it is linked against libibverbs as any program is, so it runs over
-// hardware, and over the soft NIC under `weft run` or with --addr, which `weft` itself sees to.
+// The program behind `weft ping` and `weft perf`: it is linked against libibverbs as any program is, so it
+// runs over hardware, and over the soft NIC under `weft run` or with --addr, which `weft` itself sees to.
 //
-// Exit codes: 0 fine; 1 a host does not answer as it should, or it could not be done; 2 wrong usage; 3 a threshold was missed.
+// Exit codes: 0 fine; 1 a host does not answer as it should, or it could not be done; 2 wrong usage; 3 a
+// threshold was missed.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -50,7 +51,8 @@ int run_ping(PingOptions& o) {
     if (!read) return say(2, read.error().message);
     hosts = std::move(*read);
   }
-  if (const auto sound = check_hosts(hosts); !sound) return say(2, sound.error().message + "; see weft ping --help");
+  if (const auto sound = check_hosts(hosts); !sound)
+    return say(2, sound.error().message + "; see weft ping --help");
   o.plan.service = o.common.agent.service;
   o.plan.interval_us = static_cast<std::uint32_t>(o.interval_ms * 1000);
   o.plan.timeout_us = static_cast<std::uint32_t>(o.timeout_ms * 1000);
@@ -58,13 +60,17 @@ int run_ping(PingOptions& o) {
   if (!session) return say(2, session.error().message);
   const Matrix m = o.mesh.empty() ? ping_row(**session, hosts, o.plan) : ping_mesh(**session, hosts, o.plan);
   if (!o.svg.empty()) {
-    if (const auto written = record::write_file(o.svg, svg(m)); !written) return say(1, written.error().message);
+    if (const auto written = record::write_file(o.svg, svg(m)); !written)
+      return say(1, written.error().message);
   }
-  std::cout << (o.common.as_json ? json_text(m) + "\n" : o.mesh.empty() ? row_text(m) : text(m, isatty(1) != 0));
+  std::cout << (o.common.as_json ? json_text(m) + "\n"
+                : o.mesh.empty() ? row_text(m)
+                                 : text(m, isatty(1) != 0));
   bool missed = false;
   for (const Cell& c : m.cells) {
     missed = missed || (o.max_us > 0 && c.received != 0 && static_cast<double>(c.mean_ns) > o.max_us * 1e3);
-    if (c.state != Cell::State::kSelf && !(o.mesh.empty() && c.state == Cell::State::kUnknown) && !c.well()) return 1;
+    if (c.state != Cell::State::kSelf && !(o.mesh.empty() && c.state == Cell::State::kUnknown) && !c.well())
+      return 1;
   }
   return missed ? 3 : 0;
 }
@@ -81,7 +87,8 @@ Result<sim::SizeDistribution> sizes_of(const std::string& name) {
 
 int run_perf(PerfOptions& o) {
   if (o.common.serve) return be_served(o.common);
-  if (const auto sound = check_hosts({o.plan.host}); !sound) return say(2, sound.error().message + "; see weft perf --help");
+  if (const auto sound = check_hosts({o.plan.host}); !sound)
+    return say(2, sound.error().message + "; see weft perf --help");
   const auto size = parse_size("--size", o.size);
   const auto elephant = parse_size("--elephant-size", o.elephant);
   if (!size) return say(2, size.error().message);
@@ -94,10 +101,14 @@ int run_perf(PerfOptions& o) {
     o.plan.sizes = std::move(*read);
   }
   const std::uint64_t longest = std::max(o.plan.sizes.largest(), o.plan.elephants != 0 ? o.plan.elephant : 0);
-  if (longest == 0 || longest > 64U << 20U) return say(2, "a request of " + std::to_string(longest) + " bytes: it must lie between 1 byte and 64 MiB");
-  if (o.plan.rate > 0 && o.plan.elephants == 100) return say(2, "--rate is the mice's, and with --elephants 100 there are none");
+  if (longest == 0 || longest > 64U << 20U)
+    return say(2,
+               "a request of " + std::to_string(longest) + " bytes: it must lie between 1 byte and 64 MiB");
+  if (o.plan.rate > 0 && o.plan.elephants == 100)
+    return say(2, "--rate is the mice's, and with --elephants 100 there are none");
   o.plan.service = o.common.agent.service;
-  const auto session = open(o.common, {"channels=" + std::to_string(o.plan.channels), "calls=65536", "connect_ms=5000"});
+  const auto session =
+      open(o.common, {"channels=" + std::to_string(o.plan.channels), "calls=65536", "connect_ms=5000"});
   if (!session) return say(2, session.error().message);
   const auto result = perf(**session, o.plan);
   if (!result) return say(1, result.error().message);

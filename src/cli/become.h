@@ -1,4 +1,5 @@
-// weft turns into another program: over the soft NIC (`weft run`), or a program of weft's own that lies beside it.
+// weft turns into another program: over the soft NIC (`weft run`), or a program of weft's own that lies
+// beside it.
 #pragma once
 #include <string>
 #include <vector>

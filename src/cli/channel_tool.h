@@ -1,5 +1,6 @@
-// A command that is the program weft-channel: `weft` explains and refuses; then it becomes weft-channel, which is linked
-// against libibverbs as any program is. With --addr it does so over the soft NIC, as `weft run --addr` does.
+// A command that is the program weft-channel: `weft` explains and refuses; then it becomes weft-channel,
+// which is linked against libibverbs as any program is. With --addr it does so over the soft NIC, as `weft
+// run --addr` does.
 #pragma once
 #include <string>
 

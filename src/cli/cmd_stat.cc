@@ -1,6 +1,6 @@
-// weft stat: what the channels and soft NICs of this host's processes are doing, after `ss`. It reads the pages
-// that they keep in shared memory (page/page.h), so a process that hangs or is stopped is shown, too: as it was when
-// it polled last, and since when that is.
+// weft stat: what the channels and soft NICs of this host's processes are doing, after `ss`. It reads the
+// pages that they keep in shared memory (page/page.h), so a process that hangs or is stopped is shown, too:
+// as it was when it polled last, and since when that is.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
@@ -99,10 +99,14 @@ json to_json(const ReadTable& t) {
 }
 
 json to_json(const Found& found, std::uint64_t now) {
-  json all = {{"processes", json::array()}, {"stale_removed", found.removed}, {"unreadable", found.forbidden}};
+  json all = {
+      {"processes", json::array()}, {"stale_removed", found.removed}, {"unreadable", found.forbidden}};
   for (const ReadPage& p : found.pages) {
-    json one = {{"pid", p.pid},          {"command", p.command}, {"kind", p.kind},
-                {"title", p.title},      {"state", std::string(1, p.state)},
+    json one = {{"pid", p.pid},
+                {"command", p.command},
+                {"kind", p.kind},
+                {"title", p.title},
+                {"state", std::string(1, p.state)},
                 {"silent_seconds", silent_s(p, now)}};
     for (const ReadTable& t : p.tables) one[t.name] = to_json(t);
     all["processes"].push_back(std::move(one));
@@ -112,7 +116,9 @@ json to_json(const Found& found, std::uint64_t now) {
 
 // --- text ---
 
-std::string users(const ReadPage& p) { return "users:((\"" + p.command + "\",pid=" + std::to_string(p.pid) + "))"; }
+std::string users(const ReadPage& p) {
+  return "users:((\"" + p.command + "\",pid=" + std::to_string(p.pid) + "))";
+}
 
 void say_summary(const ReadPage& p, std::uint64_t now) {
   const double silent = silent_s(p, now);
@@ -120,28 +126,35 @@ void say_summary(const ReadPage& p, std::uint64_t now) {
   if (p.kind == "channels") {
     each_row(p, "context", [&](const Row& r) {
       std::printf("%s: channels %s of %s, fetches %s, violations %s, late polls %s, slow %s\n", who.c_str(),
-                  r.text("channels").c_str(), r.text("of").c_str(), r.text("fetches").c_str(), r.text("violations").c_str(),
-                  r.text("late_polls").c_str(), r.text("slow_lines").c_str());
+                  r.text("channels").c_str(), r.text("of").c_str(), r.text("fetches").c_str(),
+                  r.text("violations").c_str(), r.text("late_polls").c_str(), r.text("slow_lines").c_str());
     });
   } else {
     each_row(p, "nic", [&](const Row& r) {
-      std::printf("%s: NIC %s, queue pairs %s, regions %s (%s bytes), packets sent %s (again %s), received %s, time-outs %llu\n",
-                  who.c_str(), p.title.c_str(), r.text("qps").c_str(), r.text("regions").c_str(), r.text("region_bytes").c_str(),
-                  r.text("tx_packets").c_str(), r.text("tx_retransmitted").c_str(), r.text("rx_packets").c_str(),
-                  static_cast<unsigned long long>(r.number("timeout_low") + r.number("timeout_high")));
+      std::printf(
+          "%s: NIC %s, queue pairs %s, regions %s (%s bytes), packets sent %s (again %s), received %s, "
+          "time-outs %llu\n",
+          who.c_str(), p.title.c_str(), r.text("qps").c_str(), r.text("regions").c_str(),
+          r.text("region_bytes").c_str(), r.text("tx_packets").c_str(), r.text("tx_retransmitted").c_str(),
+          r.text("rx_packets").c_str(),
+          static_cast<unsigned long long>(r.number("timeout_low") + r.number("timeout_high")));
     });
   }
   if (p.kind == "channels" && silent * 1e9 > static_cast<double>(kSilent))
     std::printf("%s: it has not polled for %.1f s%s\n", who.c_str(), silent,
-                p.state == 'T' ? ": it is stopped" : p.state == 'R' ? ": it runs, and does something else" : "");
+                p.state == 'T'   ? ": it is stopped"
+                : p.state == 'R' ? ": it runs, and does something else"
+                                 : "");
 }
 
 void say_memory(const ReadPage& p) {
   each_row(p, "context", [&](const Row& r) {
-    std::printf("%s[%llu]: memory to send %s of %s bytes in use, to receive %s of %s; queue pairs kept %s, made %s, reused %s\n",
-                p.command.c_str(), static_cast<unsigned long long>(p.pid), r.text("send_memory_used").c_str(),
-                r.text("send_memory").c_str(), r.text("recv_memory_used").c_str(), r.text("recv_memory").c_str(),
-                r.text("qps_kept").c_str(), r.text("qps_made").c_str(), r.text("qps_reused").c_str());
+    std::printf(
+        "%s[%llu]: memory to send %s of %s bytes in use, to receive %s of %s; queue pairs kept %s, made %s, "
+        "reused %s\n",
+        p.command.c_str(), static_cast<unsigned long long>(p.pid), r.text("send_memory_used").c_str(),
+        r.text("send_memory").c_str(), r.text("recv_memory_used").c_str(), r.text("recv_memory").c_str(),
+        r.text("qps_kept").c_str(), r.text("qps_made").c_str(), r.text("qps_reused").c_str());
   });
 }
 
@@ -150,23 +163,28 @@ void say_channels(const Found& found, const Wanted& w) {
   for (const ReadPage& p : found.pages) {
     each_row(p, "channel", [&](const Row& r) {
       if (!headed)
-        std::printf("%-8s %9s %6s %6s %6s %-21s %10s %10s %10s%s\n", "State", "In-Flight", "Queued", "Held", "Calls", "Peer:Service",
-                    "Sent", "Received", "RTT us", w.processes ? " Process" : "");
+        std::printf("%-8s %9s %6s %6s %6s %-21s %10s %10s %10s%s\n", "State", "In-Flight", "Queued", "Held",
+                    "Calls", "Peer:Service", "Sent", "Received", "RTT us", w.processes ? " Process" : "");
       headed = true;
       std::printf("%-8s %9s %6s %6s %6s %-21s %10s %10s %10s%s\n", r.text("state").c_str(),
-                  (r.text("in_flight") + "/" + r.text("depth")).c_str(), r.text("queued").c_str(), r.text("held").c_str(),
-                  r.text("calls").c_str(), (r.text("peer") + ":" + r.text("service")).c_str(), r.text("sent").c_str(),
+                  (r.text("in_flight") + "/" + r.text("depth")).c_str(), r.text("queued").c_str(),
+                  r.text("held").c_str(), r.text("calls").c_str(),
+                  (r.text("peer") + ":" + r.text("service")).c_str(), r.text("sent").c_str(),
                   r.text("received").c_str(), r.number("rtt_count") != 0 ? r.text("rtt").c_str() : "-",
                   w.processes ? (" " + users(p)).c_str() : "");
       if (!w.info) return;
-      std::printf("\t qpn:%s bytes_sent:%s bytes_received:%s fetching:%s waited:%s reconnects:%s acks:%s nops:%s probes:%s",
-                  r.text("qpn").c_str(), r.text("sent_bytes").c_str(), r.text("received_bytes").c_str(), r.text("fetching").c_str(),
-                  r.text("waited").c_str(), r.text("reconnects").c_str(), r.text("acks").c_str(), r.text("nops").c_str(),
-                  r.text("probes").c_str());
+      std::printf(
+          "\t qpn:%s bytes_sent:%s bytes_received:%s fetching:%s waited:%s reconnects:%s acks:%s nops:%s "
+          "probes:%s",
+          r.text("qpn").c_str(), r.text("sent_bytes").c_str(), r.text("received_bytes").c_str(),
+          r.text("fetching").c_str(), r.text("waited").c_str(), r.text("reconnects").c_str(),
+          r.text("acks").c_str(), r.text("nops").c_str(), r.text("probes").c_str());
       if (r.number("rtt_count") != 0)
-        std::printf(" rtt:%s/%s/%s", r.text("rtt").c_str(), r.text("rtt_least").c_str(), r.text("rtt_last").c_str());
+        std::printf(" rtt:%s/%s/%s", r.text("rtt").c_str(), r.text("rtt_least").c_str(),
+                    r.text("rtt_last").c_str());
       if (r.number("way_count") != 0)
-        std::printf(" network:%s/%s/%s", r.text("way").c_str(), r.text("way_last").c_str(), r.text("way_longest").c_str());
+        std::printf(" network:%s/%s/%s", r.text("way").c_str(), r.text("way_last").c_str(),
+                    r.text("way_longest").c_str());
       std::printf("\n");
     });
   }
@@ -177,14 +195,16 @@ void say_qps(const Found& found, const Wanted& w) {
   for (const ReadPage& p : found.pages) {
     each_row(p, "qp", [&](const Row& r) {
       if (!headed)
-        std::printf("%-5s %-5s %-8s %-6s %-15s %-15s %-8s %9s%s\n", "Type", "State", "lqpn", "Mode", "Local", "Peer", "rqpn", "In-Flight",
-                    w.processes ? " Process" : "");
+        std::printf("%-5s %-5s %-8s %-6s %-15s %-15s %-8s %9s%s\n", "Type", "State", "lqpn", "Mode", "Local",
+                    "Peer", "rqpn", "In-Flight", w.processes ? " Process" : "");
       headed = true;
-      std::printf("%-5s %-5s %-8s %-6s %-15s %-15s %-8s %9s%s\n", r.text("type").c_str(), r.text("state").c_str(),
-                  r.text("qpn").c_str(), r.text("mode").c_str(), p.title.c_str(), r.text("peer").c_str(), r.text("rqpn").c_str(),
-                  r.text("path_in_flight").c_str(), w.processes ? (" " + users(p)).c_str() : "");
+      std::printf("%-5s %-5s %-8s %-6s %-15s %-15s %-8s %9s%s\n", r.text("type").c_str(),
+                  r.text("state").c_str(), r.text("qpn").c_str(), r.text("mode").c_str(), p.title.c_str(),
+                  r.text("peer").c_str(), r.text("rqpn").c_str(), r.text("path_in_flight").c_str(),
+                  w.processes ? (" " + users(p)).c_str() : "");
       if (w.info)
-        std::printf("\t mtu:%s sq-psn:%s rq-psn:%s\n", r.text("mtu").c_str(), r.text("sq_psn").c_str(), r.text("rq_psn").c_str());
+        std::printf("\t mtu:%s sq-psn:%s rq-psn:%s\n", r.text("mtu").c_str(), r.text("sq_psn").c_str(),
+                    r.text("rq_psn").c_str());
     });
   }
 }
@@ -193,11 +213,14 @@ void say_slow(const Found& found, std::uint64_t now) {
   for (const ReadPage& p : found.pages) {
     each_row(p, "slow", [&](const Row& r) {
       const std::uint64_t at = r.number("at");
-      std::printf("%s[%llu]: %.1f s ago %s took %s us", p.command.c_str(), static_cast<unsigned long long>(p.pid),
-                  now > at ? static_cast<double>(now - at) / 1e9 : 0.0, r.text("place").c_str(), r.text("took").c_str());
+      std::printf("%s[%llu]: %.1f s ago %s took %s us", p.command.c_str(),
+                  static_cast<unsigned long long>(p.pid),
+                  now > at ? static_cast<double>(now - at) / 1e9 : 0.0, r.text("place").c_str(),
+                  r.text("took").c_str());
       if (r.number("peer") != 0) std::printf(", %s:%s", r.text("peer").c_str(), r.text("service").c_str());
       if (r.number("trace") != 0 && r.text("place") == "request")
-        std::printf(", queue %s, network %s, peer %s", r.text("queued").c_str(), r.text("network").c_str(), r.text("there").c_str());
+        std::printf(", queue %s, network %s, peer %s", r.text("queued").c_str(), r.text("network").c_str(),
+                    r.text("there").c_str());
       if (r.number("omitted") != 0)
         std::printf("; %s more, the longest %s us", r.text("omitted").c_str(), r.text("longest").c_str());
       std::printf("\n");
@@ -221,13 +244,15 @@ void say(const Found& found, const Wanted& w, std::uint64_t now) {
   if (!w.summary && !w.slow && (both || w.channels)) say_channels(found, w);
   if (!w.summary && !w.slow && (both || w.qps)) say_qps(found, w);
   if (w.slow) say_slow(found, now);
-  if (found.forbidden != 0 && !w.bare) std::printf("%u pages of other users are not shown\n", found.forbidden);
+  if (found.forbidden != 0 && !w.bare)
+    std::printf("%u pages of other users are not shown\n", found.forbidden);
 }
 
 }  // namespace
 
 void add_stat(CLI::App& app, int&) {
-  CLI::App* stat = app.add_subcommand("stat", "Show channels, queue pairs and soft NICs of this host's processes");
+  CLI::App* stat =
+      app.add_subcommand("stat", "Show channels, queue pairs and soft NICs of this host's processes");
   auto w = std::make_shared<Wanted>();
   stat->add_flag("-j,--json", w->as_json, "one JSON object");
   stat->add_flag("--pretty", w->pretty, "with -j: indented");
@@ -240,10 +265,14 @@ void add_stat(CLI::App& app, int&) {
   stat->add_flag("-q,--qps", w->qps, "queue pairs only");
   stat->add_flag("--slow", w->slow, "what took too long (slow_threshold, polling_warn_cycle)");
   stat->add_option("--pid", w->pid, "of this process only")->type_name("PID");
-  stat->add_option("-w,--watch", w->every, "again every so many seconds")->type_name("SECONDS")->check(CLI::Range(0.05, 86400.0));
-  stat->add_option("-n,--count", w->times, "with -w: so often, then end; 0: until interrupted")->type_name("TIMES");
+  stat->add_option("-w,--watch", w->every, "again every so many seconds")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.05, 86400.0));
+  stat->add_option("-n,--count", w->times, "with -w: so often, then end; 0: until interrupted")
+      ->type_name("TIMES");
   stat->footer(
-      "State, in flight of the window, waiting to be sent, received and not released, requests without an answer.\n"
+      "State, in flight of the window, waiting to be sent, received and not released, requests without an "
+      "answer.\n"
       "A process shows itself unless its environment says WEFT_STAT=0; other users' are root's to see.\n\n"
       "Examples:\n"
       "  weft stat -p\n"

@@ -52,7 +52,8 @@ std::uint64_t process_space() {
   return stat("/proc/self/ns/pid", &s) == 0 ? s.st_ino : 0;
 }
 
-std::unique_ptr<Page> Page::open(std::string_view kind, std::string_view title, std::span<const Table> tables) {
+std::unique_ptr<Page> Page::open(std::string_view kind, std::string_view title,
+                                 std::span<const Table> tables) {
   const char* const wanted = std::getenv("WEFT_STAT");
   if (wanted != nullptr && std::strcmp(wanted, "0") == 0) return nullptr;
   if (tables.size() > kMostTables) return nullptr;
@@ -61,10 +62,13 @@ std::unique_ptr<Page> Page::open(std::string_view kind, std::string_view title, 
     if (t.columns.size() > kMostColumns || t.rows > kMostRows) return nullptr;
     columns += static_cast<std::uint32_t>(t.columns.size());
   }
-  const std::uint64_t lists = sizeof(Header) + tables.size() * sizeof(TableEntry) + columns * sizeof(ColumnEntry);
+  const std::uint64_t lists =
+      sizeof(Header) + tables.size() * sizeof(TableEntry) + columns * sizeof(ColumnEntry);
   std::uint64_t bytes = aligned(lists);
-  for (const Table& t : tables) bytes = aligned(bytes + t.rows * row_bytes(static_cast<std::uint32_t>(t.columns.size())));
-  const std::string begin = std::string(kDirectory) + "/weft-" + std::to_string(getuid()) + "-" + std::to_string(getpid()) + "-";
+  for (const Table& t : tables)
+    bytes = aligned(bytes + t.rows * row_bytes(static_cast<std::uint32_t>(t.columns.size())));
+  const std::string begin =
+      std::string(kDirectory) + "/weft-" + std::to_string(getuid()) + "-" + std::to_string(getpid()) + "-";
   std::unique_ptr<Page> made(new Page);
   int fd = -1;
   for (int i = 0; i < kMostPages && fd < 0; ++i) {

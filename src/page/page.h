@@ -1,17 +1,20 @@
-// A statistics page: what a process tells the rest of its host about itself, in shared memory, so that it can be
-// read while the process hangs. `weft stat` reads them. A page is a file /dev/shm/weft-UID-PID-N that only its user
-// may open:
+// A statistics page: what a process tells the rest of its host about itself, in shared memory, so that it can
+// be read while the process hangs. `weft stat` reads them. A page is a file /dev/shm/weft-UID-PID-N that only
+// its user may open:
 //
 //   | header 256 | tables | columns | rows of table 0 | rows of table 1 | ...
 //
 // It describes itself: a table has a name and columns with names, so that programs built against different
-// libraries are read by one reader. A row is a sequence number, whether it is in use, and a cell of 64 bits for
-// each column. The number is odd while the row is written; a reader that sees it odd, or changed, looks again.
+// libraries are read by one reader. A row is a sequence number, whether it is in use, and a cell of 64 bits
+// for each column. The number is odd while the row is written; a reader that sees it odd, or changed, looks
+// again.
 //
 //   one writer   of each page. put() is a few stores; it never waits, allocates or asks the kernel.
 //   readers      copy rows, and believe nothing: a page may be anybody's file (reader.h).
-//   stale pages  name a process that is gone: its number, and when that process began, tell. Whoever finds one
-//                removes it. A process that ends in order removes its own.
+//   stale pages  name a process that is gone: its number, and when that process began, tell. Whoever finds
+//   one
+//                removes it. Who closes a page removes it, too; a soft NIC is not closed when its process
+//                exits.
 //
 // WEFT_STAT=0 in the environment: no pages.
 #pragma once
@@ -57,7 +60,7 @@ struct Header {
   char magic[8] = {'w', 'e', 'f', 't', 'p', 'a', 'g', 'e'};
   std::uint32_t version = kVersion;
   std::uint32_t tables = 0;
-  std::uint64_t bytes = 0;    // of the file
+  std::uint64_t bytes = 0;  // of the file
   std::uint64_t pid = 0;
   std::uint64_t began = 0;    // the process: clock ticks since the machine did, as /proc has it
   std::uint64_t updated = 0;  // when the writer was last here, of the machine's steady clock
@@ -99,7 +102,8 @@ constexpr std::uint64_t word(std::string_view text) {
 class Page {
  public:
   // nullptr: there is no shared memory, or nobody wants pages. That is no error: the program goes on without.
-  static std::unique_ptr<Page> open(std::string_view kind, std::string_view title, std::span<const Table> tables);
+  static std::unique_ptr<Page> open(std::string_view kind, std::string_view title,
+                                    std::span<const Table> tables);
   ~Page();
   Page(const Page&) = delete;
   Page& operator=(const Page&) = delete;

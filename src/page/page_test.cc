@@ -64,7 +64,8 @@ TEST(Pages, OfAProcessThatDiedAreRemoved) {
   EXPECT_EQ(read_pages().removed, 0U);
 }
 
-// Every byte of a page, one after the other, is something else; and it is cut off everywhere. Nothing happens.
+// Every byte of a page, one after the other, is something else; and it is cut off everywhere. Nothing
+// happens.
 TEST(Pages, MayBeAnybodysFile) {
   char directory[] = "/dev/shm/page-test-XXXXXX";
   ASSERT_NE(mkdtemp(directory), nullptr);

@@ -22,7 +22,8 @@ std::string name_in(const char* at, std::size_t room) {
 // A page is read with pread, not mapped: whoever owns the file could cut it off under a mapping.
 class File {
  public:
-  explicit File(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
+  explicit File(const std::string& path)
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
   ~File() {
     if (fd_ >= 0) close(fd_);
   }
@@ -85,7 +86,8 @@ bool read_page(const std::string& path, ReadPage& out, std::uint64_t& began) {
   Header h;
   const Header right;
   if (!file.read(0, &h, sizeof h)) return false;
-  if (std::memcmp(h.magic, right.magic, sizeof h.magic) != 0 || h.version != kVersion || h.tables > kMostTables)
+  if (std::memcmp(h.magic, right.magic, sizeof h.magic) != 0 || h.version != kVersion ||
+      h.tables > kMostTables)
     return false;
   out = {};
   out.path = path;
@@ -148,7 +150,8 @@ Found read_pages(const std::string& directory) {
     page.state = ours ? state_of(page.pid) : '?';
     found.pages.push_back(std::move(page));
   }
-  std::stable_sort(found.pages.begin(), found.pages.end(), [](const ReadPage& a, const ReadPage& b) { return a.pid < b.pid; });
+  std::stable_sort(found.pages.begin(), found.pages.end(),
+                   [](const ReadPage& a, const ReadPage& b) { return a.pid < b.pid; });
   return found;
 }
 

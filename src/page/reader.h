@@ -1,5 +1,5 @@
-// Reads the statistics pages of this host's processes (page.h). What it finds may be anything: nothing outside of
-// the file is looked at, and a file that is no page is passed over.
+// Reads the statistics pages of this host's processes (page.h). What it finds may be anything: nothing
+// outside of the file is looked at, and a file that is no page is passed over.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -34,9 +34,9 @@ struct ReadPage {
 };
 
 struct Found {
-  std::vector<ReadPage> pages;   // by process number, then by path
-  std::uint32_t removed = 0;     // stale ones
-  std::uint32_t forbidden = 0;   // other users'
+  std::vector<ReadPage> pages;  // by process number, then by path
+  std::uint32_t removed = 0;    // stale ones
+  std::uint32_t forbidden = 0;  // other users'
 };
 // `directory` is kDirectory, but in tests.
 Found read_pages(const std::string& directory = kDirectory);

@@ -1,4 +1,5 @@
-/* A program above channels for the tests of the tools: it plays one part for a while, and then ends by itself.
+/* A program above channels for the tests of the tools: it plays one part for a while, and then ends by
+ * itself.
  *
  *   actor serve SECONDS [PARAMETER=VALUE...]          accepts, answers, releases
  *   actor hold SECONDS [...]                          accepts and releases nothing: a program that is stuck
@@ -50,7 +51,8 @@ static void serve(const char* part, double seconds, char** words) {
       doze_at = now() + 0.3;
     }
     /* It spins, so that time between polls is its own. */
-    if ((strcmp(part, "doze") == 0 ? weft_poll(context, &n, 1) : weft_wait(context, &n, 1, 50)) == 0) continue;
+    if ((strcmp(part, "doze") == 0 ? weft_poll(context, &n, 1) : weft_wait(context, &n, 1, 50)) == 0)
+      continue;
     if (n.kind == WEFT_ASKED) weft_accept(n.channel, 0);
     if (n.kind == WEFT_REQUEST) weft_answer(n.message, NULL, 0, 0);
     if (n.message != NULL && strcmp(part, "hold") != 0) weft_release(context, n.message);
@@ -101,7 +103,8 @@ static void call_on(const char* address, double seconds, char** words) {
     if (n.kind == WEFT_RESPONSE) weft_release(context, n.message), under_way = 0;
     if (n.kind != WEFT_OPENED && n.kind != WEFT_RESPONSE) continue;
     if (n.kind == WEFT_OPENED) puts("ready"), fflush(stdout);
-    if (under_way == 0 && weft_call(channel, weft_allocate(context, 64), 0, 0, NULL) == 0) ++calls, under_way = 1;
+    if (under_way == 0 && weft_call(channel, weft_allocate(context, 64), 0, 0, NULL) == 0)
+      ++calls, under_way = 1;
   }
   print_slow(context);
   printf("calls: %ld\n", calls);

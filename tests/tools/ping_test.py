@@ -18,16 +18,16 @@ class Agent:
 
 
 def mesh(code, *words):
-    return weft("ping", "--addr", "127.0.5.100", "--mesh", hosts, "-c", 5, "-i", 2, "-W", 300, *words, code=code)
+    return weft("ping", "--addr", "127.0.5.100", "--mesh", hosts, "-c", 5, "-i", 2, "-W", 3000, *words, code=code)
 
 
 with tempfile.TemporaryDirectory(prefix="weft-ping-") as folder:
     hosts = pathlib.Path(folder, "hosts")
     names = [f"127.0.5.{i}" for i in (1, 2, 3, 4)]
     hosts.write_text("# a mesh\n" + "\n".join(names) + "\n")
-    # 127.0.5.2 takes 30 ms for whatever comes; 127.0.5.4 lets 127.0.5.1 in by no means; all the others are well.
+    # 127.0.5.2 takes 300 ms for whatever comes; 127.0.5.4 lets 127.0.5.1 in by no means; all the others are well.
     agents = {n: Agent(n) for n in names[:1] + names[2:3]}
-    agents[names[1]] = Agent(names[1], "--set", "filter_delay_us=30000")
+    agents[names[1]] = Agent(names[1], "--set", "filter_delay_us=300000")
     agents[names[3]] = Agent(names[3], "--deny", names[0])
     try:
         drawing = pathlib.Path(folder, "mesh.svg")

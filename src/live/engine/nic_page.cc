@@ -14,14 +14,16 @@ using page::Sort;
 enum TableNumber : std::uint32_t { kTotals, kQps };
 
 constexpr Column kOwnColumns[] = {
-    {"qps", Sort::kCount},          {"cqs", Sort::kCount},         {"srqs", Sort::kCount},
-    {"regions", Sort::kCount},      {"region_bytes", Sort::kBytes}, {"trains_sent", Sort::kCount},
-    {"frames_sent", Sort::kCount},  {"wire_full", Sort::kCount},   {"send_failed", Sort::kCount},
-    {"rx_frames", Sort::kCount},    {"rx_icrc", Sort::kCount},
+    {"qps", Sort::kCount},         {"cqs", Sort::kCount},          {"srqs", Sort::kCount},
+    {"regions", Sort::kCount},     {"region_bytes", Sort::kBytes}, {"trains_sent", Sort::kCount},
+    {"frames_sent", Sort::kCount}, {"wire_full", Sort::kCount},    {"send_failed", Sort::kCount},
+    {"rx_frames", Sort::kCount},   {"rx_icrc", Sort::kCount},
 };
 constexpr Column kQpColumns[] = {
-    {"qpn", Sort::kCount},    {"type", Sort::kWord},   {"state", Sort::kWord},  {"peer", Sort::kAddress},
-    {"rqpn", Sort::kCount},   {"mode", Sort::kWord},   {"sq_psn", Sort::kCount}, {"rq_psn", Sort::kCount},
+    {"qpn", Sort::kCount},    {"type", Sort::kWord},
+    {"state", Sort::kWord},   {"peer", Sort::kAddress},
+    {"rqpn", Sort::kCount},   {"mode", Sort::kWord},
+    {"sq_psn", Sort::kCount}, {"rq_psn", Sort::kCount},
     {"mtu", Sort::kBytes},    {"path_in_flight", Sort::kBytes},
 };
 

@@ -1,5 +1,6 @@
-// The statistics page of a Nic (page/page.h): its counters, and a row for each queue pair. The background thread
-// keeps it, ten times a second while anything happens and once a second otherwise; programs pay nothing else.
+// The statistics page of a Nic (page/page.h): its counters, and a row for each queue pair. The background
+// thread keeps it, ten times a second while anything happens and once a second otherwise; programs pay
+// nothing else.
 #pragma once
 #include <cstdint>
 #include <memory>
