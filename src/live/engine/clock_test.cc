@@ -5,7 +5,8 @@
 namespace weft::live {
 namespace {
 
-// A process may live for years. Times and deadlines then neither wrap nor lie before those of the days before.
+// A process may live for years. Times and deadlines then neither wrap nor lie before those of the days
+// before.
 TEST(Clock, NeverWraps) {
   Time before{};
   for (const std::int64_t days : {0, 1, 105, 106, 107, 213, 214, 320, 3650}) {

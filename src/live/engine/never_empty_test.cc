@@ -1,5 +1,6 @@
-// A wire that is never empty: somebody sends faster than this end reads. Time-outs wait until what had arrived
-// by then is read, because it may be what they wait for; they do not wait until nothing comes any more.
+// A wire that is never empty: somebody sends faster than this end reads. Time-outs wait until what had
+// arrived by then is read, because it may be what they wait for; they do not wait until nothing comes any
+// more.
 #include <gtest/gtest.h>
 
 #include "live/engine/by_hand.h"

@@ -1,5 +1,5 @@
-// For tests: which threads of this process the kernel lists as asleep, so that a test need not guess how long it
-// takes until one is.
+// For tests: which threads of this process the kernel lists as asleep, so that a test need not guess how long
+// it takes until one is.
 #pragma once
 #include <dirent.h>
 #include <unistd.h>

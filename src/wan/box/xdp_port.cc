@@ -13,8 +13,7 @@ Result<std::unique_ptr<XdpPort>> XdpPort::open(const std::string& field, const s
   if (!packets) return tl::unexpected(packets.error());
   const live::EthernetInterface i{if_nametoindex(interface.c_str()), interface, (*packets)->facts().mtu, {}};
   auto receiver = live::XdpReceiver::open(i, std::nullopt);
-  if (!receiver)
-    return fail(field + ": " + receiver.error().message + "; --port packet needs less");
+  if (!receiver) return fail(field + ": " + receiver.error().message + "; --port packet needs less");
   auto p = std::unique_ptr<XdpPort>(new XdpPort());
   p->packets_ = std::move(*packets);
   p->receiver_ = std::move(*receiver);
