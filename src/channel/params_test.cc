@@ -8,8 +8,9 @@ namespace {
 TEST(ChannelParams, EachIsReadBackAsItWasSet) {
   for (const Param& p : params()) {
     Config c;
+    c.pages.map = [](std::uint64_t, bool) -> void* { return nullptr; };
     const std::uint64_t before = p.get(c);
-    const std::uint64_t wanted = before == 0 ? 5 : before;
+    const std::uint64_t wanted = before == 0 ? 1 : before;
     EXPECT_TRUE(set_param(c, std::string(p.name) + "=" + std::to_string(wanted))) << p.name;
     EXPECT_EQ(p.get(c), wanted) << p.name;
   }

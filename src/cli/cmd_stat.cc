@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -283,7 +284,7 @@ void add_stat(CLI::App& app, int&) {
       Found found = page::read_pages();
       if (w->pid != 0) std::erase_if(found.pages, [&](const ReadPage& p) { return p.pid != w->pid; });
       say(found, *w, steady_ns());
-      std::fflush(stdout);
+      std::cout.flush();  // its buffer remembers why it could not
       if (w->every == 0 || i + 1 == w->times || std::ferror(stdout) != 0) return;
       if (!w->as_json) std::printf("\n");
       sleep_seconds(w->every);

@@ -36,6 +36,9 @@ PRINTING = {
     "nic": [["nic", "memory", "srnic"], ["nic", "memory", "srnic", "-j"], ["nic", "explain", "srnic"], SWEEP, [*SWEEP, "-j"]],
     "wan": [["wan", "plan"], ["wan", "plan", "--table"], ["wan", "plan", "-j"]],
     "replay": [["replay", "1"], ["replay", "1", "--quiet"]],
+    "ping": [["ping", "--help"]],
+    "perf": [["perf", "--help"]],
+    "stat": [["stat"], ["stat", "-j"]],
 }
 PROGRAMS = [[WEFT, "--help"], [WEFT, "--version"], [SWARM, "--seeds", "3"], [SWARM, "--help"], [FABRICS, "--print", "1"],
             [FABRICS, "--seeds", "2"]]

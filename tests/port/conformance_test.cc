@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "pair/world_port.h"
 #include "sim/fabric/topology.h"
 #include "sim/nic/ideal_nic.h"
@@ -88,6 +90,7 @@ TEST_P(EveryMode, MemoryThatHoldsNothingStandsBesideMemoryThatHoldsBytes) {
     EXPECT_EQ(bytes[i].bytes.size(), 4096U);
   }
   ASSERT_TRUE(exchange.join(nic0, ends[0], nic1, ends[1]));
+  std::iota(bytes[0].bytes.begin(), bytes[0].bytes.end(), std::uint8_t{1});
   const std::vector<std::uint8_t> before(bytes[1].bytes.begin(), bytes[1].bytes.end());
   const PortMemory* ways[4][2] = {
       {&counted[0], &counted[1]}, {&counted[0], &bytes[1]}, {&bytes[0], &counted[1]}, {&bytes[0], &bytes[1]}};
