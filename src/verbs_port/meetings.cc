@@ -15,7 +15,8 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kHead = 2;
-constexpr int kWaiting = 1024;   // requests that nobody has answered: hosts with thousands of channels begin at once
+constexpr int kWaiting =
+    1024;  // requests that nobody has answered: hosts with thousands of channels begin at once
 constexpr int kPatience = 2000;  // milliseconds, of addresses and routes
 
 sockaddr_in socket_address(const wire::Address& a, std::uint16_t port) {
