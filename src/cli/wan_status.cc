@@ -1,5 +1,6 @@
 #include "cli/wan_status.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,12 +72,14 @@ bool StatusFile::write(record::Record status) {
   if (path_.empty()) return true;
   status.set("pid", static_cast<std::uint64_t>(getpid()));
   status.set("started", started(static_cast<std::uint64_t>(getpid())));
+  // A new file, and no link that somebody else may have put there.
   const std::string part = path_ + ".part";
-  {
-    std::ofstream out(part, std::ios::trunc);
-    out << status.json();
-    if (!out.flush()) return false;
-  }
+  unlink(part.c_str());
+  const int fd = open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (fd < 0) return false;
+  const std::string text = status.json();
+  const bool whole = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (close(fd) != 0 || !whole) return false;
   return std::rename(part.c_str(), path_.c_str()) == 0;
 }
 
@@ -86,6 +89,8 @@ std::vector<BoxStatus> read_statuses(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) continue;
+    std::error_code what;
+    if (!fs::is_regular_file(entry.symlink_status(what))) continue;
     BoxStatus s{entry.path().string(), Life::kRuns, text_of(entry.path())};
     const auto j = nlohmann::json::parse(s.json, nullptr, false);
     if (!j.is_object() || !j.contains("pid") || !j["pid"].is_number_unsigned() || !j.contains("started") ||

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <limits>
 
 namespace weft::wan {
 namespace {
@@ -27,14 +28,19 @@ std::int64_t monotonic_ns() {
 }  // namespace
 
 WallClock::WallClock() : base_ns_(monotonic_ns() - 3'600'000'000'000) {}
-Time WallClock::now() const { return Time{(monotonic_ns() - base_ns_) * 1'000}; }
+// Picoseconds of 106 days fit. After that time stands still: a box then sends nothing again, but answers.
+Time WallClock::now() const {
+  return Time{std::min(monotonic_ns() - base_ns_, std::numeric_limits<std::int64_t>::max() / 1'000 - 1) *
+              1'000};
+}
 
 Result<std::unique_ptr<Driving>> Driving::prepare() {
   auto d = std::unique_ptr<Driving>(new Driving());
   sigset_t all;
   sigemptyset(&all);
-  for (const int s : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&all, s);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) sigaddset(&all, s);
   sigprocmask(SIG_BLOCK, &all, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // nobody reads what it says any more; what it owes it owes still
   d->signals_ = signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
   if (d->signals_ < 0) return fail(std::string("signals cannot be waited for: ") + std::strerror(errno));
   prctl(PR_SET_TIMERSLACK, 1000UL);  // 1 us: sleeping ends when it should

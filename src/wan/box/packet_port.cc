@@ -157,7 +157,7 @@ bool PacketPort::read_long(std::uint32_t i, RxFrame& out) {
 std::span<const RxFrame> PacketPort::receive() {
   batch_.clear();
   std::uint32_t long_ones = 0;
-  for (; batch_.size() < kBatch && long_ones < kLongFrames; ++taken_) {
+  for (; batch_.size() < kBatch && long_ones < kLongFrames && taken_ < slots_; ++taken_) {
     std::uint8_t* s = slot((next_ + taken_) % slots_);
     auto* h = reinterpret_cast<tpacket2_hdr*>(s);
     const std::uint32_t status = std::atomic_ref(h->tp_status).load(std::memory_order_acquire);

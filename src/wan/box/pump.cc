@@ -17,6 +17,7 @@ constexpr std::uint32_t kLongestRoce = kHeadersBytes + 64 + kMostPayload + 4;
 constexpr std::uint32_t kAroundFrame = 24;
 // Sleeping is not exact: so much of the line's time may be made up for.
 constexpr Duration kCatchUp = microseconds(500);
+constexpr Duration kMostDebt = milliseconds(10);  // of passing frames, to be paid by the boxes' own
 constexpr std::uint64_t kMostFrames = 1U << 24U;
 
 BoxConfig with_frames(BoxConfig c, std::uint32_t slot) {
@@ -46,6 +47,9 @@ Pump::Pump(const PumpConfig& config, Port& near, Port& far)
 void Pump::pay(Time now, std::uint32_t bytes) {
   if (rate_.bps == 0) return;
   line_free_ = std::max(line_free_, now - kCatchUp).after(rate_.time_for(Bytes{bytes + kAroundFrame}));
+  // What passes is never held back. A site that floods may slow the boxes' own frames down, but not for
+  // longer than this: what is owed must go on.
+  line_free_ = std::min(line_free_, now.after(kMostDebt));
 }
 
 void Pump::flush(Side to) {

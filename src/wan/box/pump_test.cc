@@ -122,6 +122,26 @@ TEST(LiveBox, KeepsToTheRateOfTheLine) {
   EXPECT_LT(pump.next_due(now), kNever);
 }
 
+// What passes is not held back, whatever the rate. Ten seconds' worth of it at once does not keep the box
+// from the line for as long: what it owes goes on.
+TEST(LiveBox, SpeaksAgainSoonAfterAFlood) {
+  FakePort near("near");
+  FakePort far("far");
+  PumpConfig c = config(1);
+  c.rate = megabits(100);
+  Pump pump(c, near, far);
+  const FakePort::Bytes stranger(9000, 0x11);
+  for (int i = 0; i < 14'000; ++i) near.comes(stranger);
+  Time now = Time{} + seconds(1);
+  while (pump.turn(now)) {
+  }
+  EXPECT_GE(far.left.size(), 14'000U);
+  far.left.clear();
+  near.comes(packet(wire::kWriteOnly, 1, 256));
+  for (const Time end = now + milliseconds(20); now < end; now = now + microseconds(100)) pump.turn(now);
+  EXPECT_GE(far.left.size(), 1U);
+}
+
 // Two boxes and a line of 5 ms; a requester that has 16 WRITEs under way, a responder that acknowledges each.
 struct Pair {
   void run(Duration how_long) {
