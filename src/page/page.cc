@@ -58,8 +58,10 @@ std::unique_ptr<Page> Page::open(std::string_view kind, std::string_view title,
   if (wanted != nullptr && std::strcmp(wanted, "0") == 0) return nullptr;
   if (tables.size() > kMostTables) return nullptr;
   std::uint32_t columns = 0;
+  std::uint32_t rows = 0;
   for (const Table& t : tables) {
-    if (t.columns.size() > kMostColumns || t.rows > kMostRows) return nullptr;
+    if (t.columns.size() > kMostColumns || t.rows > kMostRows - rows) return nullptr;
+    rows += t.rows;
     columns += static_cast<std::uint32_t>(t.columns.size());
   }
   const std::uint64_t lists =
@@ -67,6 +69,7 @@ std::unique_ptr<Page> Page::open(std::string_view kind, std::string_view title,
   std::uint64_t bytes = aligned(lists);
   for (const Table& t : tables)
     bytes = aligned(bytes + t.rows * row_bytes(static_cast<std::uint32_t>(t.columns.size())));
+  if (bytes > kMostBytes) return nullptr;
   const std::string begin =
       std::string(kDirectory) + "/weft-" + std::to_string(getuid()) + "-" + std::to_string(getpid()) + "-";
   std::unique_ptr<Page> made(new Page);

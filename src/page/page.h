@@ -51,7 +51,8 @@ struct Table {
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint32_t kMostTables = 8;
 inline constexpr std::uint32_t kMostColumns = 160;
-inline constexpr std::uint32_t kMostRows = 1U << 20U;
+inline constexpr std::uint32_t kMostRows = 1U << 17U;   // of all tables together
+inline constexpr std::uint64_t kMostBytes = 1U << 24U;  // of a page
 inline constexpr std::size_t kNameBytes = 32;
 inline constexpr const char* kDirectory = "/dev/shm";
 

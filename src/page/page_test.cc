@@ -105,5 +105,79 @@ TEST(Pages, MayBeAnybodysFile) {
   rmdir(directory);
 }
 
+// A file that somebody wrote by hand, to hang whoever reads it, or to make it take memory.
+class MadeUpPage : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(mkdtemp(directory_), nullptr);
+    path_ = std::string(directory_) + "/weft-x";
+  }
+  void TearDown() override {
+    unlink(path_.c_str());
+    rmdir(directory_);
+  }
+  void write_down(const std::string& what) const {
+    std::FILE* const f = std::fopen(path_.c_str(), "w");
+    ASSERT_EQ(std::fwrite(what.data(), 1, what.size(), f), what.size());
+    std::fclose(f);
+  }
+  // Two tables without columns, each row with sequence number `number`.
+  std::string two_tables(std::uint32_t rows, std::uint64_t second, std::uint64_t number) const {
+    Header h;
+    h.tables = 2;
+    h.pid = static_cast<std::uint64_t>(getpid());
+    h.began = began(h.pid);
+    h.space = process_space();
+    TableEntry e[2];
+    e[0].rows = e[0].used = e[1].rows = e[1].used = rows;
+    e[0].offset = kFirst;
+    e[1].offset = second;
+    h.bytes = kFirst + 2 * rows * row_bytes(0);
+    std::string bytes(h.bytes, '\0');
+    std::memcpy(bytes.data(), &h, sizeof h);
+    std::memcpy(bytes.data() + sizeof h, e, sizeof e);
+    for (std::size_t at = kFirst; at < bytes.size(); at += row_bytes(0)) {
+      const std::uint64_t words[] = {number, 1};
+      std::memcpy(bytes.data() + at, words, sizeof words);
+    }
+    return bytes;
+  }
+  bool readable(const std::string& bytes) {
+    write_down(bytes);
+    std::uint64_t began_then = 0;
+    return read_page(path_, read_, began_then);
+  }
+
+  static constexpr std::uint64_t kFirst = 1024;
+  char directory_[32] = "/dev/shm/page-test-XXXXXX";
+  std::string path_;
+  ReadPage read_;
+};
+
+TEST_F(MadeUpPage, MayHaveTablesBesideEachOtherAndNowhereElse) {
+  constexpr std::uint64_t kSecond = kFirst + 10 * row_bytes(0);
+  EXPECT_TRUE(readable(two_tables(10, kSecond, 2)));
+  ASSERT_EQ(read_.tables.size(), 2U);
+  EXPECT_EQ(read_.tables[1].rows.size(), 10U);
+  EXPECT_FALSE(readable(two_tables(10, kFirst, 2))) << "at one place";
+  EXPECT_FALSE(readable(two_tables(10, kSecond - 8, 2))) << "over the end of the first";
+  EXPECT_FALSE(readable(two_tables(10, kFirst - 8, 2))) << "over its beginning";
+  EXPECT_FALSE(readable(two_tables(10, kSecond + 8, 2))) << "beyond the page";
+  EXPECT_FALSE(readable(two_tables(10, UINT64_MAX - 8, 2))) << "and round";
+  EXPECT_FALSE(readable(two_tables(kMostRows, kFirst + kMostRows * row_bytes(0), 2))) << "too many rows";
+}
+
+// Every row is being written, for ever: without a bound for them all this takes minutes, and the alarm ends
+// it.
+TEST_F(MadeUpPage, DoesNotHangWhoeverReadsIt) {
+  constexpr std::uint32_t kRows = kMostRows / 2;
+  const std::string bytes = two_tables(kRows, kFirst + kRows * row_bytes(0), 3);
+  alarm(15);
+  EXPECT_TRUE(readable(bytes));
+  alarm(0);
+  ASSERT_EQ(read_.tables.size(), 2U);
+  EXPECT_TRUE(read_.tables[0].rows.empty());
+}
+
 }  // namespace
 }  // namespace weft::page

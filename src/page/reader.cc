@@ -11,7 +11,8 @@
 namespace weft::page {
 namespace {
 
-constexpr int kTries = 1000;  // of a row that is being written
+constexpr int kTries = 1000;         // of a row that is being written
+constexpr int kTriesOfPage = 10000;  // of all its rows together, beyond the first of each
 
 std::string name_in(const char* at, std::size_t room) {
   std::string out(at, strnlen(at, room));
@@ -40,9 +41,10 @@ class File {
 
 enum class Row : std::uint8_t { kThere, kEmpty, kUnreadable };
 
-// `words` has room for the whole row. One that is being written is read again.
-Row read_row(const File& file, std::uint64_t offset, std::vector<std::uint64_t>& words) {
-  for (int i = 0; i < kTries; ++i) {
+// `words` has room for the whole row. One that is being written is read again, as long as the page has tries
+// left: its writer may be somebody who wants us to hang.
+Row read_row(const File& file, std::uint64_t offset, std::vector<std::uint64_t>& words, int& tries) {
+  for (int i = 0; i < kTries && (i == 0 || tries-- > 0); ++i) {
     if (!file.read(offset, words.data(), words.size() * 8)) return Row::kUnreadable;
     const std::uint64_t before = words[0];
     if (before == 0) return Row::kEmpty;
@@ -52,6 +54,32 @@ Row read_row(const File& file, std::uint64_t offset, std::vector<std::uint64_t>&
     if (after == before) return words[1] == 1 ? Row::kThere : Row::kEmpty;
   }
   return Row::kEmpty;  // its writer was stopped in the middle
+}
+
+struct Extent {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+
+// Whether the rows of the tables lie in the page, beside each other: then to read them all is to read the
+// page once, whatever it says.
+bool bounded(const Header& h, const std::vector<TableEntry>& tables) {
+  std::vector<Extent> extents;
+  std::uint64_t rows = 0;
+  for (const TableEntry& e : tables) {
+    if (e.columns > kMostColumns || e.rows > kMostRows || e.first_column > kMostTables * kMostColumns)
+      return false;
+    rows += e.rows;
+    const std::uint64_t bytes = e.rows * row_bytes(e.columns);
+    if (e.offset > h.bytes || bytes > h.bytes - e.offset) return false;
+    if (bytes != 0) extents.push_back({e.offset, e.offset + bytes});
+  }
+  std::sort(extents.begin(), extents.end(),
+            [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+  for (std::size_t i = 1; i < extents.size(); ++i) {
+    if (extents[i].begin < extents[i - 1].end) return false;
+  }
+  return rows <= kMostRows;
 }
 
 char state_of(std::uint64_t pid) {
@@ -87,7 +115,10 @@ bool read_page(const std::string& path, ReadPage& out, std::uint64_t& began) {
   const Header right;
   if (!file.read(0, &h, sizeof h)) return false;
   if (std::memcmp(h.magic, right.magic, sizeof h.magic) != 0 || h.version != kVersion ||
-      h.tables > kMostTables)
+      h.tables > kMostTables || h.bytes > kMostBytes)
+    return false;
+  std::vector<TableEntry> tables(h.tables);
+  if (!file.read(sizeof h, tables.data(), tables.size() * sizeof(TableEntry)) || !bounded(h, tables))
     return false;
   out = {};
   out.path = path;
@@ -98,11 +129,8 @@ bool read_page(const std::string& path, ReadPage& out, std::uint64_t& began) {
   out.updated = h.updated;
   out.space = h.space;
   began = h.began;
-  for (std::uint32_t i = 0; i < h.tables; ++i) {
-    TableEntry e;
-    if (!file.read(sizeof h + i * sizeof e, &e, sizeof e) || e.columns > kMostColumns || e.rows > kMostRows ||
-        e.first_column > kMostTables * kMostColumns)
-      return false;
+  int tries = kTriesOfPage;
+  for (const TableEntry& e : tables) {
     const std::uint64_t names =
         sizeof h + h.tables * sizeof e + std::uint64_t{e.first_column} * sizeof(ColumnEntry);
     std::vector<ColumnEntry> columns(e.columns);
@@ -114,7 +142,7 @@ bool read_page(const std::string& path, ReadPage& out, std::uint64_t& began) {
           {name_in(c.name, sizeof c.name), c.sort < kSorts ? static_cast<Sort>(c.sort) : Sort::kCount});
     std::vector<std::uint64_t> words(2 + e.columns);
     for (std::uint32_t r = 0; r < std::min(e.rows, e.used); ++r) {
-      const Row row = read_row(file, e.offset + r * row_bytes(e.columns), words);
+      const Row row = read_row(file, e.offset + r * row_bytes(e.columns), words, tries);
       if (row == Row::kUnreadable) return false;
       if (row == Row::kThere) t.rows.emplace_back(words.begin() + 2, words.end());
     }
