@@ -2,7 +2,6 @@
 // Nothing is decided here.
 #include <arpa/inet.h>
 #include <poll.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +10,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "channel/context.h"
 #include "channel/report.h"
@@ -18,6 +18,7 @@
 #include "channel_c/pages.h"
 #include "channel_c/publisher.h"
 #include "channel_c/weft/channel.h"
+#include "live/wires/entropy.h"
 #include "verbs_port/verbs_port.h"
 
 using weft::Errc;
@@ -47,13 +48,8 @@ namespace {
 
 constexpr std::chrono::microseconds kSpin{50};  // of weft_wait, before it sleeps
 
-// The name of a session is its only proof, so the kernel draws it. It has always enough once it has begun.
-std::uint64_t random_name() {
-  std::uint64_t drawn = 0;
-  while (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) {
-  }
-  return drawn;
-}
+// The name of a session is its only proof, so the kernel draws it.
+std::uint64_t random_name() { return weft::live::unpredictable<std::uint64_t>(); }
 
 int number(Errc e) {
   switch (e) {
@@ -72,11 +68,30 @@ int number(const weft::Outcome<T>& o) {
   return o ? 0 : number(o.error());
 }
 
-void say(const std::string& sentence, char* why, std::size_t room) {
+void say(std::string_view sentence, char* why, std::size_t room) {
   if (why == nullptr || room == 0) return;
   const std::size_t n = std::min(room - 1, sentence.size());
   std::memcpy(why, sentence.data(), n);
   why[n] = '\0';
+}
+
+// No exception leaves: there is no memory, and a call that can fail says so.
+template <class Call>
+int at_edge(const Call& call, char* why = nullptr, std::size_t room = 0) {
+  try {
+    return call();
+  } catch (const std::exception&) {
+    say("there is no memory", why, room);
+    return ENOMEM;
+  }
+}
+
+// What this library knows of a struct of the program's that has `size` bytes. A program that is newer than
+// the library has fields that nobody fills: they are 0.
+template <class Known>
+void give(const Known& known, void* out, std::size_t size) {
+  std::memcpy(out, &known, std::min(size, sizeof known));
+  if (size > sizeof known) std::memset(static_cast<char*>(out) + sizeof known, 0, size - sizeof known);
 }
 
 std::uint64_t steady_ns(void*) {
@@ -160,12 +175,7 @@ int open_context(weft_context** out, const char* device, const char* const* para
 }  // namespace
 
 int weft_open(weft_context** out, const char* device, const char* const* parameters, char* why, size_t room) {
-  try {
-    return open_context(out, device, parameters, why, room);
-  } catch (const std::exception&) {
-    say("there is no memory", why, room);
-    return ENOMEM;
-  }
+  return at_edge([&] { return open_context(out, device, parameters, why, room); }, why, room);
 }
 
 void weft_free(weft_context* c) {
@@ -176,11 +186,14 @@ void weft_free(weft_context* c) {
 }
 
 int weft_set(weft_context* c, const char* name, uint64_t value, char* why, size_t room) {
-  const auto set = c->context->set(name, value);
-  if (set) return 0;
-  say(set.error().message, why, room);
-  const auto* const p = weft::channel::find_param(name);
-  return p != nullptr && !p->online ? EBUSY : EINVAL;
+  const auto call = [&] {
+    const auto set = c->context->set(name, value);
+    if (set) return 0;
+    say(set.error().message, why, room);
+    const auto* const p = weft::channel::find_param(name);
+    return p != nullptr && !p->online ? EBUSY : EINVAL;
+  };
+  return at_edge(call, why, room);
 }
 
 int weft_get(const weft_context* c, const char* name, uint64_t* value) {
@@ -198,8 +211,14 @@ const char* weft_parameter(unsigned index, const char** meaning, int* online) {
   return all[index].name;
 }
 
-weft_message* weft_allocate(weft_context* c, uint32_t length) { return to(c->context->allocate(length)); }
-void weft_release(weft_context* c, weft_message* m) { c->context->release(of(m)); }
+weft_message* weft_allocate(weft_context* c, uint32_t length) {
+  weft_message* m = nullptr;
+  (void)at_edge([&] { return m = to(c->context->allocate(length)), 0; });
+  return m;
+}
+void weft_release(weft_context* c, weft_message* m) {
+  (void)at_edge([&] { return c->context->release(of(m)), 0; });
+}
 void* weft_data(weft_message* m) { return of(m)->data; }
 uint32_t weft_length(const weft_message* m) { return of(m)->length; }
 int weft_shorten(weft_message* m, uint32_t length) {
@@ -208,103 +227,136 @@ int weft_shorten(weft_message* m, uint32_t length) {
   return 0;
 }
 int weft_reserve(weft_context* c, uint32_t length, uint32_t count) {
-  return c->context->reserve(length, count) ? 0 : ENOMEM;
+  return at_edge([&] { return c->context->reserve(length, count) ? 0 : ENOMEM; });
 }
 
 int weft_register(weft_context* c, void* at, size_t length, weft_memory** out) {
-  try {
+  return at_edge([&] {
     const auto made = c->context->register_memory({static_cast<std::uint8_t*>(at), length});
     if (made) *out = reinterpret_cast<weft_memory*>(*made);
     return number(made);
-  } catch (const std::exception&) {
-    return ENOMEM;
-  }
+  });
 }
 int weft_deregister(weft_context* c, weft_memory* m) {
-  const auto gone = c->context->deregister_memory(*reinterpret_cast<weft::channel::Registered*>(m));
-  return !gone && gone.error() == Errc::kBusy ? EBUSY : number(gone);
+  return at_edge([&] {
+    const auto gone = c->context->deregister_memory(*reinterpret_cast<weft::channel::Registered*>(m));
+    return !gone && gone.error() == Errc::kBusy ? EBUSY : number(gone);
+  });
 }
-weft_message* weft_wrap(weft_context* c, weft_memory* m, uint64_t offset, uint32_t length) {
-  return to(c->context->wrap(*reinterpret_cast<weft::channel::Registered*>(m), offset, length));
+weft_message* weft_wrap(weft_context* c, weft_memory* memory, uint64_t offset, uint32_t length) {
+  weft_message* m = nullptr;
+  (void)at_edge([&] {
+    m = to(c->context->wrap(*reinterpret_cast<weft::channel::Registered*>(memory), offset, length));
+    return 0;
+  });
+  return m;
 }
 
-int weft_listen(weft_context* c, uint16_t service) { return number(c->context->listen(service)); }
+int weft_listen(weft_context* c, uint16_t service) {
+  return at_edge([&] { return number(c->context->listen(service)); });
+}
 
 int weft_connect(weft_context* c, const char* address, uint16_t service, uint64_t user, weft_channel** out) {
   in_addr in{};
   if (inet_pton(AF_INET, address, &in) != 1) return EINVAL;
   std::uint8_t b[4];
   std::memcpy(b, &in, sizeof b);
-  c->context->at(c->now());
-  const auto made = c->context->connect(weft::wire::Address::v4(b[0], b[1], b[2], b[3]), service, user);
-  if (made) *out = to(*made);
-  return number(made);
+  return at_edge([&] {
+    c->context->at(c->now());
+    const auto made = c->context->connect(weft::wire::Address::v4(b[0], b[1], b[2], b[3]), service, user);
+    if (made) *out = to(*made);
+    return number(made);
+  });
 }
 
 int weft_peer(const weft_channel* c, char* address, size_t room) {
-  const auto& bytes = of(c)->peer.bytes;
-  const std::string text = std::to_string(bytes[12]) + "." + std::to_string(bytes[13]) + "." +
-                           std::to_string(bytes[14]) + "." + std::to_string(bytes[15]);
-  if (text.size() >= room) return ENOSPC;
-  say(text, address, room);
-  return 0;
+  return at_edge([&] {
+    const auto& bytes = of(c)->peer.bytes;
+    const std::string text = std::to_string(bytes[12]) + "." + std::to_string(bytes[13]) + "." +
+                             std::to_string(bytes[14]) + "." + std::to_string(bytes[15]);
+    if (text.size() >= room) return ENOSPC;
+    say(text, address, room);
+    return 0;
+  });
 }
-void weft_accept(weft_channel* c, uint64_t user) { timely(c).accept(*of(c), user); }
-void weft_refuse(weft_channel* c) { of(c)->context->refuse(*of(c)); }
-void weft_close(weft_channel* c) { timely(c).close(*of(c)); }
-void weft_abort(weft_channel* c) { of(c)->context->abort(*of(c)); }
+void weft_accept(weft_channel* c, uint64_t user) {
+  (void)at_edge([&] { return timely(c).accept(*of(c), user), 0; });
+}
+void weft_refuse(weft_channel* c) {
+  (void)at_edge([&] { return of(c)->context->refuse(*of(c)), 0; });
+}
+void weft_close(weft_channel* c) {
+  (void)at_edge([&] { return timely(c).close(*of(c)), 0; });
+}
+void weft_abort(weft_channel* c) {
+  (void)at_edge([&] { return of(c)->context->abort(*of(c)), 0; });
+}
 
 int weft_send(weft_channel* c, weft_message* m, uint64_t user, int flags) {
-  return number(of(c)->context->send(*of(c), of(m), user, (flags & WEFT_TELL) != 0));
+  return at_edge([&] { return number(of(c)->context->send(*of(c), of(m), user, (flags & WEFT_TELL) != 0)); });
 }
 int weft_call(weft_channel* c, weft_message* m, uint64_t user, uint64_t timeout_us, uint32_t* id) {
-  Context& context = timely(c);
-  const auto wait = std::min<std::uint64_t>(timeout_us, INT64_MAX / 1'000'000);
-  const Time deadline = timeout_us == 0
-                            ? weft::kNever
-                            : context.now().after(weft::microseconds(static_cast<std::int64_t>(wait)));
-  const auto made = context.call(*of(c), of(m), user, deadline);
-  if (made && id != nullptr) *id = made->v;
-  return number(made);
+  return at_edge([&] {
+    Context& context = timely(c);
+    const auto wait = std::min<std::uint64_t>(timeout_us, INT64_MAX / 1'000'000);
+    const Time deadline = timeout_us == 0
+                              ? weft::kNever
+                              : context.now().after(weft::microseconds(static_cast<std::int64_t>(wait)));
+    const auto made = context.call(*of(c), of(m), user, deadline);
+    if (made && id != nullptr) *id = made->v;
+    return number(made);
+  });
 }
 int weft_answer(weft_message* request, weft_message* response, uint32_t status, uint64_t user) {
-  return number(of(request)->channel->context->answer(*of(request), of(response), status, user));
+  return at_edge([&] {
+    return number(of(request)->channel->context->answer(*of(request), of(response), status, user));
+  });
 }
-int weft_cancel(weft_context* c, uint32_t id) { return c->context->cancel({id}) ? 0 : ENOENT; }
+int weft_cancel(weft_context* c, uint32_t id) {
+  return at_edge([&] { return c->context->cancel({id}) ? 0 : ENOENT; });
+}
 
 int weft_poll(weft_context* c, weft_notice* notices, int room) {
-  c->context->poll(c->now());
   int n = 0;
-  if (c->has_kept && n < room) {
-    fill(c->kept, notices[n++]);
-    c->has_kept = false;
-  }
-  for (Notice told; n < room && c->context->next(told);) fill(told, notices[n++]);
-  c->publisher->turn(c->context->now());
+  (void)at_edge([&] { return c->context->poll(c->now()), 0; });
+  (void)at_edge([&] {  // what was seen is told whether or not all of it could be looked at
+    if (c->has_kept && n < room) {
+      fill(c->kept, notices[n++]);
+      c->has_kept = false;
+    }
+    for (Notice told; n < room && c->context->next(told);) fill(told, notices[n++]);
+    return 0;
+  });
+  (void)at_edge([&] { return c->publisher->turn(c->context->now()), 0; });
   return n;
 }
 
 int weft_event_fd(const weft_context* c) { return c->port->event_fd(); }
 
 int weft_arm(weft_context* c, uint64_t* sleep_us) {
-  const Time now = c->now();
-  c->context->look_next_time();
-  c->context->poll(now);
-  (void)c->context->arm();
-  if (!c->has_kept) c->has_kept = c->context->next(c->kept);
-  c->publisher->turn(now);
-  Time wake = c->context->next_wake();
-  if (c->publisher->behind()) wake = std::min(wake, now.after(weft::milliseconds(2)));
-  if (sleep_us != nullptr)
-    *sleep_us = wake == weft::kNever ? UINT64_MAX
-                : wake <= now        ? 0
-                                     : static_cast<std::uint64_t>((wake - now).us()) + 1;
+  if (sleep_us != nullptr) *sleep_us = 1000;  // without memory: look again soon
+  (void)at_edge([&] {
+    const Time now = c->now();
+    c->context->look_next_time();
+    c->context->poll(now);
+    (void)c->context->arm();
+    if (!c->has_kept) c->has_kept = c->context->next(c->kept);
+    c->publisher->turn(now);
+    Time wake = c->context->next_wake();
+    if (c->publisher->behind()) wake = std::min(wake, now.after(weft::milliseconds(2)));
+    if (sleep_us != nullptr)
+      *sleep_us = wake == weft::kNever ? UINT64_MAX
+                  : wake <= now        ? 0
+                                       : static_cast<std::uint64_t>((wake - now).us()) + 1;
+    return 0;
+  });
   return c->has_kept ? 1 : 0;
 }
 
 int weft_wait(weft_context* c, weft_notice* notices, int room, int timeout_ms) {
   const auto begin = std::chrono::steady_clock::now();
   int n = weft_poll(c, notices, room);
+  if (room <= 0) return 0;  // nothing can be told, however long it waits
   while (n == 0 && std::chrono::steady_clock::now() - begin < kSpin) n = weft_poll(c, notices, room);
   while (n == 0) {
     std::uint64_t sleep_us = 0;
@@ -346,18 +398,19 @@ void weft_counts(const weft_channel* channel, weft_channel_counts* out, size_t s
   all.rtt_least_ns = static_cast<std::uint64_t>(s.round_trips.least.ns());
   all.rtt_smoothed_ns = static_cast<std::uint64_t>(s.round_trips.smoothed.ns());
   all.rtt_count = s.round_trips.count;
-  std::memcpy(out, &all, std::min(size, sizeof all));
+  give(all, out, size);
 }
 
 size_t weft_report(const weft_context* c, char* out, size_t room) {
-  try {
+  std::size_t length = 0;
+  const auto call = [&] {
     const std::string page = report(*c->context);
     say(page, out, room);
-    return page.size();
-  } catch (const std::exception&) {
-    say("there is no memory\n", out, room);
+    length = page.size();
     return 0;
-  }
+  };
+  (void)at_edge(call, out, room);
+  return length;
 }
 
 int weft_trace(const weft_message* m, weft_message_trace* out, size_t size) {
@@ -377,19 +430,20 @@ int weft_trace(const weft_message* m, weft_message_trace* out, size_t size) {
   all.round_ns = t.round_ns;
   all.there_ns = t.there_ns;
   all.response = t.response ? 1 : 0;
-  std::memcpy(out, &all, std::min(size, sizeof all));
+  give(all, out, size);
   return 0;
 }
 
 size_t weft_slow(weft_context* c, char* out, size_t room) {
-  try {
+  std::size_t length = 0;
+  const auto call = [&] {
     weft::channel::SlowEntry e;
     if (!c->context->next_slow(e)) return 0;
     const std::string line = sentence(e);
     say(line, out, room);
-    return line.size();
-  } catch (const std::exception&) {
-    say("there is no memory", out, room);
+    length = line.size();
     return 0;
-  }
+  };
+  (void)at_edge(call, out, room);
+  return length;
 }

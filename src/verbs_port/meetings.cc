@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "verbs_port/convert.h"
@@ -67,12 +68,14 @@ Result<void> Meetings::open(const wire::Address& own, std::uint32_t most_mtu) {
 }
 
 Outcome<void> Meetings::listen(std::uint16_t service) {
+  listeners_.reserve(listeners_.size() + 1);  // while nothing is bound that nobody would know of
   rdma_cm_id* id = nullptr;
   if (rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP) != 0) return fail(Errc::kNoMemory);
   sockaddr_in at = socket_address(own_, service);
   if (rdma_bind_addr(id, generic(at)) != 0 || rdma_listen(id, kWaiting) != 0) {
+    const bool starved = errno == ENOMEM;
     rdma_destroy_id(id);
-    return fail(Errc::kBusy);
+    return fail(starved ? Errc::kNoMemory : Errc::kBusy);
   }
   listeners_.push_back(id);
   return {};
@@ -148,7 +151,12 @@ Outcome<void> Meetings::disconnect(ConnectionId id) {
 
 void Meetings::look() {
   for (rdma_cm_event* e = nullptr; rdma_get_cm_event(channel_, &e) == 0;) {
-    happened(*e);
+    try {
+      happened(*e);
+    } catch (...) {  // an event that nobody acknowledges holds its identifier for ever
+      rdma_ack_cm_event(e);
+      throw;
+    }
     rdma_ack_cm_event(e);
     for (rdma_cm_id* id : over_) rdma_destroy_id(id);
     over_.clear();
@@ -156,16 +164,24 @@ void Meetings::look() {
 }
 
 bool Meetings::add(Meeting m, ConnectionId& id) {
-  if (free_.empty()) {
-    if (meetings_.size() == 1U << kPlaceBits) return false;
-    id = {static_cast<std::uint32_t>(meetings_.size())};
-    meetings_.emplace_back();
-  } else {
-    id = {meetings_[free_.front()].self.v + (1U << kPlaceBits)};
-    free_.pop_front();
+  const bool fresh = free_.empty();
+  if (fresh && meetings_.size() == 1U << kPlaceBits) return false;
+  try {
+    const auto known = known_.try_emplace(m.id).first;
+    try {
+      if (fresh) meetings_.emplace_back();
+    } catch (...) {
+      known_.erase(known);
+      throw;
+    }
+    id = fresh ? ConnectionId{static_cast<std::uint32_t>(meetings_.size() - 1)}
+               : ConnectionId{meetings_[free_.front()].self.v + (1U << kPlaceBits)};
+    known->second = id;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
+  if (!fresh) free_.pop_front();
   m.self = id;
-  known_[m.id] = id;
   meetings_[place_of(id)] = m;
   return true;
 }

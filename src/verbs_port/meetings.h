@@ -56,7 +56,7 @@ class Meetings {
   // A ConnectionId is a place among the meetings and how often the place has served.
   static constexpr unsigned kPlaceBits = 20;
   static std::uint32_t place_of(ConnectionId id) { return id.v & ((1U << kPlaceBits) - 1U); }
-  bool add(Meeting m, ConnectionId& id);  // false: as many are under way as can be
+  bool add(Meeting m, ConnectionId& id);  // false: no room, or no memory
   Meeting* find(ConnectionId id, Stage stage);
   std::uint8_t mtu_of(const ConnectTerms& terms) const;
   std::uint8_t* fill(const Meeting& m, const ConnectData& data, std::uint8_t* room) const;

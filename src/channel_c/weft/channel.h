@@ -10,7 +10,11 @@
  * took (0) is no longer yours; one that they refused is. Only a message of weft_allocate() can be sent, once
  * (EINVAL); what was received is copied into one.
  *
- * The library is stable: fields are added at the end of structs only, and their size is passed. */
+ * The library is stable. weft_notice stays as it is. weft_channel_counts and weft_message_trace may get
+ * fields at their ends, and their size is passed: a program that is newer than its library finds 0 there.
+ *
+ * No call throws. Without memory those that can fail answer ENOMEM; weft_poll() and its like have no word for
+ * it, and what happens meanwhile may go untold. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -111,7 +115,7 @@ WEFT_API int weft_cancel(weft_context* context, uint32_t id);
 /* The turn: up to `room` things that happened. */
 WEFT_API int weft_poll(weft_context* context, weft_notice* notices, int room);
 /* The same; with nothing to tell it looks busily for a moment and then sleeps, `timeout_ms` at most (-1: no
- * limit). */
+ * limit). Without room nothing can be told: it answers 0 at once. */
 WEFT_API int weft_wait(weft_context* context, weft_notice* notices, int room, int timeout_ms);
 /* For select, poll and epoll. weft_arm() before sleeping; if it answers 1 there is something to poll for
  * already. *sleep_us is how long the context can do without weft_poll(). */

@@ -16,6 +16,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <condition_variable>
 #include <cstdint>
@@ -24,6 +25,7 @@
 #include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
 namespace weft::live {
 
@@ -94,14 +96,25 @@ class WaitQueue {
 
   // Takes the events that `about` names out, in their order; they were not taken by the program.
   template <class About>
-  std::deque<Entry> withdraw(const About& about) {
+  std::vector<Entry> withdraw(const About& about) {
     const std::lock_guard lock(mutex_);
-    std::deque<Entry> out;
+    std::vector<Entry> out;
     for (const Entry& e : events_) {
       if (about(e)) out.push_back(e);
     }
     if (std::erase_if(events_, about) != 0) quiet_if_empty();
     return out;
+  }
+  // The first of them, for who lets a resource go: that needs no memory. False: there is none.
+  template <class About>
+  bool withdraw_one(const About& about, Entry& out) {
+    const std::lock_guard lock(mutex_);
+    const auto it = std::find_if(events_.begin(), events_.end(), about);
+    if (it == events_.end()) return false;
+    out = std::move(*it);
+    events_.erase(it);
+    quiet_if_empty();
+    return true;
   }
   void await_acknowledged(const std::uint32_t& taken) {
     std::unique_lock lock(mutex_);

@@ -93,8 +93,9 @@ void fill(EventHandle& e) {
 bool forget_unseen(CmId& id, cm::CmEventKind kind) {
   if (kind != cm::CmEventKind::kRejected && kind != cm::CmEventKind::kUnreachable) return false;
   if (id.asks) return false;
-  const auto unseen = id.channel().queue->withdraw([&](const Happening& e) { return e.fresh == &id; });
-  if (unseen.empty()) return false;
+  Happening unseen;
+  if (!id.channel().queue->withdraw_one([&](const Happening& e) { return e.fresh == &id; }, unseen))
+    return false;
   delete &id;
   return true;
 }

@@ -54,7 +54,7 @@ void destroy(CmId& id) {
   detach_groups(id);
   auto& queue = *id.channel().queue;
   const auto about = [&](const Happening& e) { return e.id == &id; };
-  for (const Happening& unseen : queue.withdraw(about)) {
+  for (Happening unseen; queue.withdraw_one(about, unseen);) {
     if (unseen.fresh != nullptr) destroy(*unseen.fresh);
   }
   if (id.waits() && id.base.event != nullptr) acknowledge(std::exchange(id.base.event, nullptr));

@@ -1,0 +1,209 @@
+// The edge of the C interface: what it does without memory, without room, and for programs that are newer or
+// older than the library. Both ends are contexts of this process, over our own libibverbs.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "channel_c/weft/channel.h"
+
+namespace {
+
+// Counts down the allocations of this thread that still succeed; negative: all do.
+thread_local int left = -1;
+thread_local bool failed = false;
+
+void* allocate(std::size_t bytes) {
+  if (left == 0) {
+    failed = true;
+    return nullptr;
+  }
+  if (left > 0) --left;
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+
+}  // namespace
+
+// The library's allocations come here, too: a program's operator new is everybody's.
+void* operator new(std::size_t bytes) {
+  void* const p = allocate(bytes);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+void* operator new[](std::size_t bytes) { return operator new(bytes); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes); }
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+
+namespace weft::channel {
+namespace {
+
+std::string own_address() {
+  const auto pid = static_cast<unsigned>(getpid());
+  const std::string text =
+      "127." + std::to_string(1 + (pid >> 8U) % 254U) + "." + std::to_string(pid & 0xFFU) + ".91";
+  setenv("WEFT_ADDR", text.c_str(), 1);
+  return text;
+}
+
+class Edge : public ::testing::Test {
+ protected:
+  Edge() : address(own_address()) {
+    char why[256] = "";
+    for (weft_context** c : {&server, &client})
+      if (weft_open(c, nullptr, nullptr, why, sizeof why) != 0) ADD_FAILURE() << why;
+    alarm(60);
+  }
+  ~Edge() override {
+    alarm(0);
+    weft_free(client);
+    weft_free(server);
+  }
+  // The call with its first allocation failing, then the second, and so on, until none fails any more;
+  // `after` looks at each that failed, with memory. Answers how many did.
+  template <class Call, class After>
+  int starve(const Call& call, const After& after) {
+    for (int n = 0;; ++n) {
+      bool thrown = false;
+      left = n;
+      failed = false;
+      try {
+        call();
+      } catch (...) {
+        thrown = true;
+      }
+      left = -1;
+      EXPECT_FALSE(thrown) << "allocation " << n;
+      if (!failed) return n;
+      after();
+    }
+  }
+  template <class Call>
+  int starve(const Call& call) {
+    return starve(call, [] {});
+  }
+  const std::string address;
+  weft_context* server = nullptr;
+  weft_context* client = nullptr;
+};
+
+TEST_F(Edge, LetsNoExceptionOutOfOpen) {
+  weft_context* third = nullptr;
+  int answer = -1;
+  char why[64] = "";
+  const auto open = [&] { answer = weft_open(&third, nullptr, nullptr, why, sizeof why); };
+  const int failures = starve(open, [&] {
+    EXPECT_EQ(answer == 0, third != nullptr);  // it can do without some things
+    EXPECT_EQ(answer == 0, why[0] == '\0') << why;
+    weft_free(third);
+    third = nullptr;
+    why[0] = '\0';
+  });
+  EXPECT_GT(failures, 0);
+  EXPECT_EQ(answer, 0);
+  EXPECT_STREQ(why, "");
+  weft_free(third);
+}
+
+TEST_F(Edge, LetsNoExceptionOutOfConnect) {
+  weft_channel* channel = nullptr;
+  int answer = -1;
+  const auto connect = [&] { answer = weft_connect(client, address.c_str(), 7, 0, &channel); };
+  const int failures = starve(connect, [&] {
+    EXPECT_EQ(answer, ENOMEM);
+    EXPECT_EQ(channel, nullptr);
+  });
+  EXPECT_GT(failures, 0);
+  EXPECT_EQ(answer, 0);
+}
+
+// Each call that can fail begins without memory, and the message arrives all the same. What a turn has no
+// memory for may be lost, so of turns it is said only that they do not throw.
+TEST_F(Edge, LetsNoExceptionOutOfWhatMovesAMessage) {
+  int listening = -1;
+  const auto listen = [&] { listening = weft_listen(server, 7); };
+  EXPECT_GT(starve(listen, [&] { EXPECT_EQ(listening, ENOMEM); }), 0);
+  ASSERT_EQ(listening, 0);
+  weft_channel* channel = nullptr;
+  ASSERT_EQ(weft_connect(client, address.c_str(), 7, 0, &channel), 0);
+  int failures = 0;
+  bool arrived = false;
+  const auto turn = [&](weft_context* c) {
+    weft_notice n{};
+    if (weft_poll(c, &n, 1) == 0) return;
+    if (n.kind == WEFT_ASKED) weft_accept(n.channel, 0);  // without memory it would end the channel
+    if (n.kind == WEFT_OPENED && n.channel == channel) {
+      weft_message* m = nullptr;
+      failures += starve([&] {
+        if (m == nullptr) m = weft_allocate(client, 8);
+      });
+      ASSERT_NE(m, nullptr);
+      std::memcpy(weft_data(m), "weft-1!", 8);
+      int sent = -1;
+      failures += starve([&] {
+        if (sent != 0) sent = weft_send(channel, m, 0, 0);
+      });
+      ASSERT_EQ(sent, 0);
+    }
+    ASSERT_NE(n.kind, WEFT_CLOSED) << n.why;
+    if (n.kind != WEFT_MESSAGE) return;
+    EXPECT_STREQ(static_cast<const char*>(weft_data(n.message)), "weft-1!");
+    arrived = true;
+    weft_release(server, n.message);
+  };
+  while (!arrived && !HasFailure()) {  // alarm() ends it
+    turn(server);
+    turn(client);
+  }
+  EXPECT_TRUE(arrived);
+  EXPECT_GT(failures, 0);
+  weft_abort(channel);
+  for (int i = 0; i < 100; ++i) {
+    for (weft_context* c : {client, server}) {
+      weft_notice n{};
+      starve([&] { (void)weft_poll(c, &n, 1); });
+    }
+  }
+}
+
+TEST_F(Edge, OfAWaitWithoutRoomReturnsAtOnce) {
+  EXPECT_EQ(weft_wait(client, nullptr, 0, -1), 0);
+  weft_channel* channel = nullptr;
+  ASSERT_EQ(weft_connect(client, address.c_str(), 9, 0, &channel), 0);  // nobody listens: there is soon news
+  weft_notice n;
+  int told = 0;
+  for (int i = 0; told == 0; ++i) {  // alarm() ends it
+    EXPECT_EQ(weft_wait(client, nullptr, 0, -1), 0);
+    if (i % 100 == 99) told = weft_wait(client, &n, 1, 10);
+  }
+  ASSERT_EQ(told, 1);
+  EXPECT_EQ(n.kind, WEFT_CLOSED);
+}
+
+TEST_F(Edge, ShowsANewerProgramZerosBehindWhatIsCounted) {
+  weft_channel* channel = nullptr;
+  ASSERT_EQ(weft_connect(client, address.c_str(), 7, 0, &channel), 0);
+  struct {
+    weft_channel_counts known;
+    std::uint64_t newer[4];
+  } counts{};
+  std::memset(&counts, 0xAA, sizeof counts);
+  weft_counts(channel, &counts.known, sizeof counts);
+  EXPECT_EQ(counts.known.sent, 0U);
+  for (const std::uint64_t n : counts.newer) EXPECT_EQ(n, 0U);
+  std::memset(&counts, 0xAA, sizeof counts);
+  weft_counts(channel, &counts.known, 16);  // an older one
+  EXPECT_EQ(counts.known.sent, 0U);
+  EXPECT_EQ(counts.known.received, 0xAAAA'AAAA'AAAA'AAAAU);
+}
+
+}  // namespace
+}  // namespace weft::channel
