@@ -1,9 +1,14 @@
 // What is allocated, and what if it cannot be. Memory runs out: each call that creates something fails with
 // NULL and ENOMEM, whichever of its allocations fails, leaves nothing behind, and succeeds when there is
 // memory again. No exception reaches a program.
+#include <arpa/inet.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
+#include <rdma/rdma_cma.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -249,6 +254,56 @@ TEST(NoMemory, FailsABatchAsAWhole) {
   ibv_wr_set_sge(batch, 0, 0, 8);
   EXPECT_EQ(ibv_wr_complete(batch), EINVAL);
   EXPECT_EQ(ibv_poll_cq(p.cq, 8, done), 0);
+}
+
+// A listener that could not be remembered does not keep its port, and a request that could not be is not
+// asked.
+TEST(NoMemory, LeavesNoListenerAndNoRequestBehind) {
+  choose_address();
+  rdma_event_channel* const channel = rdma_create_event_channel();
+  ASSERT_NE(channel, nullptr);
+  fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
+  const auto next = [&](int milliseconds) {
+    pollfd p{channel->fd, POLLIN, 0};
+    rdma_cm_event* e = nullptr;
+    return poll(&p, 1, milliseconds) == 1 && rdma_get_cm_event(channel, &e) == 0 ? e : nullptr;
+  };
+  const auto done = [&](rdma_cm_event_type type) {
+    rdma_cm_event* const e = next(10'000);
+    ASSERT_NE(e, nullptr);
+    EXPECT_EQ(e->event, type);
+    rdma_ack_cm_event(e);
+  };
+  const auto starved = [](rdma_cm_id* id, const auto& call) {
+    return exhaust([&] { return call() == 0 ? id : nullptr; });
+  };
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(7301);
+  inet_pton(AF_INET, getenv("WEFT_ADDR"), &at.sin_addr);
+  auto* const address = reinterpret_cast<sockaddr*>(&at);
+  rdma_cm_id* listener = nullptr;
+  ASSERT_EQ(rdma_create_id(channel, &listener, nullptr, RDMA_PS_TCP), 0);
+  ASSERT_EQ(rdma_bind_addr(listener, address), 0);
+  ASSERT_NE(starved(listener, [&] { return rdma_listen(listener, 8); }), nullptr);
+
+  rdma_cm_id* active = nullptr;
+  ASSERT_EQ(rdma_create_id(channel, &active, nullptr, RDMA_PS_TCP), 0);
+  ASSERT_EQ(rdma_resolve_addr(active, nullptr, address, 1000), 0);
+  done(RDMA_CM_EVENT_ADDR_RESOLVED);
+  ASSERT_EQ(rdma_resolve_route(active, 1000), 0);
+  done(RDMA_CM_EVENT_ROUTE_RESOLVED);
+  rdma_conn_param ask{};
+  ask.qp_num = 0x4711;
+  ASSERT_NE(starved(active, [&] { return rdma_connect(active, &ask); }), nullptr);
+  rdma_cm_event* const request = next(10'000);
+  ASSERT_NE(request, nullptr);
+  EXPECT_EQ(request->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+  rdma_cm_id* const passive = request->id;
+  rdma_ack_cm_event(request);
+  EXPECT_EQ(next(100), nullptr) << "one request";
+  for (rdma_cm_id* const id : {passive, active, listener}) EXPECT_EQ(rdma_destroy_id(id), 0);
+  rdma_destroy_event_channel(channel);
 }
 
 // A list that is freed leaves nothing behind. Its device may be opened afterwards all the same.

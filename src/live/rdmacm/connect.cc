@@ -2,6 +2,7 @@
 // Datagram services are looked up instead (SIDR): one question, one answer.
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "live/abi/handles.h"
 #include "live/rdmacm/edge.h"
@@ -34,7 +35,12 @@ template <class Request>
 int ask(CmId& id, const Request& request) {
   id.asks = true;
   id.stage = Stage::kConnecting;
-  if (const Outcome<void> done = request(); !done) {
+  Outcome<void> done = fail(Errc::kNoMemory);
+  try {
+    done = request();
+  } catch (const std::bad_alloc&) {  // as if it had said so: the program may try again
+  }
+  if (!done) {
     id.asks = false;
     id.stage = Stage::kResolved;
     return abi::errno_of(done.error());
