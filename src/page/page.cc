@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "page/leftovers.h"
+
 namespace weft::page {
 namespace {
 
@@ -72,7 +74,9 @@ std::unique_ptr<Page> Page::open(std::string_view kind, std::string_view title,
   if (bytes > kMostBytes) return nullptr;
   const std::string begin =
       std::string(kDirectory) + "/weft-" + std::to_string(getuid()) + "-" + std::to_string(getpid()) + "-";
+  sweep(kDirectory, getuid());
   std::unique_ptr<Page> made(new Page);
+  made->maker_ = getpid();
   int fd = -1;
   for (int i = 0; i < kMostPages && fd < 0; ++i) {
     made->path_ = begin + std::to_string(i);
@@ -126,13 +130,21 @@ std::unique_ptr<Page> Page::open(std::string_view kind, std::string_view title,
     first += e.columns;
     offset = aligned(offset + t.rows * row_bytes(e.columns));
   }
-  std::memcpy(made->memory_, &h, sizeof h);  // with its magic: from here on it is a page
+  std::uint64_t magic = 0;
+  std::memcpy(&magic, h.magic, sizeof magic);
+  std::memset(h.magic, 0, sizeof h.magic);
+  std::memcpy(made->memory_, &h, sizeof h);
+  made->place_ = hold(made->path_);
+  store(*reinterpret_cast<std::uint64_t*>(made->memory_), magic,
+        std::memory_order_release);  // now it is a page
   return made;
 }
 
 Page::~Page() {
   if (memory_ != nullptr) munmap(memory_, bytes_);
-  if (memory_ != nullptr && ours_) unlink(path_.c_str());
+  // In a child whose parent has the page, this is a copy.
+  if (memory_ != nullptr && ours_ && maker_ == getpid()) unlink(path_.c_str());
+  let_go(place_);
 }
 
 void Page::leave_to_parent() { ours_ = false; }

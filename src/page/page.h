@@ -11,10 +11,7 @@
 //
 //   one writer   of each page. put() is a few stores; it never waits, allocates or asks the kernel.
 //   readers      copy rows, and believe nothing: a page may be anybody's file (reader.h).
-//   stale pages  name a process that is gone: its number, and when that process began, tell. Whoever finds
-//   one
-//                removes it. Who closes a page removes it, too; a soft NIC is not closed when its process
-//                exits.
+//   stale pages  name a process that is gone: its number, and when that process began, tell (leftovers.h).
 //
 // WEFT_STAT=0 in the environment: no pages.
 #pragma once
@@ -57,13 +54,14 @@ inline constexpr std::size_t kNameBytes = 32;
 inline constexpr const char* kDirectory = "/dev/shm";
 
 // --- what lies in the file ---
+// The magic is stored last: whoever reads it, and the rest afterwards, reads a whole header.
 struct Header {
   char magic[8] = {'w', 'e', 'f', 't', 'p', 'a', 'g', 'e'};
   std::uint32_t version = kVersion;
   std::uint32_t tables = 0;
   std::uint64_t bytes = 0;  // of the file
   std::uint64_t pid = 0;
-  std::uint64_t began = 0;    // the process: clock ticks since the machine did, as /proc has it
+  std::uint64_t began = 0;    // the process: clock ticks since the machine did, as /proc has it; 0: unknown
   std::uint64_t updated = 0;  // when the writer was last here, of the machine's steady clock
   char kind[kNameBytes] = {};
   char title[96] = {};
@@ -89,7 +87,7 @@ constexpr std::uint64_t row_bytes(std::uint32_t columns) { return 8 * (2 + std::
 
 // The namespace in which this process has its number.
 std::uint64_t process_space();
-// When a process began; 0: there is none.
+// When a process began; 0: there is none, or no /proc to ask.
 std::uint64_t began(std::uint64_t pid);
 
 // Up to 8 characters in a cell.
@@ -122,6 +120,8 @@ class Page {
   std::uint8_t* memory_ = nullptr;
   std::uint64_t bytes_ = 0;
   bool ours_ = true;
+  std::int64_t maker_ = 0;  // the process that made it
+  int place_ = -1;          // of its name, among those that go when the process exits
   std::string path_;
 };
 

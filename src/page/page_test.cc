@@ -50,18 +50,60 @@ TEST(Pages, AreReadAsTheyWereWritten) {
   EXPECT_EQ(own(read_pages()), nullptr);
 }
 
-TEST(Pages, OfAProcessThatDiedAreRemoved) {
+std::string name_of(pid_t pid) {
+  return std::string(kDirectory) + "/weft-" + std::to_string(getuid()) + "-" + std::to_string(pid) + "-0";
+}
+bool there(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+// A process that opens a page and ends; by `end`, which takes the page and does not return.
+template <class End>
+pid_t ended(End end) {
   const pid_t child = fork();
   if (child == 0) {
     const Table tables[] = {{"first", kColumns, 4}};
-    auto page = Page::open("channels", "", tables);
-    _exit(page != nullptr ? 0 : 1);  // without an end in order
+    Page* const page = Page::open("channels", "", tables).release();
+    if (page == nullptr || !there(name_of(getpid()))) _exit(1);
+    end(page);
   }
   int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_EQ(status, 0);
-  EXPECT_GE(read_pages().removed, 1U);
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  return child;
+}
+
+TEST(Pages, OfAProcessThatDiedAreRemovedByWhoeverReadsThem) {
+  const pid_t child = ended([](Page*) { _exit(0); });
+  (void)read_pages();
+  EXPECT_FALSE(there(name_of(child)));
   EXPECT_EQ(read_pages().removed, 0U);
+}
+
+TEST(Pages, OfAProcessThatDiedAreRemovedByTheNextThatOpensOne) {
+  const pid_t child = ended([](Page*) { _exit(0); });
+  const Table tables[] = {{"first", kColumns, 4}};
+  const auto page = Page::open("channels", "", tables);
+  EXPECT_FALSE(there(name_of(child)));
+  EXPECT_TRUE(there(name_of(getpid())));
+}
+
+TEST(Pages, GoWithAProcessThatExitsAndDoesNotCloseThem) {
+  const pid_t child = ended([](Page*) { std::exit(0); });
+  EXPECT_FALSE(there(name_of(child)));
+}
+
+TEST(Pages, OfAParentStayWhenItsChildExitsOrClosesThem) {
+  const Table tables[] = {{"first", kColumns, 4}};
+  auto page = Page::open("channels", "", tables);
+  for (const bool closes : {false, true}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (closes) page.reset();
+      std::exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(there(name_of(getpid()))) << closes;
+  }
 }
 
 // Every byte of a page, one after the other, is something else; and it is cut off everywhere. Nothing
@@ -177,6 +219,28 @@ TEST_F(MadeUpPage, DoesNotHangWhoeverReadsIt) {
   alarm(0);
   ASSERT_EQ(read_.tables.size(), 2U);
   EXPECT_TRUE(read_.tables[0].rows.empty());
+}
+
+TEST_F(MadeUpPage, IsRemovedOnlyWhenItsProcessIsCertainlyGone) {
+  const std::string bytes = two_tables(1, kFirst + row_bytes(0), 2);
+  const auto with = [&](auto change) {
+    Header h;
+    std::memcpy(&h, bytes.data(), sizeof h);
+    change(h);
+    std::string other = bytes;
+    std::memcpy(other.data(), &h, sizeof h);
+    write_down(other);
+    const std::uint32_t removed = read_pages(directory_).removed;
+    EXPECT_EQ(removed == 0, there(path_));
+    return removed;
+  };
+  EXPECT_EQ(with([](Header&) {}), 0U);
+  EXPECT_EQ(with([](Header& h) { h.began = 0; }), 0U) << "it could not tell when it began";
+  EXPECT_EQ(with([](Header& h) { h.space = 0; }), 0U) << "nor where its number counts";
+  EXPECT_EQ(with([](Header& h) { ++h.space; }), 0U) << "elsewhere";
+  EXPECT_EQ(with([](Header& h) { h.magic[0] = 0; }), 0U) << "it is being made";
+  EXPECT_EQ(with([](Header& h) { ++h.began; }), 1U) << "its number is another's now";
+  EXPECT_EQ(with([](Header& h) { h.pid = UINT64_MAX; }), 1U) << "there is no such number";
 }
 
 }  // namespace

@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
+
+#include "page/leftovers.h"
 
 namespace weft::page {
 namespace {
@@ -113,6 +116,10 @@ bool read_page(const std::string& path, ReadPage& out, std::uint64_t& began) {
   const File file(path);
   Header h;
   const Header right;
+  // The magic first, and the rest after it: it was written last.
+  if (!file.read(0, h.magic, sizeof h.magic) || std::memcmp(h.magic, right.magic, sizeof h.magic) != 0)
+    return false;
+  std::atomic_thread_fence(std::memory_order_acquire);
   if (!file.read(0, &h, sizeof h)) return false;
   if (std::memcmp(h.magic, right.magic, sizeof h.magic) != 0 || h.version != kVersion ||
       h.tables > kMostTables || h.bytes > kMostBytes)
@@ -170,8 +177,7 @@ Found read_pages(const std::string& directory) {
     }
     if (!read_page(path, page, began_then)) continue;
     const bool ours = page.space == process_space();  // a container's processes have other numbers
-    const std::uint64_t began_now = ours ? began(page.pid) : began_then;
-    if (began_now == 0 || began_now != began_then) {
+    if (gone(page.pid, began_then, page.space)) {
       if (unlink(path.c_str()) == 0) ++found.removed;
       continue;
     }

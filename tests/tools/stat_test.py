@@ -39,10 +39,9 @@ with Actor("127.0.4.1", "hold", 60, "depth=8") as receiver:
         expect(pages(receiver.pid)[0]["state"] == "T", "state")
         os.kill(receiver.pid, signal.SIGCONT)
 
-        # It dies: its pages stay, are recognised and go; its peers are not taken for it.
+        # It dies: its pages are recognised and go, if no program that began since has removed them; its peers are not taken for it.
         os.kill(receiver.pid, signal.SIGKILL)
         receiver.process.wait()
-        expect(shm(receiver.pid), "a killed process leaves pages")
         expect(pages(receiver.pid) == [], "it is gone")
         expect(not shm(receiver.pid), "stale pages are removed")
         expect(shm(senders[0].pid), "others' are not")
@@ -53,10 +52,12 @@ with Actor("127.0.4.1", "hold", 60, "depth=8") as receiver:
         for s in senders:
             s.__exit__()
 
-# What a program that ended leaves is gone when somebody looks, and a program that wants no pages has none.
+# A program that ended leaves nothing, before anybody looks; and a program that wants no pages has none.
 with Actor("127.0.4.5", "serve", 1) as a:
+    expect(len(shm(a.pid)) == 2, "a page of its NIC and one of its channels", shm(a.pid))
     a.finish()
-    expect(pages(a.pid) == [] and not shm(a.pid), "pages of a program that ended")
+    expect(not shm(a.pid), "pages of a program that ended", shm(a.pid))
+    expect(pages(a.pid) == [], "it is gone")
 os.environ["WEFT_STAT"] = "0"
 with Actor("127.0.4.6", "serve", 30) as a:
     expect(not shm(a.pid), "pages that nobody wanted")
