@@ -67,21 +67,22 @@ struct PeerClock {
   std::uint64_t asked_ns = 0;  // T1 of the question that has no answer yet
   Time ask_at = kNever;
 
-  std::uint64_t error_ns(std::uint64_t now_ns) const {
+  constexpr std::uint64_t error_ns(std::uint64_t now_ns) const {
     const std::uint64_t age = now_ns > at_ns ? now_ns - at_ns : 0;
     return error_then + age / 1'000'000 * kDrift;
   }
   // False: these four cannot be; nothing changes.
-  bool sample(std::uint64_t t1, std::uint64_t t2, std::uint64_t t3, std::uint64_t t4) {
+  constexpr bool sample(std::uint64_t t1, std::uint64_t t2, std::uint64_t t3, std::uint64_t t4) {
     if (t4 < t1 || t3 < t2 || t3 - t2 > t4 - t1) return false;
     const std::uint64_t error = (t4 - t1 - (t3 - t2)) / 2 + 1;
     if (samples != 0 && error > error_ns(t4)) return ++samples, true;
     // Modulo 2^64, since the two clocks began anywhere.
     const auto there = static_cast<std::int64_t>(t1 - t2);
     const auto back = static_cast<std::int64_t>(t4 - t3);
-    offset_ns =
-        there +
-        static_cast<std::int64_t>(static_cast<std::uint64_t>(back) - static_cast<std::uint64_t>(there)) / 2;
+    const auto between =
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(back) - static_cast<std::uint64_t>(there));
+    offset_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(there) +
+                                          static_cast<std::uint64_t>(between / 2));
     error_then = error;
     at_ns = t4;
     ++samples;

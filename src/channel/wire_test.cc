@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "channel/trace.h"
+
 namespace weft::channel {
 namespace {
 
@@ -68,6 +70,21 @@ TEST(ChannelWire, AnAnnouncementAndAHeadHaveTheBytesOfThePage) {
   const Head h = read_head(bytes);
   EXPECT_EQ(h.call, 1U);
   EXPECT_EQ(h.left_at, 4U);
+}
+
+// A peer may answer what it likes. The compiler evaluates this, and refuses an overflow of a signed number.
+constexpr PeerClock asked_a_liar() {
+  constexpr std::uint64_t kAsked = 1'000;
+  constexpr std::uint64_t kSaid = kAsked + (1ULL << 63U) + 1;
+  PeerClock c;
+  c.sample(kAsked, kSaid, kSaid, kAsked + 1'000);
+  return c;
+}
+
+TEST(PeerClocks, TakeAnAnswerHalfTheRangeAway) {
+  constexpr PeerClock c = asked_a_liar();
+  EXPECT_EQ(c.samples, 1U);
+  EXPECT_EQ(c.offset_ns, INT64_MIN + 499);  // round the end
 }
 
 }  // namespace
