@@ -1,9 +1,18 @@
 #include "channel_tools/options.h"
 
+#include <arpa/inet.h>
+
 #include <CLI/CLI.hpp>
 
 namespace weft::tools {
 namespace {
+
+// Peers are compared as they are written: what is no address would deny nobody.
+std::string address_or_why(const std::string& text) {
+  in_addr in{};
+  if (inet_pton(AF_INET, text.c_str(), &in) == 1) return "";
+  return "'" + text + "': it must be an IPv4 address, as 10.0.0.7; name each host";
+}
 
 void add_common(CLI::App& app, BothOptions& c) {
   app.add_flag("-j,--json", c.as_json, "one JSON object");
@@ -12,13 +21,16 @@ void add_common(CLI::App& app, BothOptions& c) {
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 1e7));
   app.add_option("--deny", c.agent.deny, "with --serve: addresses that may not open channels")
-      ->type_name("ADDRESS");
+      ->type_name("ADDRESS")
+      ->check(address_or_why)
+      ->allow_extra_args(false);
   app.add_option("--service", c.agent.service, "number of the service at the far end")
       ->type_name("N")
       ->capture_default_str();
   app.add_option("-d,--device", c.device, "RDMA device; the first one if none is named")->type_name("NAME");
   app.add_option("--set", c.parameters, "a parameter of the context, NAME=VALUE (docs/guide/messaging.md)")
-      ->type_name("");
+      ->type_name("")
+      ->allow_extra_args(false);
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
-// Matrices and histograms, without a network.
+// Matrices, histograms and options, without a network.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "channel_tools/histogram.h"
 #include "channel_tools/matrix.h"
+#include "channel_tools/options.h"
 #include "core/base/prng.h"
 
 namespace weft::tools {
@@ -117,6 +120,37 @@ TEST(Histograms, AddUp) {
   EXPECT_EQ(a.percentile(500'000), 50U);
   EXPECT_EQ(a.least(), 1U);
   EXPECT_EQ(Histogram().percentile(500'000), 0U);
+}
+
+// What is wrong with a command line; empty: nothing.
+std::string parsed(const std::string& words, PingOptions& o) {
+  CLI::App app;
+  add_ping_options(app, o);
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& wrong) {
+    return wrong.what();
+  }
+  return "";
+}
+
+TEST(Options, OfOneValueLeaveTheHostAlone) {
+  PingOptions o;
+  EXPECT_EQ(parsed("ping --set calls=9 127.0.0.2", o), "");
+  EXPECT_EQ(o.hosts, std::vector<std::string>{"127.0.0.2"});
+  EXPECT_EQ(o.common.parameters, std::vector<std::string>{"calls=9"});
+  PingOptions twice;
+  EXPECT_EQ(parsed("ping --set calls=9 --deny 10.0.0.1 --deny 10.0.0.2 --set queue=4 127.0.0.2", twice), "");
+  EXPECT_EQ(twice.common.parameters, (std::vector<std::string>{"calls=9", "queue=4"}));
+  EXPECT_EQ(twice.common.agent.deny, (std::vector<std::string>{"10.0.0.1", "10.0.0.2"}));
+  EXPECT_EQ(twice.hosts, std::vector<std::string>{"127.0.0.2"});
+}
+
+TEST(Options, RefuseToDenyWhatIsNoAddress) {
+  for (const std::string wrong : {"10.0.0.0/24", "somebody", "10.0.0", "10.0.0.256", "010.0.0.1", "::1"}) {
+    PingOptions o;
+    EXPECT_THAT(parsed("ping --serve --deny " + wrong, o), HasSubstr("must be an IPv4 address")) << wrong;
+  }
 }
 
 }  // namespace

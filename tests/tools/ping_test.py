@@ -44,14 +44,15 @@ with tempfile.TemporaryDirectory(prefix="weft-ping-") as folder:
         expect([f["from"] for f in dead] == [names[2]], found["findings"])
         expect(all(p["state"] == "unknown" for p in found["pairs"] if p["from"] == names[2]), found["pairs"])
         # Pings from here: well, too slow for a threshold, refused, and nobody there.
-        expect(weft("ping", "--addr", "127.0.5.100", names[0], "-c", 3).count("fails") == 0)
+        expect(weft("ping", "--addr", "127.0.5.100", "--set", "calls=9", names[0], "-c", 3).count("fails") == 0)
         weft("ping", "--addr", "127.0.5.100", names[1], "-c", 3, "--max", 1000, code=3)
         expect("dead: nobody" in weft("ping", "--addr", "127.0.5.100", names[0], "127.0.5.77", "-c", 2, code=1))
         # Half of what comes is forgotten on purpose.
         agents[names[2]] = Agent(names[2], "--set", "filter_drop_ppm=500000")
         lossy = weft("ping", "--addr", "127.0.5.100", names[2], "-c", 30, "-i", 0, "-W", 50, code=1)
         expect(f"here -> {names[2]} loses" in lossy, lossy)
-        for wrong in (["--mesh", hosts, names[0]], ["nobody"], [], ["--mesh", "/nowhere"], [names[0], names[0]], ["-c", 0, names[0]]):
+        for wrong in (["--mesh", hosts, names[0]], ["nobody"], [], ["--mesh", "/nowhere"], [names[0], names[0]], ["-c", 0, names[0]],
+                      ["--serve", "--deny", "10.0.0.0/24"]):
             weft("ping", "--addr", "127.0.5.100", *wrong, code=2)
     finally:
         for a in agents.values():
