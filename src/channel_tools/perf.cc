@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kMostWaiting = 1U << 16U;  // of an open loop, before requests are given up
 constexpr std::uint64_t kTimeout = 5'000'000;    // us
+constexpr std::uint64_t kDrain = 3'000'000'000;  // ns
 constexpr std::uint64_t kConnecting = 10'000'000'000;
 
 struct Request {
@@ -54,11 +55,17 @@ class Run {
       for (std::uint32_t k = 0; closed && k < plan_.outstanding; ++k) again(lines_[i]);
     }
     while (now_ns() < end && why_.empty()) {
-      arrivals();
+      arrivals(now_ns());
+      wait(0);
+    }
+    // The requests of the open loop that began are to end.
+    for (const std::uint64_t stop = now_ns() + kDrain; left() != 0 && now_ns() < stop && why_.empty();) {
+      arrivals(end);
       wait(0);
     }
     if (!why_.empty()) return fail(plan_.host + ": " + why_);
     result_.seconds = static_cast<double>(now_ns() - counts_from_) / 1e9;
+    result_.unfinished = left();
     for (const Line& l : lines_) weft_abort(l.channel);
     return std::move(result_);
   }
@@ -83,6 +90,7 @@ class Run {
     if (n.kind != WEFT_RESPONSE && n.kind != WEFT_OUTCOME) return;
     const Request r = requests_[n.user];
     free_.push_back(static_cast<std::uint32_t>(n.user));
+    if (r.flow == 0) --under_way_;
     const std::uint64_t now = now_ns();
     if (n.kind == WEFT_OUTCOME) ++result_.failed;
     if (n.kind == WEFT_RESPONSE && now >= counts_from_ && r.began >= counts_from_) {
@@ -93,10 +101,12 @@ class Run {
     if (plan_.rate <= 0 || line.flow == 1) again(line);
   }
 
+  // Of an open loop: requests that wait or have no answer.
+  std::uint64_t left() const { return plan_.rate <= 0 ? 0 : waiting_.size() + under_way_; }
+
   // Requests of an open loop whose time has come, and those that found no room.
-  void arrivals() {
+  void arrivals(std::uint64_t now) {
     if (plan_.rate <= 0) return;
-    const std::uint64_t now = now_ns();
     for (; next_arrival_ <= now;
          next_arrival_ += std::max<std::uint64_t>(
              1, sim::exponential(random_, static_cast<std::uint64_t>(1e9 / plan_.rate)))) {
@@ -140,6 +150,7 @@ class Run {
       return false;
     }
     free_.pop_back();
+    if (r.flow == 0) ++under_way_;
     return true;
   }
 
@@ -154,6 +165,7 @@ class Run {
   std::string why_;
   std::uint64_t counts_from_ = 0;
   std::uint64_t next_arrival_ = 0;
+  std::uint64_t under_way_ = 0;  // of flow 0
   std::deque<Request> waiting_;
   std::vector<Request> requests_;
   std::vector<std::uint32_t> free_;
@@ -180,6 +192,9 @@ std::string text(const PerfResult& r) {
     out += line;
   }
   if (r.failed != 0) out += std::to_string(r.failed) + " requests had no response\n";
+  if (r.unfinished != 0)
+    out += std::to_string(r.unfinished) +
+           " requests were unfinished at the end: their times are missing above\n";
   if (r.overflown != 0)
     out += std::to_string(r.overflown) + " requests never left: the rate is more than there is\n";
   return out;
@@ -195,6 +210,7 @@ std::string json_text(const PerfPlan& p, const PerfResult& r) {
               {"seconds", r.seconds},
               {"failed", r.failed},
               {"overflown", r.overflown},
+              {"unfinished", r.unfinished},
               {"flows", json::array()}};
   for (const FlowResult& f : r.flows) {
     const Histogram& h = f.times;

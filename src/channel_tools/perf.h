@@ -7,6 +7,10 @@
 //   elephants     so many of a hundred channels send `elephant` bytes in a closed loop; the others are the
 //   mice
 //
+// When its time is over an open loop begins no more requests, and goes on for up to 3 s until all have an
+// answer: the slowest must not be missing. Those seconds count, and elephants run on in them. What is left is
+// unfinished.
+//
 // A request is `size` bytes, or as the distribution draws; its response is empty. It counts when the response
 // is here: by then the far program has released it.
 #pragma once
@@ -28,8 +32,9 @@ struct FlowResult {
 struct PerfResult {
   double seconds = 0;  // that were counted
   std::vector<FlowResult> flows;
-  std::uint64_t failed = 0;     // requests without a response
-  std::uint64_t overflown = 0;  // of an open loop, that never began because too many waited
+  std::uint64_t failed = 0;      // requests without a response
+  std::uint64_t overflown = 0;   // of an open loop, that never began because too many waited
+  std::uint64_t unfinished = 0;  // of an open loop, that still waited or had no answer when it was given up
 };
 Result<PerfResult> perf(const Session& session, const PerfPlan& plan);
 

@@ -117,7 +117,7 @@ int run_perf(PerfOptions& o) {
   std::uint64_t worst = 0;
   for (const FlowResult& f : result->flows) bits += static_cast<double>(f.bytes) * 8;
   worst = result->flows[0].times.percentile(990'000);
-  if (result->failed != 0) return 1;
+  if (result->failed != 0 || result->unfinished != 0) return 1;
   const bool late = o.max_p99 > 0 && static_cast<double>(worst) > o.max_p99 * 1e3;
   const bool little = o.min_gbps > 0 && bits / result->seconds / 1e9 < o.min_gbps;
   return late || little ? 3 : 0;

@@ -50,4 +50,11 @@ with Agent("127.0.6.1"):
 with Agent("127.0.6.2", "--set", "filter_delay_us=20000"):
     tail = perf("127.0.6.2", "--rate", 100, "-D", 1.5)["flows"][0]
     expect(tail["p50_ns"] >= 20_000_000 and tail["p99_ns"] > 1.5 * 20_000_000, tail)
+    expect(perf("127.0.6.2", "--rate", 20, "-D", 0.5)["unfinished"] == 0, "all ended after the end")
+
+# A far end that takes far longer than there is time: what is unfinished is said, and is no success.
+with Agent("127.0.6.3", "--set", "filter_delay_us=10000000"):
+    late = perf("127.0.6.3", "--rate", 50, "-D", 0.5, code=1)
+    expect(late["unfinished"] > 5, late)
+    expect("unfinished" in weft("perf", "--addr", "127.0.6.100", "127.0.6.3", "--rate", 50, "-D", 0.5, code=1))
 print("as it should be")
