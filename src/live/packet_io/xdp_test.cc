@@ -73,7 +73,7 @@ class XdpTest : public ::testing::Test {
                          .destination_port = port},
                         std::span(f).first<kFrameHeaders>());
     for (std::size_t i = 8; i < payload; ++i) f[kFrameHeaders + i] = static_cast<std::uint8_t>(i + qpn);
-    wire::store_be32(&f[kFrameHeaders + 4], qpn);
+    if (payload >= 8) wire::store_be32(&f[kFrameHeaders + 4], qpn);
     return f;
   }
   void send(const std::vector<std::uint8_t>& f) {
