@@ -19,29 +19,36 @@ std::string text(const wire::Address& a) {
   return out;
 }
 
-}  // namespace
-
-const char* name_of(Place place) {
+struct Naming {
+  const char* name;
+  const char* word;
+};
+constexpr Naming naming(Place place) {
   switch (place) {
     case Place::kPolls:
-      return "time between polls";
+      return {"time between polls", "polls"};
     case Place::kCompletions:
-      return "completions";
+      return {"completions", "complete"};
     case Place::kEvents:
-      return "events";
+      return {"events", "events"};
     case Place::kTimers:
-      return "timers";
+      return {"timers", "timers"};
     case Place::kFetch:
-      return "fetch";
+      return {"fetch", "fetch"};
     case Place::kMemory:
-      return "memory";
+      return {"memory", "memory"};
     case Place::kWay:
-      return "network";
+      return {"network", "network"};
     case Place::kRequest:
-      return "request";
+      return {"request", "request"};
   }
-  return "";
+  return {"", ""};
 }
+
+}  // namespace
+
+const char* name_of(Place place) { return naming(place).name; }
+const char* word_of(Place place) { return naming(place).word; }
 
 std::string sentence(const SlowEntry& e) {
   std::string out = name_of(e.place);

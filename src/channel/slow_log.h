@@ -31,6 +31,7 @@ enum class Place : std::uint8_t {
 };
 inline constexpr std::size_t kPlaces = 8;
 const char* name_of(Place place);
+const char* word_of(Place place);  // the same, in eight letters at most
 
 struct SlowEntry {
   Place place = Place::kPolls;

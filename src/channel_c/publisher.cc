@@ -63,28 +63,6 @@ const char* word_of(Channel::State state) {
       return "CLOSED";
   }
 }
-const char* word_of(Place place) {
-  switch (place) {
-    case Place::kPolls:
-      return "polls";
-    case Place::kCompletions:
-      return "complete";
-    case Place::kEvents:
-      return "events";
-    case Place::kTimers:
-      return "timers";
-    case Place::kFetch:
-      return "fetch";
-    case Place::kMemory:
-      return "memory";
-    case Place::kWay:
-      return "network";
-    case Place::kRequest:
-      return "request";
-  }
-  return "";
-}
-
 std::uint64_t number_of(const wire::Address& a) {
   std::uint64_t n = 0;
   for (std::size_t i = 12; i < 16; ++i) n = n << 8U | a.bytes[i];

@@ -16,11 +16,13 @@ std::string address_or_why(const std::string& text) {
 
 void add_common(CLI::App& app, BothOptions& c) {
   app.add_flag("-j,--json", c.as_json, "one JSON object");
-  app.add_flag("--serve", c.serve, "be the far end, until interrupted");
+  CLI::Option* const serve = app.add_flag("--serve", c.serve, "be the far end, until interrupted");
   app.add_option("--for", c.agent.seconds, "with --serve: end after so many seconds")
+      ->needs(serve)
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 1e7));
   app.add_option("--deny", c.agent.deny, "with --serve: addresses that may not open channels")
+      ->needs(serve)
       ->type_name("ADDRESS")
       ->check(address_or_why)
       ->allow_extra_args(false);

@@ -106,6 +106,10 @@ int run_perf(PerfOptions& o) {
                "a request of " + std::to_string(longest) + " bytes: it must lie between 1 byte and 64 MiB");
   if (o.plan.rate > 0 && o.plan.elephants == 100)
     return say(2, "--rate is the mice's, and with --elephants 100 there are none");
+  if (o.plan.elephants != 0 && o.plan.channels * o.plan.elephants < 100)
+    return say(2, "--elephants " + std::to_string(o.plan.elephants) + " of " +
+                      std::to_string(o.plan.channels) + " channels are none: ask for -q " +
+                      std::to_string((99 + o.plan.elephants) / o.plan.elephants) + " or more");
   o.plan.service = o.common.agent.service;
   const auto session =
       open(o.common, {"channels=" + std::to_string(o.plan.channels), "calls=65536", "connect_ms=5000"});

@@ -234,7 +234,9 @@ void say(const Found& found, const Wanted& w, std::uint64_t now) {
     std::printf("%s\n", to_json(found, now).dump(w.pretty ? 2 : -1).c_str());
     return;
   }
-  if (found.pages.empty() && !w.bare) std::printf("no process of this host has channels or a soft NIC\n");
+  if (found.pages.empty() && !w.bare)
+    std::printf(w.pid != 0 ? "that process shows no channels and no soft NIC\n"
+                           : "no process of this host has channels or a soft NIC\n");
   if (!w.bare) {
     for (const ReadPage& p : found.pages) say_summary(p, now);
   }
@@ -255,21 +257,23 @@ void add_stat(CLI::App& app, int&) {
   CLI::App* stat =
       app.add_subcommand("stat", "Show channels, queue pairs and soft NICs of this host's processes");
   auto w = std::make_shared<Wanted>();
-  stat->add_flag("-j,--json", w->as_json, "one JSON object");
-  stat->add_flag("--pretty", w->pretty, "with -j: indented");
+  CLI::Option* const as_json = stat->add_flag("-j,--json", w->as_json, "one JSON object, of everything");
+  stat->add_flag("--pretty", w->pretty, "with -j: indented")->needs(as_json);
   stat->add_flag("-p,--processes", w->processes, "name the process of each line");
   stat->add_flag("-i,--info", w->info, "more about each channel and queue pair");
   stat->add_flag("-m,--memory", w->memory, "memory caches and caches of queue pairs");
-  stat->add_flag("-s,--summary", w->summary, "one line for each process");
+  stat->add_flag("-s,--summary", w->summary, "one line for each process")->excludes(as_json);
   stat->add_flag("-H,--no-header", w->bare, "lists without headings and summaries");
-  stat->add_flag("-c,--channels", w->channels, "channels only");
-  stat->add_flag("-q,--qps", w->qps, "queue pairs only");
-  stat->add_flag("--slow", w->slow, "what took too long (slow_threshold, polling_warn_cycle)");
+  stat->add_flag("-c,--channels", w->channels, "channels only")->excludes(as_json);
+  stat->add_flag("-q,--qps", w->qps, "queue pairs only")->excludes(as_json);
+  stat->add_flag("--slow", w->slow, "what took too long (slow_threshold, polling_warn_cycle)")
+      ->excludes(as_json);
   stat->add_option("--pid", w->pid, "of this process only")->type_name("PID");
-  stat->add_option("-w,--watch", w->every, "again every so many seconds")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.05, 86400.0));
+  CLI::Option* const watch = stat->add_option("-w,--watch", w->every, "again every so many seconds")
+                                 ->type_name("SECONDS")
+                                 ->check(CLI::Range(0.05, 86400.0));
   stat->add_option("-n,--count", w->times, "with -w: so often, then end; 0: until interrupted")
+      ->needs(watch)
       ->type_name("TIMES");
   stat->footer(
       "State, in flight of the window, waiting to be sent, received and not released, requests without an "

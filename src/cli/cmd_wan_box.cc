@@ -185,6 +185,9 @@ class Story {
       tell("more connections than --connections: the others pass", kSeldom, now);
     if (grew(BoxCounter::other_mode))
       tell("packets of a mode that it does not accelerate pass", kSeldom, now);
+    if (now > Time{} + seconds(100L * 24 * 3600) && !std::exchange(told_old_, true))
+      tell(
+          "a hundred days have passed; start it anew within five, because after that it sends nothing again");
     missed(now, near, near_missed_, options_.near);
     missed(now, far, far_missed_, options_.far);
   }
@@ -228,6 +231,7 @@ class Story {
   std::uint64_t near_missed_ = 0;
   std::uint64_t far_missed_ = 0;
   Time again_{};
+  bool told_old_ = false;
 };
 
 record::Record status_of(const Options& o, const wan::Pump& pump, wan::Port& near, wan::Port& far, Time now,

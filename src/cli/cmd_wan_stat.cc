@@ -172,7 +172,8 @@ void add_wan_stat(CLI::App& wan, int& exit_code) {
   auto* as_json = c->add_flag("-j,--json", o->json, "print JSON");
   c->add_flag("-p,--prometheus", o->prometheus, "print counters as Prometheus reads them")->excludes(as_json);
   c->footer(
-      "A box that was killed leaves its file, and is shown as gone. Exit code 1: there is no box.\n"
+      "A box that was killed leaves its file, and is shown as gone. Exit code 1: there is no box; -j and -p "
+      "then print none, and end with 0.\n"
       "\n"
       "Examples:\n"
       "  weft wan stat\n"

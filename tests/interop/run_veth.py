@@ -32,8 +32,8 @@ import tempfile
 import time
 
 import captured
+from namespaces import SKIPPED, Place, namespaces_refused, run
 
-SKIPPED = 77
 LINKS = ("as_created", "no_segmentation", "no_offloads")
 NEVER = ("raw_lost", "raw_short", "raw_version", "raw_options", "raw_fragment", "raw_ip_checksum", "raw_protocol", "raw_udp_length",
          "raw_udp_checksum", "raw_source", "rx_icrc", "rx_short", "rx_opcode", "rx_mode", "rx_pad", "rx_payload", "drop_source", "send_failed")
@@ -41,31 +41,10 @@ SILENCES = ("timeout_low", "timeout_high", "timeout_read", "tx_probes")
 SHORTEST = 500  # microseconds: half of the shortest time-out, for the rest of the silence is the network's own
 
 
-def run(*command):
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}: {done.stdout.strip()}")
-    return done.stdout
-
-
-class Host:
-    """A namespace, held open by a process that reads from us and so ends with us."""
-
+class Host(Place):
     def __init__(self, address):
+        super().__init__()
         self.address = address
-        self.holder = subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE)
-        own = os.readlink("/proc/self/ns/net")
-        while os.readlink(f"/proc/{self.holder.pid}/ns/net") == own:
-            if self.holder.poll() is not None:
-                sys.exit("unshare --net failed")
-            time.sleep(0.01)
-        self.ip("link", "set", "lo", "up")
-
-    def inside(self, *command):
-        return ["nsenter", "--net", "-t", str(self.holder.pid), "--", *command]
-
-    def ip(self, *arguments):
-        return run(*self.inside("ip", *arguments))
 
     def ethtool(self, device, *features):
         done = subprocess.run(self.inside("ethtool", "-K", device, *features), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -193,18 +172,6 @@ def inside(a, command):
             return 1
         print(f"{what}; once more")
     return 1
-
-
-def namespaces_refused():
-    """The way to make them ([] as root), or a sentence that says why there is none."""
-    reason = ""
-    for way in ([], ["--user", "--map-root-user"]):
-        done = subprocess.run(["unshare", *way, "--net", "ip", "link", "add", "probe", "type", "veth"],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if done.returncode == 0:
-            return way, None
-        reason = done.stdout.strip()
-    return None, reason
 
 
 def main():

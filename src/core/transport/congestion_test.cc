@@ -18,6 +18,16 @@ struct Marked : TwoDevices {
     c.controller = row(controller);
     return c;
   }
+  // Of `a` while so many turns pass.
+  std::uint32_t least_window(int turns) {
+    const QueuePair& q = *a.device.engine().find(qa);
+    std::uint32_t least = q.window;
+    for (int i = 0; i < turns; ++i) {
+      turn();
+      least = std::min(least, q.window);
+    }
+    return least;
+  }
   std::uint64_t at_a(Counter c) const { return a.device.counters().get(c); }
   std::uint64_t at_b(Counter c) const { return b.device.counters().get(c); }
 };
@@ -139,13 +149,8 @@ TEST_P(CongestionTest, ALossIsToldOncePerRecovery) {
   Marked w(GetParam(), "aimd");
   w.lose_packet = 7;  // data in either mode
   w.post(w.request(WrOpcode::kWrite, 0, 256 * 30, 0));
-  const QueuePair& q = *w.a.device.engine().find(w.qa);
-  const std::uint32_t full = q.window;
-  std::uint32_t least = full;
-  for (int i = 0; i < 60; ++i) {
-    w.turn();
-    least = std::min(least, q.window);
-  }
+  const std::uint32_t full = w.a.device.engine().find(w.qa)->window;
+  const std::uint32_t least = w.least_window(60);
   w.run();
   EXPECT_EQ(least, full / 2);
   EXPECT_EQ(w.a.completions().size(), 1U);
@@ -158,13 +163,8 @@ TEST_P(CongestionTest, NacksBelowTheThresholdTellOfNoLoss) {
   Marked w(GetParam(), "aimd", c);
   w.lose_packet = 7;
   w.post(w.request(WrOpcode::kWrite, 0, 256 * 30, 0));
-  const QueuePair& q = *w.a.device.engine().find(w.qa);
-  const std::uint32_t full = q.window;
-  std::uint32_t least = full;
-  for (int i = 0; i < 60; ++i) {
-    w.turn();
-    least = std::min(least, q.window);
-  }
+  const std::uint32_t full = w.a.device.engine().find(w.qa)->window;
+  const std::uint32_t least = w.least_window(60);
   EXPECT_EQ(least, full / 2);
 }
 
