@@ -7,41 +7,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <string>
 
 #include "channel_c/weft/channel.h"
-
-namespace {
-
-// Counts down the allocations of this thread that still succeed; negative: all do.
-thread_local int left = -1;
-thread_local bool failed = false;
-
-void* allocate(std::size_t bytes) {
-  if (left == 0) {
-    failed = true;
-    return nullptr;
-  }
-  if (left > 0) --left;
-  return std::malloc(bytes == 0 ? 1 : bytes);
-}
-
-}  // namespace
-
-// The library's allocations come here, too: a program's operator new is everybody's.
-void* operator new(std::size_t bytes) {
-  void* const p = allocate(bytes);
-  if (p == nullptr) throw std::bad_alloc();
-  return p;
-}
-void* operator new[](std::size_t bytes) { return operator new(bytes); }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes); }
-void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+#include "live/abi/scarce_memory.h"
 
 namespace weft::channel {
 namespace {

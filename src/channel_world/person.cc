@@ -1,5 +1,5 @@
-// What one host's program does: it sends, asks, answers, holds on to messages, cancels, closes, and ends in the
-// middle.
+// What one host's program does: it sends, asks, answers, holds on to messages, cancels, closes, and ends in
+// the middle.
 #include <algorithm>
 #include <cstring>
 

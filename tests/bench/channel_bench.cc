@@ -21,28 +21,15 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
 #include "channel/context.h"
 #include "core/base/prng.h"
+#include "tests/bench/counted_new.h"
 #include "tests/bench/program.h"
 #include "tests/channel/null_port.h"
-
-namespace {
-std::size_t allocations = 0;
-}
-
-void* operator new(std::size_t n) {
-  ++allocations;
-  if (void* p = std::malloc(n)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace weft::channel {
 namespace {

@@ -22,25 +22,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <new>
 #include <vector>
 
 #include "core/base/prng.h"
+#include "tests/bench/counted_new.h"
 #include "tests/bench/program.h"
 #include "wan/logic/box.h"
 #include "wan/logic/halves.h"
-
-namespace {
-std::size_t allocations = 0;
-}
-
-void* operator new(std::size_t n) {
-  ++allocations;
-  if (void* p = std::malloc(n)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace weft::wan {
 namespace {
