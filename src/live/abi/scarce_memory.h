@@ -1,5 +1,5 @@
-// For the one source of a test program that includes it: memory that runs out after as many allocations as the
-// test says, in its own thread, for the program and the libraries that it loads.
+// For the one source of a test program that includes it: memory that runs out after as many allocations as
+// the test says, in its own thread, for the program and the libraries that it loads.
 #pragma once
 #include <cstddef>
 #include <cstdlib>
