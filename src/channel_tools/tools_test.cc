@@ -140,10 +140,14 @@ TEST(Options, OfOneValueLeaveTheHostAlone) {
   EXPECT_EQ(o.hosts, std::vector<std::string>{"127.0.0.2"});
   EXPECT_EQ(o.common.parameters, std::vector<std::string>{"calls=9"});
   PingOptions twice;
-  EXPECT_EQ(parsed("ping --set calls=9 --deny 10.0.0.1 --deny 10.0.0.2 --set queue=4 127.0.0.2", twice), "");
+  EXPECT_EQ(parsed("ping --set calls=9 --interval 5 --set queue=4 127.0.0.2", twice), "");
   EXPECT_EQ(twice.common.parameters, (std::vector<std::string>{"calls=9", "queue=4"}));
-  EXPECT_EQ(twice.common.agent.deny, (std::vector<std::string>{"10.0.0.1", "10.0.0.2"}));
   EXPECT_EQ(twice.hosts, std::vector<std::string>{"127.0.0.2"});
+  PingOptions agent;
+  EXPECT_EQ(parsed("ping --serve --deny 10.0.0.1 --deny 10.0.0.2", agent), "");
+  EXPECT_EQ(agent.common.agent.deny, (std::vector<std::string>{"10.0.0.1", "10.0.0.2"}));
+  PingOptions neither;
+  EXPECT_NE(parsed("ping --deny 10.0.0.1 127.0.0.2", neither), "");
 }
 
 TEST(Options, RefuseToDenyWhatIsNoAddress) {

@@ -20,16 +20,22 @@ with Actor("127.0.4.1", "hold", 60, "depth=8") as receiver:
             until("a sender waits", lambda s=s: [(c["in_flight"], c["queued"]) for c in channels(s.pid)] == [(8, 12)] * 2)
         peers = {c["peer"] for c in channels(receiver.pid)}
         expect(peers == {"127.0.4.2", "127.0.4.3", "127.0.4.4"}, peers)
+        until("the NIC's page follows", lambda: weft("stat", "-q", "-H", "--pid", receiver.pid).count("RTS") == 6)
         page = weft("stat", "-p", "--pid", receiver.pid)
         expect(page.count("OPEN") == 6 and page.count(f"pid={receiver.pid}") >= 6, page)
         expect("RTS" in page and "Held" in page, page)
         expect("Held" not in weft("stat", "-q", "-H", "--pid", receiver.pid))
         expect("in use" in weft("stat", "-m", "-s", "--pid", receiver.pid))
-        nic = next(p for p in pages(senders[0].pid) if p["kind"] == "nic")
+
+        def page_of_nic():
+            return next(p for p in pages(senders[0].pid) if p["kind"] == "nic")
+
+        until("the NIC's page follows there", lambda: page_of_nic()["nic"][0]["qps"] == 2)
+        nic = page_of_nic()
         expect(nic["title"] == "127.0.4.2" and nic["nic"][0]["qps"] == 2, nic)
         # Its queue pairs are those of the channels.
         expect({q["qpn"] for q in nic["qp"]} == {c["qpn"] for c in channels(senders[0].pid)}, nic)
-        until("packets are counted", lambda: next(p for p in pages(senders[0].pid) if p["kind"] == "nic")["nic"][0]["tx_packets"] >= 16)
+        until("packets are counted", lambda: page_of_nic()["nic"][0]["tx_packets"] >= 16)
 
         # A process that is stopped is shown as it was, with since when.
         os.kill(receiver.pid, signal.SIGSTOP)

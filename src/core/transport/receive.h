@@ -18,14 +18,13 @@ namespace weft {
 
 template <Sink S>
 void receive_packet(Engine& e, QueuePair& q, Time now, std::uint32_t index, const wire::RxPacket& p,
-                    S& sink) {
+                    const RcOpcode& op, S& sink) {
   const wire::Header& h = p.header;
   if (!q.receives()) return e.counters.add(Counter::drop_state);
   if ((h.pkey & 0x7FFFU) != 0x7FFFU) return e.counters.add(Counter::drop_pkey);
   if (q.type == QpType::kUd) return ud_on_packet(e, q, index, p, sink);
   if (e.path_of(q).attr.peer != p.source) return e.counters.add(Counter::drop_source);
   if (q.type == QpType::kUc) return uc_on_packet(e, q, index, p, sink);
-  const RcOpcode& op = rc_opcode(h.opcode);
   const auto mode = static_cast<std::uint8_t>(h.mode);
   const bool congestion = (p.tos & wire::kEcnMask) == wire::kEcnCe;
   switch (op.kind) {
@@ -105,8 +104,9 @@ void Device::on_packets(Time now, std::span<const wire::RxPacket> packets, S& si
       concerned = q->type == QpType::kUd ? nullptr : q;  // a datagram changes nothing of what may be sent
       only_brought = true;
     }
-    only_brought = only_brought && rc_brings(rc_opcode(p.header.opcode).kind);
-    receive_packet(e, *q, now, static_cast<std::uint32_t>(i - ahead), p, sink);
+    const RcOpcode& op = rc_opcode(p.header.opcode);
+    only_brought = only_brought && rc_brings(op.kind);
+    receive_packet(e, *q, now, static_cast<std::uint32_t>(i - ahead), p, op, sink);
   }
   reconcile();
   if (e.overrun) fail_overrun(e);  // before the packets are acknowledged
