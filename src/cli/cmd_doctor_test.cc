@@ -1,3 +1,4 @@
+// weft doctor as a command: what it prints, and its exit codes.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
