@@ -23,9 +23,7 @@ struct Wanted {
   bool as_json = false;
 };
 
-const char* word(Health h) {
-  return h == Health::kGood ? "good" : h == Health::kCosts ? "costs" : "broken";
-}
+const char* word(Health h) { return h == Health::kGood ? "good" : h == Health::kCosts ? "costs" : "broken"; }
 
 // As `weft run` reads it, by the same rows.
 Result<live::Options> options_of(const Wanted& w) {
@@ -34,7 +32,8 @@ Result<live::Options> options_of(const Wanted& w) {
     const std::string name = s.option;
     const std::string* const text = name == "addr" ? &w.address : name == "wire" ? &w.wire : nullptr;
     if (text == nullptr) continue;
-    if (const auto read = s.parse(("--" + name).c_str(), *text, o); !read) return tl::unexpected(read.error());
+    if (const auto read = s.parse(("--" + name).c_str(), *text, o); !read)
+      return tl::unexpected(read.error());
   }
   return o;
 }

@@ -65,6 +65,8 @@ Connection* State::create() {
   } else {
     if (rows.size() == config.max_connections) return create_from_answered();
     index = static_cast<std::uint32_t>(rows.size());
+    // Memory may run out, and what is thrown then passes through here without cleaning up: the place first.
+    if (rows.size() == rows.capacity()) rows.reserve(rows.size() * 2 + 8);
     rows.push_back(std::make_unique<Connection>());
     rows.back()->id = {(static_cast<std::uint32_t>(random.next()) & ~index_mask) | index};
   }

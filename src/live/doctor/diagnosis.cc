@@ -29,11 +29,12 @@ Symptom buffer(const Host& h) {
   if (h.receive_buffer >= kEnoughBuffer) return good("receive buffer", found);
   // One peer's share in a round trip of a millisecond, in tenths of Gb/s.
   const std::uint64_t tenths = credit * 8 / 100'000;
-  return {"receive buffer", Health::kCosts, found,
-          "sysctl -w net.core.rmem_max=33554432 (on the host, not in a container), or run it with CAP_NET_ADMIN",
-          "a peer may have " + kilobytes(credit) + " under way instead of " + kilobytes(kMostCredit) +
-              ": over a round trip of 1 ms that is " + std::to_string(tenths / 10) + "." +
-              std::to_string(tenths % 10) + " Gb/s"};
+  return {
+      "receive buffer", Health::kCosts, found,
+      "sysctl -w net.core.rmem_max=33554432 (on the host, not in a container), or run it with CAP_NET_ADMIN",
+      "a peer may have " + kilobytes(credit) + " under way instead of " + kilobytes(kMostCredit) +
+          ": over a round trip of 1 ms that is " + std::to_string(tenths / 10) + "." +
+          std::to_string(tenths % 10) + " Gb/s"};
 }
 
 Symptom packets(const Host& h) {
@@ -74,7 +75,8 @@ Symptom processors(const Host& h) {
             "milliseconds, in which peers send again"};
   }
   if (h.processors == 1) {
-    return {"processors", Health::kCosts, std::move(found), "let it use two (taskset, docker run --cpuset-cpus)",
+    return {"processors", Health::kCosts, std::move(found),
+            "let it use two (taskset, docker run --cpuset-cpus)",
             "program, background thread and peers on this host wait for each other"};
   }
   return good("processors", std::move(found));

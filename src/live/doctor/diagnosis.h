@@ -16,7 +16,7 @@ enum class Health : std::uint8_t {
 };
 
 struct Symptom {
-  std::string what;   // two or three words
+  std::string what;  // two or three words
   Health health = Health::kGood;
   std::string found;
   std::string change;  // what to do; empty with kGood

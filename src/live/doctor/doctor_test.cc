@@ -60,15 +60,17 @@ TEST(Doctor, PassesOnWhyAWireDoesNotOpenAndThenSaysNothingOfIt) {
   const std::vector<Symptom> all = diagnose(h);
   EXPECT_EQ(worst(all), Health::kBroken);
   EXPECT_EQ(all[0].change, "take another address");
-  EXPECT_EQ(std::count_if(all.begin(), all.end(), [](const Symptom& s) { return s.health != Health::kGood; }), 1);
+  EXPECT_EQ(std::count_if(all.begin(), all.end(), [](const Symptom& s) { return s.health != Health::kGood; }),
+            1);
 }
 
 TEST(Doctor, SaysWhatASmallReceiveBufferReaches) {
   const Symptom s = only([](Host& h) { h.receive_buffer = 425'984; });  // Debian's default, doubled
   EXPECT_EQ(s.what, "receive buffer");
   EXPECT_THAT(s.change, HasSubstr("net.core.rmem_max"));
-  EXPECT_EQ(s.cost,
-            "a peer may have 208 KiB under way instead of 1024 KiB: over a round trip of 1 ms that is 1.7 Gb/s");
+  EXPECT_EQ(
+      s.cost,
+      "a peer may have 208 KiB under way instead of 1024 KiB: over a round trip of 1 ms that is 1.7 Gb/s");
 }
 
 TEST(Doctor, NamesTheMtuThatCarriesTheLargestPacket) {
@@ -108,7 +110,8 @@ TEST(Doctor, ExaminesThisHostAsAWireFindsIt) {
   EXPECT_GT(h.receive_buffer, 0U);
   EXPECT_GT(h.mtu, 0U);
   EXPECT_GT(h.descriptors, 0U);
-  EXPECT_THAT(examine(WireKind::kUdp, wire::Address::v4(192, 0, 2, 77)).wire_refused, HasSubstr("does not belong"));
+  EXPECT_THAT(examine(WireKind::kUdp, wire::Address::v4(192, 0, 2, 77)).wire_refused,
+              HasSubstr("does not belong"));
   EXPECT_THAT(examine(WireKind::kXdp, wire::Address::v4(127, 0, 0, 1)).wire_refused, HasSubstr("Ethernet"));
 }
 

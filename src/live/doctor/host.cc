@@ -75,8 +75,7 @@ std::optional<bool> feature(const std::string& interface, std::string_view name)
   features->size = blocks;
   if (!asking.ask(features)) return std::nullopt;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const char* const text =
-        reinterpret_cast<const char*>(strings->data) + std::size_t{i} * ETH_GSTRING_LEN;
+    const char* const text = reinterpret_cast<const char*>(strings->data) + std::size_t{i} * ETH_GSTRING_LEN;
     if (std::string_view(text, strnlen(text, ETH_GSTRING_LEN)) != name) continue;
     return (features->features[i / 32].active >> (i % 32) & 1U) != 0;
   }

@@ -20,7 +20,7 @@ struct Host {
   // Of the interface; absent: it does not tell.
   std::optional<bool> cuts_late;  // tx-udp-segmentation: trains stay whole as far as the device
   // Of the process:
-  std::uint32_t processors = 1;          // that it may use
+  std::uint32_t processors = 1;           // that it may use
   std::optional<double> processor_quota;  // processors' worth of time, where a control group bounds it
   std::uint64_t descriptors = 0;          // it may have open
   std::string clock_source;               // empty: the kernel tells none
