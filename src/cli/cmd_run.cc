@@ -20,6 +20,7 @@
 
 #include "cli/become.h"
 #include "cli/commands.h"
+#include "cli/device_files.h"
 #include "live/engine/options.h"
 #include "live/wires/open.h"
 
@@ -111,6 +112,8 @@ void add_run(CLI::App& app, int& exit_code) {
         ->type_name("")
         ->capture_default_str();
   }
+  auto files = std::make_shared<bool>(false);
+  run->add_flag("--device-files", *files, "show the program /dev/infiniband, which some look for (UCX)");
   auto program = std::make_shared<std::vector<std::string>>();
   run->add_option("program", *program, "the program and its arguments, after --")->type_name("");
   run->footer(
@@ -125,8 +128,14 @@ void add_run(CLI::App& app, int& exit_code) {
     const std::vector<std::string> rest = run->remaining();
     if (!rest.empty() && rest.front() != "--") throw CLI::ExtrasError({rest.front()});
   });
-  run->callback([program, &exit_code] {
+  run->callback([program, files, &exit_code] {
     if (program->empty()) throw CLI::ValidationError("name the program to run, after --");
+    if (*files) {
+      if (const auto shown = show_device_files(); !shown) {
+        exit_code = refuse(shown.error());
+        return;
+      }
+    }
     const auto result = become(*program);
     if (!result) exit_code = refuse(result.error());
   });

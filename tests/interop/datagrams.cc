@@ -263,7 +263,9 @@ int main() {
   // Back to whom the completion names, by the other interface.
   auto* const grh = reinterpret_cast<ibv_grh*>(p.memory.data() + 16384);
   ibv_ah_attr seen{};
+  expect(wc.sl == 0x0A, "over UDP and IPv4, as UCX asks");
   expect(ibv_init_ah_from_wc(p.context, 1, &wc, grh, &seen) == 0, "the datagram's header is read");
+  expect(seen.sl == 0, "no packet tells a service level");
   expect(seen.grh.traffic_class == 0xB8 && seen.grh.hop_limit == 17,
          "traffic class and hop limit are the address's");
   ibv_ah* const back = ibv_create_ah_from_wc(p.pd, &wc, grh, 1);

@@ -12,6 +12,8 @@ Both must end with exit code 0 within the time limit. What the client prints is 
 table of `weft --stats on` with it. The impairments' seed is fixed, so that a failure repeats as far as
 the machine's own timing lets it.
 
+--device-files is weft run's.
+
 --tries is for streams over UC and UD: nobody tells the sender that the receiver has no time just now, so on a busy
 machine its socket may overflow, and perftest then waits for ever for what was lost.
 """
@@ -54,7 +56,7 @@ def commands(words):
 
 def run_once(a, command):
     serve, ask = commands(command)
-    options = ["--mode", a.mode, "--loss", a.loss, "--seed", "7"]
+    options = ["--mode", a.mode, "--loss", a.loss, "--seed", "7", *(["--device-files"] if a.device_files else [])]
     deadline = time.monotonic() + a.seconds
     server = start(a.weft, options, SERVER, serve)
     # The server listens on a TCP port before it does anything that takes long; a client that comes too
@@ -73,7 +75,7 @@ def run_once(a, command):
         server_code = 0 if still_there else server.returncode
     else:
         server_text, server_code = finish(server, min(5.0, deadline - time.monotonic()))
-    if code == 0 and server_code == 0 and a.loss not in ("0", "0%") and "impaired_frames" not in text:
+    if code == 0 and server_code == 0 and not a.keeps_device and a.loss not in ("0", "0%") and "impaired_frames" not in text:
         print(f"--stats does not say what the impairments did:\n{text}")
         return False
     if code == 0 and server_code == 0:
@@ -91,15 +93,18 @@ def main():
     parser.add_argument("--seconds", type=float, default=25)
     parser.add_argument("--server-stays", action="store_true", help="the server serves for ever")
     parser.add_argument("--tries", type=int, default=1)
+    parser.add_argument("--keeps-device", action="store_true", help="it never closes its device, so there is no table")
+    parser.add_argument("--device-files", action="store_true", help="show both /dev/infiniband")
     parser.add_argument("--one-address", action="store_true", help="two processes of one address")
     split = sys.argv.index("--")
     a = parser.parse_args(sys.argv[1:split])
     command = sys.argv[split + 1:]
-    while command[0] in ("--server-stays", "--one-address"):
+    while command[0] in ("--server-stays", "--one-address", "--device-files", "--keeps-device"):
         vars(a)[command[0][2:].replace("-", "_")] = True
         del command[0]
-    if shutil.which(command[0]) is None:
-        print(f"skipped: {command[0]} is not installed; ./dev setup installs it")
+    program = next(word for word in command if word != "env" and "=" not in word)
+    if shutil.which(program) is None:
+        print(f"skipped: {program} is not installed; ./dev setup installs it")
         return 77
     return 0 if any(run_once(a, command) for _ in range(a.tries)) else 1
 

@@ -44,7 +44,7 @@ int attributes_from(const Context& engine, std::uint8_t port, const ibv_wc& wc, 
   out = {};
   out.is_global = 1;
   out.port_num = port;
-  out.sl = wc.sl;
+  out.sl = 0;  // no packet tells one; what stands there is kind_of_frame's
   std::copy(ip.source.bytes.begin(), ip.source.bytes.end(), out.grh.dgid.raw);
   out.grh.hop_limit = ip.ttl;
   out.grh.traffic_class = ip.tos;

@@ -213,6 +213,7 @@ int poll(ibv_cq* cq, int count, ibv_wc* out) {
       w.qp_num = c.qpn.v;
       w.src_qp = c.src_qp.v;
       w.wc_flags = c.flags;
+      w.sl = kind_of_frame(c.flags);
     }
     if (n < want) break;
   }

@@ -122,6 +122,9 @@ int post_all_or_none(ibv_qp* qp, ibv_send_wr* wr);
 int post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad);
 int post_shared_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad);
 int poll(ibv_cq* cq, int count, ibv_wc* out);
+// What a completion tells as service level: no packet says one, so a datagram's tells what it came in, as
+// ConnectX does: bit 3, over UDP; below, 2 for IPv4. UCX finds the destination's address by it.
+inline std::uint8_t kind_of_frame(std::uint32_t wc_flags) { return (wc_flags & IBV_WC_GRH) != 0 ? 0x0A : 0; }
 int request_notify(ibv_cq* cq, int solicited_only);
 
 // --- domains.cc ---

@@ -28,6 +28,15 @@ int take_source(CmId& id, const Endpoint& at, sa_family_t family) {
   return 0;
 }
 
+bool loopback(const wire::Address& a) { return wire::is_v4_mapped(a) && a.bytes[12] == 127; }
+
+// Loopback addresses mean this host's NIC, as they do to RDMA-CM; but where the NIC has one itself, each of
+// them stands for a host of its own.
+void mean_own(wire::Address& a) {
+  const wire::Address& own = host()->facts.address;
+  if (loopback(a) && !loopback(own)) a = own;
+}
+
 void say(CmId& id, rdma_cm_event_type type) {
   Happening h;
   h.type = type;
@@ -58,8 +67,9 @@ void show_route(CmId& id, const wire::Address& from, const wire::Address& to) {
 
 int bind(CmId& id, const sockaddr* address) {
   if (id.stage != Stage::kIdle) return EINVAL;
-  const auto at = endpoint_of(address);
+  auto at = endpoint_of(address);
   if (!at) return EAFNOSUPPORT;
+  mean_own(at->address);
   if (!at->any() && at->address != host()->facts.address) return EADDRNOTAVAIL;
   if (const int failed = take_source(id, *at, address->sa_family); failed != 0) return failed;
   if (!at->any()) to_device(id);
@@ -77,6 +87,7 @@ int resolve_address(CmId& id, const sockaddr* from, const sockaddr* to) {
   if (id.stage != Stage::kIdle && id.stage != Stage::kBound && id.stage != Stage::kResolved) return EINVAL;
   const wire::Address& own = host()->facts.address;
   if (peer->any()) peer->address = own;
+  mean_own(peer->address);
   if (peer->group() && !is_datagram(id)) return EINVAL;
   if (id.own_port == 0) {
     if (const int failed = take_source(id, {}, to->sa_family); failed != 0) return failed;

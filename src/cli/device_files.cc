@@ -1,0 +1,106 @@
+#include "cli/device_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace weft::cli {
+namespace {
+
+constexpr const char* kFile = "/dev/infiniband/uverbs0";
+constexpr std::array kShown{"uverbs0", "rdma_cm"};
+
+tl::unexpected<Error> refused(const char* step) {
+  return fail(std::string("--device-files: cannot ") + step + " (" + std::strerror(errno) +
+              "); start it as root, or let users make namespaces");
+}
+
+bool write_file(const char* path, const std::string& text) {
+  const int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  close(fd);
+  return written;
+}
+
+// Who had the rights already keeps them; who had not is root of nothing but this.
+bool leave() {
+  const uid_t user = geteuid();
+  const gid_t group = getegid();
+  if (unshare(CLONE_NEWNS) == 0) return true;
+  if (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+  const auto same = [](unsigned id) { return std::to_string(id) + " " + std::to_string(id) + " 1"; };
+  return write_file("/proc/self/setgroups", "deny") && write_file("/proc/self/uid_map", same(user)) &&
+         write_file("/proc/self/gid_map", same(group));
+}
+
+bool empty_file(const std::string& path) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return false;
+  close(fd);
+  return true;
+}
+
+// One entry of /dev, at its place in the new one. What cannot be shown there is missing.
+void show(const std::string& from, const std::string& to) {
+  struct stat s {};
+  if (lstat(from.c_str(), &s) != 0) return;
+  if (S_ISLNK(s.st_mode)) {
+    std::array<char, PATH_MAX> target{};
+    if (readlink(from.c_str(), target.data(), target.size() - 1) > 0)
+      static_cast<void>(symlink(target.data(), to.c_str()) == 0);
+  } else if (S_ISDIR(s.st_mode) ? mkdir(to.c_str(), 0755) == 0 : empty_file(to)) {
+    static_cast<void>(mount(from.c_str(), to.c_str(), nullptr, MS_BIND | MS_REC, nullptr) == 0);
+  }
+}
+
+bool fill(const std::string& folder) {
+  DIR* const dev = opendir("/dev");
+  if (dev == nullptr) return false;
+  while (const dirent* const entry = readdir(dev)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") show("/dev/" + name, folder + "/" + name);
+  }
+  closedir(dev);
+  if (mkdir((folder + "/infiniband").c_str(), 0755) != 0) return false;
+  for (const char* const name : kShown) {
+    const std::string file = folder + "/infiniband/" + name;
+    if (!empty_file(file) || mount("/dev/null", file.c_str(), nullptr, MS_BIND, nullptr) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<void> show_device_files() {
+  if (access(kFile, F_OK) == 0) return {};
+  if (!leave()) return refused("make a namespace of mounts");
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return refused("keep mounts to itself");
+  std::string folder = "/tmp/weft-dev-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) return refused("make a folder in /tmp");
+  if (mount("tmpfs", folder.c_str(), "tmpfs", MS_NOSUID, "mode=755") != 0) {
+    const int why = errno;
+    rmdir(folder.c_str());
+    errno = why;
+    return refused("mount a tmpfs");
+  }
+  const bool shown = fill(folder) && mount(folder.c_str(), "/dev", nullptr, MS_MOVE, nullptr) == 0;
+  const int why = errno;
+  if (!shown) umount2(folder.c_str(), MNT_DETACH);
+  rmdir(folder.c_str());
+  errno = why;
+  if (!shown) return refused("show the files");
+  return {};
+}
+
+}  // namespace weft::cli
