@@ -80,13 +80,15 @@ CLI::App* add_perf_options(CLI::App& app, PerfOptions& o) {
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::Range(1U, 16'384U));
-  perf->add_option("-t,--outstanding", o.plan.outstanding, "requests under way on each, in a closed loop")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Range(1U, 64U));
+  CLI::Option* const closed =
+      perf->add_option("-t,--outstanding", o.plan.outstanding, "requests under way on each, in a closed loop")
+          ->type_name("N")
+          ->capture_default_str()
+          ->check(CLI::Range(1U, 64U));
   perf->add_option("--rate", o.plan.rate, "an open loop: requests a second, Poisson")
       ->type_name("N")
-      ->check(CLI::Range(0.001, 1e8));
+      ->check(CLI::Range(0.001, 1e8))
+      ->excludes(closed);
   perf->add_option("--elephants", o.plan.elephants, "so many of a hundred channels send large requests")
       ->type_name("PERCENT")
       ->check(CLI::Range(0U, 100U));

@@ -85,7 +85,8 @@ bool fill(const std::string& folder) {
 Result<void> show_device_files() {
   if (access(kFile, F_OK) == 0) return {};
   if (!leave()) return refused("make a namespace of mounts");
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return refused("keep mounts to itself");
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return refused("keep mounts to itself");
   std::string folder = "/tmp/weft-dev-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return refused("make a folder in /tmp");
   if (mount("tmpfs", folder.c_str(), "tmpfs", MS_NOSUID, "mode=755") != 0) {

@@ -42,7 +42,7 @@ with Agent("127.0.6.1"):
     page = weft("perf", "--addr", "127.0.6.100", "127.0.6.1", "-D", 0.2)
     expect(page.splitlines()[0].split()[:3] == ["flow", "requests", "per"], page)
     for wrong in ([], ["nobody"], ["127.0.6.1", "--size", "x"], ["127.0.6.1", "--sizes", "none-such"], ["127.0.6.1", "--size", "1GB"], ["127.0.6.1", "-q", 0],
-                  ["127.0.6.1", "-q", 4, "--elephants", 20], ["127.0.6.1", "--deny", "127.0.6.2"]):
+                  ["127.0.6.1", "-q", 4, "--elephants", 20], ["127.0.6.1", "--deny", "127.0.6.2"], ["127.0.6.1", "--rate", 10, "-t", 2]):
         weft("perf", "--addr", "127.0.6.100", *wrong, code=2)
     weft("perf", "--addr", "127.0.6.100", "127.0.6.1", "--service", 4791, code=1)
 
