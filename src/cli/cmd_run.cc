@@ -21,6 +21,7 @@
 #include "cli/become.h"
 #include "cli/commands.h"
 #include "cli/device_files.h"
+#include "cli/run_config.h"
 #include "live/engine/options.h"
 #include "live/wires/open.h"
 
@@ -61,6 +62,26 @@ Result<void> find_program(const std::string& program) {
     at = end + 1;
   }
   return fail("program '" + program + "' is not in any directory of PATH");
+}
+
+// What the command line says counts before the file, and the file before the environment.
+Result<void> take_config(const CLI::App& run, const std::string& file) {
+  const auto written = read_run_config(file);
+  if (!written) return tl::unexpected(written.error());
+  for (const Written& w : *written) {
+    const live::Setting* row = nullptr;
+    std::string names;
+    for (const live::Setting& s : live::settings()) {
+      if (w.name == s.option) row = &s;
+      names += (names.empty() ? "" : ", ") + std::string(s.option);
+    }
+    if (row == nullptr) return fail(w.place + " is no option of weft run; they are " + names);
+    if (run.get_option("--" + w.name)->count() != 0) continue;
+    live::Options checked;
+    if (const auto parsed = row->parse(w.place.c_str(), w.value, checked); !parsed) return parsed;
+    setenv(row->variable, w.value.c_str(), 1);
+  }
+  return {};
 }
 
 }  // namespace
@@ -112,6 +133,8 @@ void add_run(CLI::App& app, int& exit_code) {
         ->type_name("")
         ->capture_default_str();
   }
+  auto config = std::make_shared<std::string>();
+  run->add_option("--config", *config, "these options from a TOML file, by their names")->type_name("FILE");
   auto files = std::make_shared<bool>(false);
   run->add_flag("--device-files", *files, "show the program /dev/infiniband, which some look for (UCX)");
   auto program = std::make_shared<std::vector<std::string>>();
@@ -128,8 +151,14 @@ void add_run(CLI::App& app, int& exit_code) {
     const std::vector<std::string> rest = run->remaining();
     if (!rest.empty() && rest.front() != "--") throw CLI::ExtrasError({rest.front()});
   });
-  run->callback([program, files, &exit_code] {
+  run->callback([run, program, config, files, &exit_code] {
     if (program->empty()) throw CLI::ValidationError("name the program to run, after --");
+    if (!config->empty()) {
+      if (const auto taken = take_config(*run, *config); !taken) {
+        exit_code = refuse(taken.error());
+        return;
+      }
+    }
     if (*files) {
       if (const auto shown = show_device_files(); !shown) {
         exit_code = refuse(shown.error());

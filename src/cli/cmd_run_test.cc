@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 
 #include "cli/commands.h"
+#include "live/engine/options.h"
 
 namespace weft::cli {
 namespace {
@@ -32,6 +34,35 @@ TEST(Run, RefusesBadValuesWithTheOptionsName) {
   EXPECT_THAT(refused({"--delay", "50", "--", "true"}), HasSubstr("--delay: '50' is not a time"));
   EXPECT_THAT(refused({"--wire", "radio", "--", "true"}),
               HasSubstr("--wire: 'radio' is not a wire: udp, packet or xdp"));
+}
+
+std::string config_of(const std::string& text) {
+  const std::string file = ::testing::TempDir() + "weft-run.toml";
+  std::ofstream(file) << text;
+  return file;
+}
+
+TEST(Run, TakesOptionsFromAFileByTheirNames) {
+  const auto with = [](const std::string& text, std::vector<std::string> more = {}) {
+    std::vector<std::string> args{"--config", config_of(text)};
+    args.insert(args.end(), more.begin(), more.end());
+    args.insert(args.end(), {"--", "no-such-program"});
+    return refused(args);
+  };
+  EXPECT_THAT(with("loss = '150%'"), HasSubstr("weft-run.toml, line 1: 'loss': '150%' is not a probability"));
+  EXPECT_THAT(with("\nlss = '1%'"), HasSubstr("line 2: 'lss' is no option of weft run; they are addr, wire"));
+  EXPECT_THAT(with("loss = [1]"), HasSubstr("'loss' must be a string, a number, true or false"));
+  EXPECT_THAT(with("loss = "), HasSubstr("weft-run.toml, line 1"));
+  EXPECT_THAT(refused({"--config", "/no/such", "--", "true"}), HasSubstr("--config: '/no/such'"));
+  EXPECT_THAT(with("loss = '2%'\nseed = 7\nstats = true\nicrc = false"), HasSubstr("no-such-program"));
+  EXPECT_STREQ(getenv("WEFT_LOSS"), "2%");
+  EXPECT_STREQ(getenv("WEFT_SEED"), "7");
+  EXPECT_STREQ(getenv("WEFT_STATS"), "on");
+  EXPECT_STREQ(getenv("WEFT_ICRC"), "off");
+  // What the command line says counts.
+  with("loss = '3%'", {"--loss", "4%"});
+  EXPECT_STREQ(getenv("WEFT_LOSS"), "4%");
+  for (const live::Setting& s : live::settings()) unsetenv(s.variable);
 }
 
 TEST(Run, RefusesAMissingProgram) { EXPECT_THAT(refused({"--loss", "1%"}), HasSubstr("program")); }
