@@ -15,6 +15,9 @@ struct Row {
   std::size_t from = 0;
   std::vector<std::string> others;
   std::vector<Cell> cells;
+  std::uint32_t refused = 0;
+  std::uint64_t begin_at = 0;
+  bool open = false;
   bool over = false;
 };
 
@@ -42,18 +45,31 @@ Matrix ping_row(const Session& session, const std::vector<std::string>& hosts, c
 Matrix ping_mesh(const Session& session, const std::vector<std::string>& hosts, const PingPlan& plan) {
   Matrix m(hosts);
   std::map<const weft_channel*, Row> rows;
-  std::size_t open = 0;
+  std::vector<Row> waiting;  // to be asked
+  std::size_t open = hosts.size();
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    weft_channel* channel = nullptr;
-    if (weft_connect(session.get(), hosts[i].c_str(), plan.service, 0, &channel) != 0) continue;
     Row r;
     r.from = i;
     for (std::size_t k = 0; k < hosts.size(); ++k) {
       if (k != i) r.others.push_back(hosts[k]);
     }
-    rows.emplace(channel, std::move(r));
-    ++open;
+    waiting.push_back(std::move(r));
   }
+  const auto begin_what_is_due = [&] {
+    const std::uint64_t now = now_ns();
+    for (auto it = waiting.begin(); it != waiting.end();) {
+      if (it->begin_at > now) {
+        ++it;
+        continue;
+      }
+      weft_channel* channel = nullptr;
+      if (weft_connect(session.get(), hosts[it->from].c_str(), plan.service, 0, &channel) == 0)
+        rows.emplace(channel, std::move(*it));
+      else
+        --open;
+      it = waiting.erase(it);
+    }
+  };
   const auto end = [&](Row& r) {
     open -= r.over ? 0U : 1U;
     r.over = true;
@@ -63,6 +79,7 @@ Matrix ping_mesh(const Session& session, const std::vector<std::string>& hosts, 
     if (it != rows.end()) {
       Row& r = it->second;
       if (n.kind == WEFT_OPENED) {
+        r.open = true;
         weft_message* const job = session.message(write_job(plan, r.others));
         if (job == nullptr || weft_call(n.channel, job, 0, longest_us(plan), nullptr) != 0) {
           if (job != nullptr) weft_release(session.get(), job);
@@ -74,11 +91,22 @@ Matrix ping_mesh(const Session& session, const std::vector<std::string>& hosts, 
         if (n.status != 0 || !read_result(said, r.others.size(), r.cells)) r.cells.clear();
         end(r);
       }
-      if (n.kind == WEFT_OUTCOME || n.kind == WEFT_CLOSED) end(r);
+      const std::uint64_t pause =
+          n.kind == WEFT_CLOSED && !r.open && was_refused(n) ? again_after_ns(++r.refused) : 0;
+      if (pause != 0) {
+        r.begin_at = now_ns() + pause;
+        waiting.push_back(std::move(r));
+        rows.erase(it);
+      } else if (n.kind == WEFT_OUTCOME || n.kind == WEFT_CLOSED) {
+        end(r);
+      }
     }
     if (n.message != nullptr) weft_release(session.get(), n.message);
   };
-  while (open != 0) session.wait(100, see);
+  while (open != 0) {
+    begin_what_is_due();
+    session.wait(waiting.empty() ? 100 : 5, see);
+  }
   for (const auto& [channel, r] : rows) {
     for (std::size_t i = 0; i < r.cells.size(); ++i) m.at(r.from, i < r.from ? i : i + 1) = r.cells[i];
   }

@@ -6,11 +6,15 @@
 #include <sstream>
 
 namespace weft::tools {
-namespace {
+namespace {}  // namespace
 
-constexpr std::uint32_t kMostRefusals = 4;
+std::uint64_t again_after_ns(std::uint32_t refusals) {
+  constexpr std::uint32_t kMost = 10;
+  constexpr std::uint64_t kStep = 10'000'000;  // 10, 20, … ms: half a second together
+  return refusals < kMost ? refusals * kStep : 0;
+}
 
-}  // namespace
+bool was_refused(const weft_notice& n) { return std::strstr(n.why, "refused") != nullptr; }
 
 Prober::Prober(const Session& session, const std::vector<std::string>& hosts, const PingPlan& plan)
     : session_(session), plan_(plan), targets_(hosts.size()) {
@@ -26,6 +30,7 @@ Prober::~Prober() {
 
 void Prober::begin(Target& t) {
   t.cell.state = Cell::State::kSilent;
+  t.begin_at = 0;
   if (weft_connect(session_.get(), t.host.c_str(), plan_.service, 0, &t.channel) != 0) {
     t.over = true;
     return;
@@ -54,16 +59,15 @@ bool Prober::notice(const weft_notice& n) {
       t.over = t.cell.sent == plan_.count;
       break;
     case WEFT_CLOSED:
-      if (!t.open && std::strstr(n.why, "refused") != nullptr) t.cell.state = Cell::State::kRefused;
+      if (!t.open && was_refused(n)) t.cell.state = Cell::State::kRefused;
       // What was not asked any more counts as lost.
       if (t.open && !t.over) t.cell.sent = plan_.count;
       t.over = true;
       by_channel_.erase(it);
-      // A connection manager that still remembers an earlier connection of this queue pair refuses, too; the
-      // next one is another.
-      if (t.cell.state == Cell::State::kRefused && !t.open && ++t.refused < kMostRefusals) {
+      if (const std::uint64_t pause = again_after_ns(++t.refused);
+          t.cell.state == Cell::State::kRefused && !t.open && pause != 0) {
         t.over = false;
-        begin(t);
+        t.begin_at = now_ns() + pause;
       }
       break;
     default:
@@ -76,6 +80,7 @@ bool Prober::notice(const weft_notice& n) {
 void Prober::turn() {
   const std::uint64_t now = now_ns();
   for (Target& t : targets_) {
+    if (t.begin_at != 0 && t.begin_at <= now) begin(t);
     if (!t.open || t.over || t.asking || t.next_at > now) continue;
     weft_message* const m = session_.message("p");
     if (m == nullptr) return;

@@ -13,6 +13,12 @@
 
 namespace weft::tools {
 
+// A connection manager that still remembers an earlier connection of a queue pair refuses, as a peer does
+// that wants nobody; the next attempt is another queue pair's, and comes later. 0: it is the peer that
+// refuses.
+std::uint64_t again_after_ns(std::uint32_t refusals);
+bool was_refused(const weft_notice& n);
+
 class Prober {
  public:
   Prober(const Session& session, const std::vector<std::string>& hosts, const PingPlan& plan);
@@ -35,6 +41,7 @@ class Prober {
     bool over = false;
     bool asking = false;
     std::uint32_t refused = 0;
+    std::uint64_t begin_at = 0;  // the next attempt; 0: none is due
     std::uint64_t asked_at = 0;
     std::uint64_t next_at = 0;
   };
