@@ -178,6 +178,19 @@ TEST_P(AdaptingTest, AGuessDoesNotShrinkThePath) {
   EXPECT_LE(w.now - since, milliseconds(7 * 40));
 }
 
+// A guess that has struck before the first charge was a try, and the charge comes when it is due: a program
+// that never hears anything waits as long as it said.
+TEST_P(AdaptingTest, AGuessThatWasTriedDelaysNoCharge) {
+  LongPath w(GetParam(), config(), 17);  // 537 ms, longer than the first guess
+  w.loses = [](const wire::Header&) { return true; };
+  const Time since = w.now;
+  w.writes(1, 1);
+  std::vector<WcStatus> got;
+  while (got.empty() && w.step()) got = w.a.statuses();
+  ASSERT_EQ(got, std::vector{WcStatus::kRetryExceeded});
+  EXPECT_EQ(w.now - since, nanoseconds(4096LL << 17) * 8);
+}
+
 // Whatever backs off, each retry that verbs counts has sent something.
 TEST_P(AdaptingTest, TheLastRetryWasATryToo) {
   LongPath w(GetParam(), config(), 12);  // 16.8 ms

@@ -73,7 +73,8 @@ inline Time charge_due(const Look& l) {
   if (t == kForever) return kNever;
   const Time due = l.q.requests_out.progress.after(t * (std::int64_t{l.q.retries} + 1));
   // The first guess may be longer than all retries together: nothing would ever be tried.
-  const bool untried = l.waits.guesses() && l.q.retries == 0 && l.q.requests_out.outstanding();
+  const Sender& s = l.q.requests_out;
+  const bool untried = l.waits.guesses() && s.backoff == 0 && l.q.retries == 0 && s.outstanding();
   return untried ? std::max(due, l.waits.strikes(l.q.requests_out)) : due;
 }
 
