@@ -6,8 +6,6 @@
 #include <sstream>
 
 namespace weft::tools {
-namespace {}  // namespace
-
 std::uint64_t again_after_ns(std::uint32_t refusals) {
   constexpr std::uint32_t kMost = 10;
   constexpr std::uint64_t kStep = 10'000'000;  // 10, 20, … ms: half a second together

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/become.h"
 #include "cli/commands.h"
 #include "live/doctor/diagnosis.h"
 #include "live/engine/options.h"
@@ -38,10 +39,18 @@ Result<live::Options> options_of(const Wanted& w) {
   return o;
 }
 
+live::Symptom libraries() {
+  const auto found = library_directory();
+  if (found) return {"libraries", Health::kGood, "in " + *found, "", ""};
+  return {"libraries", Health::kBroken, "they are missing", found.error().message,
+          "no program finds the soft NIC"};
+}
+
 int examine(const Wanted& w) {
   const auto options = options_of(w);
   if (!options) return refuse(options.error());
-  const std::vector<live::Symptom> all = live::diagnose(live::examine(options->wire, options->address));
+  std::vector<live::Symptom> all = live::diagnose(live::examine(options->wire, options->address));
+  all.insert(all.begin(), libraries());
   const Health worst = live::worst(all);
   const int code = worst == Health::kBroken ? 1 : 0;
   if (w.as_json) {

@@ -35,18 +35,6 @@ bool readable(const std::string& path) { return access(path.c_str(), R_OK) == 0;
 
 std::string directory_of(const std::string& path) { return path.substr(0, path.find_last_of('/')); }
 
-Result<std::string> library_directory() {
-  const auto own = own_directory();
-  if (!own) return own;
-  const std::string& here = *own;
-  const std::string candidates[] = {here + "/lib/weft", directory_of(here) + "/lib/weft"};
-  for (const std::string& c : candidates) {
-    if (readable(c + "/" + kLibrary)) return c;
-  }
-  return fail(std::string("the drop-in ") + kLibrary + " is neither in " + candidates[0] + " nor in " +
-              candidates[1] + "; build it with ./dev build");
-}
-
 Result<void> find_program(const std::string& program) {
   if (program.empty()) return fail("the program's name is empty");
   if (program.find('/') != std::string::npos) {
@@ -91,6 +79,18 @@ Result<std::string> own_directory() {
   const ssize_t n = readlink("/proc/self/exe", self.data(), self.size() - 1);
   if (n <= 0) return fail(std::string("cannot tell where weft itself lies: ") + std::strerror(errno));
   return directory_of(self.data());
+}
+
+Result<std::string> library_directory() {
+  const auto own = own_directory();
+  if (!own) return own;
+  const std::string& here = *own;
+  const std::string candidates[] = {here + "/lib/weft", directory_of(here) + "/lib/weft"};
+  for (const std::string& c : candidates) {
+    if (readable(c + "/" + kLibrary)) return c;
+  }
+  return fail(std::string("the drop-in ") + kLibrary + " is neither in " + candidates[0] + " nor in " +
+              candidates[1] + "; build it with ./dev build");
 }
 
 Result<void> become(const std::vector<std::string>& program) {

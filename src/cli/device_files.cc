@@ -33,7 +33,8 @@ bool write_file(const char* path, const std::string& text) {
   return written;
 }
 
-// Who had the rights already keeps them; who had not is root of nothing but this.
+// Who may make a namespace of mounts keeps all other rights; who may not makes one of users around it, as the
+// user that he is.
 bool leave() {
   const uid_t user = geteuid();
   const gid_t group = getegid();

@@ -18,7 +18,7 @@ class Agent:
 
 
 def mesh(code, *words):
-    return weft("ping", "--addr", "127.0.5.100", "--mesh", hosts, "-c", 5, "-i", 2, "-W", 8000, *words, code=code)
+    return weft("ping", "--addr", "127.0.5.100", "--mesh", hosts, "-c", 5, "-i", 2, "-W", 3000, *words, code=code)
 
 
 with tempfile.TemporaryDirectory(prefix="weft-ping-") as folder:

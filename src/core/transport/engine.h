@@ -127,12 +127,12 @@ struct Engine : Tables {
   void arm(QueuePair& q, Time at) { deadlines.at_latest(index_of(q), at); }
   // Nothing is awaited any more: its entry, which would look at a queue pair long out of the caches, is void.
   void disarm_if_quiet(const QueuePair& q) {
-    if (!q.requests_out.outstanding() && q.reads_outstanding == 0 && !awaits_answers(q) &&
+    if (!q.requests_out.outstanding() && q.reads_outstanding == 0 && !answers_in_flight(q) &&
         !q.has(kRnrWaiting))
       deadlines.forget(index_of(q));
   }
   // Answers of ours that are not acknowledged. Most have none, and then their cache line is not looked at.
-  static bool awaits_answers(const QueuePair& q) {
+  static bool answers_in_flight(const QueuePair& q) {
     return (q.rx_flags & kAnswers) != 0 && q.served.outstanding();
   }
   // Every call into the Device concerns one queue pair, and ends here. Whatever the call changed of work,

@@ -61,7 +61,7 @@ Symptom trains(const Host& h) {
   return {"trains", Health::kCosts,
           "interface " + h.interface + " has trains cut by the kernel (tx-udp-segmentation is off)",
           "ethtool -K " + h.interface + " tx-udp-segmentation on, or --wire xdp at the receiving end",
-          "about a third of the packet rate over a virtual Ethernet, or half of it with xdp"};
+          "a third of the packet rate is left over a virtual Ethernet, about half of it with xdp"};
 }
 
 Symptom processors(const Host& h) {

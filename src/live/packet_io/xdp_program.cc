@@ -3,11 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
-#include <linux/ethtool.h>
 #include <linux/if_link.h>
-#include <linux/sockios.h>
-#include <net/if.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,10 +13,11 @@
 #include <cstring>
 #include <vector>
 
+#include "live/packet_io/ethtool.h"
+
 namespace weft::live {
 namespace {
 
-constexpr std::uint32_t kMostQueues = 256;
 constexpr std::uint32_t kFrags = 1U << 5U;  // BPF_F_XDP_HAS_FRAGS: frames may come in several pieces
 constexpr std::int32_t kLooksAt = kFrameHeaders + 8;  // up to the queue pair's number
 
@@ -180,19 +177,6 @@ XdpProgram::~XdpProgram() {
 
 void XdpProgram::abandon(int nowhere) {
   for (const int fd : {link_, program_, map_}) dup3(nowhere, fd, O_CLOEXEC);
-}
-
-std::uint32_t receive_queues(const std::string& interface) {
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return 1;
-  ethtool_channels channels{};
-  channels.cmd = ETHTOOL_GCHANNELS;
-  ifreq request{};
-  std::strncpy(request.ifr_name, interface.c_str(), IFNAMSIZ - 1);
-  request.ifr_data = reinterpret_cast<char*>(&channels);
-  const bool told = ioctl(fd, SIOCETHTOOL, &request) == 0;
-  close(fd);
-  return told ? std::clamp(channels.combined_count + channels.rx_count, 1U, kMostQueues) : 1;
 }
 
 }  // namespace weft::live

@@ -47,7 +47,4 @@ class XdpProgram {
   bool native_ = false;
 };
 
-// How many receive queues the interface has; 1 if it does not tell.
-std::uint32_t receive_queues(const std::string& interface);
-
 }  // namespace weft::live

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <string>
 
+#include "live/packet_io/ethtool.h"
+
 namespace weft::live {
 namespace {
 

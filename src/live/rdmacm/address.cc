@@ -30,8 +30,8 @@ int take_source(CmId& id, const Endpoint& at, sa_family_t family) {
 
 bool loopback(const wire::Address& a) { return wire::is_v4_mapped(a) && a.bytes[12] == 127; }
 
-// Loopback addresses mean this host's NIC, as they do to RDMA-CM; but where the NIC has one itself, each of
-// them stands for a host of its own.
+// Who binds a loopback address means this host's NIC, as RDMA-CM has it; but where the NIC has one itself,
+// each of them stands for a host of its own. Where one leads is another matter: a process may have it.
 void mean_own(wire::Address& a) {
   const wire::Address& own = host()->facts.address;
   if (loopback(a) && !loopback(own)) a = own;
@@ -87,7 +87,6 @@ int resolve_address(CmId& id, const sockaddr* from, const sockaddr* to) {
   if (id.stage != Stage::kIdle && id.stage != Stage::kBound && id.stage != Stage::kResolved) return EINVAL;
   const wire::Address& own = host()->facts.address;
   if (peer->any()) peer->address = own;
-  mean_own(peer->address);
   if (peer->group() && !is_datagram(id)) return EINVAL;
   if (id.own_port == 0) {
     if (const int failed = take_source(id, {}, to->sa_family); failed != 0) return failed;
