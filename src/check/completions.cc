@@ -88,7 +88,7 @@ bool Completions::deserved(const Endpoint& e, const Message& m, WcStatus status,
     case WcStatus::kRnrRetryExceeded:
       return e.facts.rnr_retry < 7 && m.consumes_receive();
     case WcStatus::kRetryExceeded: {
-      if (!peer_gone && !e.facts.network_loses && !credit_held(e)) return false;
+      if (!peer_gone && !e.facts.network_loses && !e.facts.may_starve && !credit_held(e)) return false;
       // Each verbs time-out without progress charges one retry; in roce each NAK does, too.
       std::uint32_t charges = e.facts.retry_count;
       if (e.facts.mode == wire::Mode::kRoce) charges -= std::min(charges, silence.naks);

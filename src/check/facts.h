@@ -56,7 +56,9 @@ struct QpFacts {
   Duration answers_kept{};
   Duration credit_hold{};      // how long path credit may be lost on a peer that is gone
   bool network_loses = false;  // RETRY_EXC may happen without a bug
-  bool early = false;          // a pair of boxes may acknowledge WRITEs and SENDs before they are placed
+  bool may_starve =
+      false;           // likewise: at either end higher service levels have all turns while they have work
+  bool early = false;  // a pair of boxes may acknowledge WRITEs and SENDs before they are placed
 };
 
 // docs/protocol/reliable.md#time-outs-and-retries: the verbs time-out; zero means never.

@@ -22,8 +22,10 @@ void Progress::connected(const QpFacts& facts) {
   held_ += facts.credit_hold;
   patience_ = std::max(patience_, facts.answers_kept + turns_within(facts, facts.answers_kept));
   if (verbs_timeout(facts) == kForever) return;
-  const std::int64_t charges = facts.retry_count + 1;
-  const Duration silence = verbs_timeout(facts) * charges + facts.peer_rnr_delay;
+  // What a probe's answer makes go out again has a time-out of its own, uncharged.
+  const bool probes = facts.mode == wire::Mode::kRoce && facts.probe.ps != 0;
+  const std::int64_t timeouts = facts.retry_count + 1 + (probes ? 1 : 0);
+  const Duration silence = verbs_timeout(facts) * timeouts + facts.peer_rnr_delay;
   patience_ = std::max(patience_, silence + turns_within(facts, silence));
 }
 

@@ -8,13 +8,15 @@ namespace {
 
 // One connection whose requester fails after a single time-out of 262 us, over a network of 1 us.
 struct OneConnection {
-  explicit OneConnection(std::uint8_t retry_count = 0, Duration answers_kept = {}) {
+  explicit OneConnection(std::uint8_t retry_count = 0, Duration answers_kept = {}, Duration probe = {}) {
     a.self = b.peer = {HostId{0}, Qpn{2}};
     a.peer = b.self = {HostId{1}, Qpn{3}};
+    mode = probe.ps == 0 ? wire::Mode::kIrn : wire::Mode::kRoce;
     for (QpFacts* f : {&a, &b}) {
-      f->mode = wire::Mode::kIrn;
+      f->mode = mode;
       f->timeout = 6;
       f->retry_count = retry_count;
+      f->probe = probe;
       f->answers_kept = answers_kept;
     }
     referee.connected(a, b);
@@ -27,7 +29,7 @@ struct OneConnection {
     wr.flags = kSendSignaled;
     referee.posted_send(a.self, wr, {}, now);
     wire::Header h;
-    h.mode = wire::Mode::kIrn;
+    h.mode = mode;
     h.opcode = wire::kWriteOnly;
     h.dest_qp = b.self.qpn;
     h.psn = {posted - 1};
@@ -37,7 +39,7 @@ struct OneConnection {
   }
   void acknowledge(Time now, std::uint32_t messages) {
     wire::Header h;
-    h.mode = wire::Mode::kIrn;
+    h.mode = mode;
     h.opcode = wire::kAcknowledge;
     h.dest_qp = a.self.qpn;
     h.psn = {messages - 1};
@@ -46,6 +48,7 @@ struct OneConnection {
     referee.arrived(a.self.host, h, now);
   }
   QpFacts a, b;
+  wire::Mode mode{};
   Referee referee{microseconds(1)};
   std::uint32_t posted = 0;
 };
@@ -78,6 +81,14 @@ TEST(Progress, AnAckThatTellsNothingNewIsNone) {
   w.acknowledge(at(10), 1);
   w.acknowledge(at(200), 1);
   EXPECT_FALSE(w.referee.waiting(at(274)));
+}
+
+// What the answer of a probe sends out again has a whole time-out of its own.
+TEST(Progress, ARequesterThatProbesHasOneTimeOutMore) {
+  OneConnection w(1, {}, microseconds(100));
+  w.write(at(0));
+  EXPECT_TRUE(w.referee.waiting(at(787)));
+  EXPECT_FALSE(w.referee.waiting(at(788)));
 }
 
 // A responder that refused a message keeps its receives until the answers before it are acknowledged, or

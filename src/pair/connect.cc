@@ -102,6 +102,11 @@ void World::join(std::uint32_t a, Qpn qpn_a, const EndConfig& at_a, std::uint32_
         f.credit_hold = std::max(f.credit_hold, check::verbs_timeout(e.timeout) * 2);
     }
     f.path_bounded = dc.path_credit.n != 0 || host(host_of[1 - i]).device.config().path_credit.n != 0;
+    // A higher level may have every turn of the end that asks or of the end that answers.
+    const auto starves = [](const DeviceConfig& d, const EndConfig& at) {
+      return d.schedule == Schedule::kPriority && at.service_level + 1U < kServiceLevels;
+    };
+    f.may_starve = starves(dc, e) || starves(host(host_of[1 - i]).device.config(), other);
     f.early = crosses_line(a, b);
     const impair::ImpairConfig& n = config_.network;
     // A full control ring drops the newest ACK or NAK (core/transport/config.h).
