@@ -22,6 +22,7 @@
 #include "cli/commands.h"
 #include "cli/device_files.h"
 #include "cli/run_config.h"
+#include "live/capture/trace_file.h"
 #include "live/engine/options.h"
 #include "live/wires/open.h"
 
@@ -101,6 +102,13 @@ Result<void> become(const std::vector<std::string>& program) {
   // The address must be ours and free now; the program binds it when it opens the device.
   const auto wire = live::open_wire(options->wire, options->address);
   if (!wire) return tl::unexpected(wire.error());
+  // The file is there, empty, and named so that it is found whatever directory the program changes to.
+  if (!options->trace.empty()) {
+    if (const auto ready = live::prepare_trace("--trace", options->trace); !ready)
+      return tl::unexpected(ready.error());
+    std::array<char, PATH_MAX> whole{};
+    if (realpath(options->trace.c_str(), whole.data()) != nullptr) setenv("WEFT_TRACE", whole.data(), 1);
+  }
   const auto directory = library_directory();
   if (!directory) return tl::unexpected(directory.error());
 
@@ -145,7 +153,9 @@ void add_run(CLI::App& app, int& exit_code) {
       "Impairments act on what this process receives.\n\n"
       "Examples, in two terminals:\n"
       "  weft run -- ib_write_bw\n"
-      "  weft run --addr 127.0.0.2 --mode irn --loss 1% -- ib_write_bw 127.0.0.1");
+      "  weft run --addr 127.0.0.2 --mode irn --loss 1% -- ib_write_bw 127.0.0.1\n"
+      "Its packets, for Wireshark:\n"
+      "  weft run --addr 127.0.0.2 --trace client.pcapng -- ib_write_bw 127.0.0.1");
   // An argument ahead of -- that starts with a dash is an option of ours or a mistake.
   run->parse_complete_callback([run] {
     const std::vector<std::string> rest = run->remaining();

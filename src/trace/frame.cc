@@ -1,5 +1,6 @@
 // Headers from Ethernet to UDP, written with fixed choices where a capture does not care: no VLAN tag, no IP
-// options, don't-fragment set as docs/protocol/packets.md#frame asks, flow label 0.
+// options, flow label 0, don't-fragment as docs/protocol/packets.md#frame asks unless a packet really came
+// without.
 //
 // The UDP checksum is computed for IPv4 too. RoCE may send 0 there, and weft's udp wire leaves it to the
 // kernel; a right one lets tshark verify that these bytes belong together, which a 0 does not.
@@ -41,6 +42,11 @@ void build_frame(const PacketInfo& info, std::span<const std::uint8_t> udp_paylo
                                                       .ttl = info.ttl},
                                                      std::span(frame).subspan(kEthernetBytes));
   const bool v4 = ip_bytes == wire::kIpv4Bytes;
+  if (v4 && !info.dont_fragment) {
+    ip[6] = 0;
+    wire::store_be16(ip + 10, 0);
+    wire::store_be16(ip + 10, wire::internet_checksum(wire::internet_sum({ip, wire::kIpv4Bytes})));
+  }
   frame.resize(kEthernetBytes + ip_bytes + wire::kUdpBytes);
   write_mac(ethernet, info.destination);
   write_mac(ethernet + 6, info.source);

@@ -30,6 +30,7 @@ constexpr std::uint16_t kLinkEthernet = 1;
 constexpr std::uint16_t kOptionComment = 1;      // any block
 constexpr std::uint16_t kOptionApplication = 4;  // SHB
 constexpr std::uint16_t kOptionName = 2;         // IDB
+constexpr std::uint16_t kOptionFlags = 2;        // EPB
 constexpr std::uint16_t kOptionResolution = 9;   // IDB
 constexpr std::uint8_t kNanoseconds = 9;         // 10^-9
 
@@ -64,15 +65,15 @@ std::size_t write_headers(const wire::Header& h, std::uint32_t payload, std::spa
   return n;
 }
 void put_option(Block& b, std::uint16_t code, std::string_view text) {
-  const Block bytes(text.begin(), text.end());
-  put_option(b, code, std::span<const std::uint8_t>(bytes));
+  put_option(b, code, std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()));
 }
 void end_options(Block& b) { put32(b, 0); }
 
 }  // namespace
 
-PcapngWriter::PcapngWriter(std::ostream& out, std::string_view interface_name, std::uint64_t unix_start_ns)
-    : out_(out), unix_start_ns_(unix_start_ns) {
+PcapngWriter::PcapngWriter(std::ostream& out, std::string_view interface_name, std::uint64_t unix_start_ns,
+                           std::uint32_t snap_length)
+    : out_(out), unix_start_ns_(unix_start_ns), snap_length_(snap_length) {
   put32(block_, kMagic);
   put16(block_, 1);
   put16(block_, 0);
@@ -87,7 +88,7 @@ PcapngWriter::PcapngWriter(std::ostream& out, std::string_view interface_name, s
 std::uint32_t PcapngWriter::add_interface(std::string_view name) {
   put16(block_, kLinkEthernet);
   put16(block_, 0);
-  put32(block_, 0);  // no snap length
+  put32(block_, snap_length_);
   put_option(block_, kOptionName, name);
   put_option(block_, kOptionResolution, std::span(&kNanoseconds, 1));
   end_options(block_);
@@ -130,13 +131,17 @@ void PcapngWriter::enhanced_packet(const PacketInfo& info, std::span<const std::
   put32(block_, info.interface);
   put32(block_, static_cast<std::uint32_t>(ns >> 32U));
   put32(block_, static_cast<std::uint32_t>(ns));
+  const std::uint32_t kept = snap_length_ == 0 ? length : std::min(snap_length_, length);
+  put32(block_, kept);
   put32(block_, length);
-  put32(block_, length);
-  put_padded(block_, frame);
-  if (!info.comment.empty()) {
-    put_option(block_, kOptionComment, info.comment);
-    end_options(block_);
+  put_padded(block_, frame.first(kept));
+  if (info.direction != Direction::kNone) {
+    std::uint8_t flags[4] = {};  // the lowest two bits: 1 inbound, 2 outbound
+    flags[0] = info.direction == Direction::kIn ? 1 : 2;
+    put_option(block_, kOptionFlags, std::span<const std::uint8_t>(flags));
   }
+  if (!info.comment.empty()) put_option(block_, kOptionComment, info.comment);
+  if (info.direction != Direction::kNone || !info.comment.empty()) end_options(block_);
   write_block(kEnhancedPacket);
 }
 

@@ -24,9 +24,10 @@ namespace weft::trace {
 
 class PcapngWriter {
  public:
-  // `unix_start_ns`: what Time 0 is in nanoseconds since 1970. Interface 0 exists from the start.
+  // `unix_start_ns`: what Time 0 is in nanoseconds since 1970. `snap_length`: the most bytes of a frame that
+  // are kept, 0: all. Interface 0 exists from the start.
   explicit PcapngWriter(std::ostream& out, std::string_view interface_name = "weft",
-                        std::uint64_t unix_start_ns = 0);
+                        std::uint64_t unix_start_ns = 0, std::uint32_t snap_length = 0);
 
   // A further interface to name in PacketInfo::interface: a host, a port of a switch.
   std::uint32_t add_interface(std::string_view name);
@@ -44,8 +45,10 @@ class PcapngWriter {
 
   std::ostream& out_;
   std::uint64_t unix_start_ns_;
+  std::uint32_t snap_length_;
   std::uint32_t interfaces_ = 0;
-  std::vector<std::uint8_t> datagram_;  // scratch: reused from packet to packet
+  // Scratch: reused from packet to packet, so that a packet no longer than one before allocates nothing.
+  std::vector<std::uint8_t> datagram_;
   std::vector<std::uint8_t> frame_;
   std::vector<std::uint8_t> block_;  // body of the block being written
 };

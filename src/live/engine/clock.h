@@ -5,6 +5,8 @@
 // time wraps: what has been acknowledged stays so and packets go on to be answered, but no time-out comes any
 // more. The Nic says so in time (docs/decisions/times-are-to-go-back.md).
 #pragma once
+#include <cstdint>
+
 #include "core/base/units.h"
 
 namespace weft::live {
@@ -18,6 +20,8 @@ class Clock {
   Clock() : Clock(0) {}
   explicit Clock(std::int64_t old_ns);  // as if it had been constructed so long ago
   Time now() const;
+  // What Time 0 is on the wall's clock, in nanoseconds since 1970, as far as that clock is right now.
+  std::uint64_t unix_start_ns() const;
 
  private:
   std::int64_t base_ns_;

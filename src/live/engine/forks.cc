@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
 #include <vector>
 
@@ -36,11 +37,19 @@ void in_child() {
   in_parent();
 }
 
+void at_exit() {
+  const std::lock_guard lock(mutex());
+  for (Nic* nic : nics()) nic->finish_trace();
+}
+
 }  // namespace
 
 void mind_forks(Nic& nic) {
   static std::once_flag once;
-  std::call_once(once, [] { pthread_atfork(before, in_parent, in_child); });
+  std::call_once(once, [] {
+    pthread_atfork(before, in_parent, in_child);
+    std::atexit(at_exit);
+  });
   const std::lock_guard lock(mutex());
   nics().push_back(&nic);
 }

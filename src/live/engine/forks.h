@@ -3,6 +3,8 @@
 // child every Nic is still: nothing leaves, nothing arrives, and closing it ends.
 //
 // fork() waits until nobody is inside a Nic, so that the child's copy is whole.
+//
+// A process that ends by exit() with a device open still owes its packet trace: the file is finished then.
 #pragma once
 
 namespace weft::live {

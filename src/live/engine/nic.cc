@@ -13,6 +13,7 @@
 #include <string>
 #include <system_error>
 
+#include "live/capture/packet_trace.h"
 #include "live/engine/forks.h"
 #include "live/engine/nic_state.h"
 #include "live/engine/sizing.h"
@@ -137,23 +138,37 @@ Result<std::shared_ptr<Nic>> open_nic(const Options& options) {
   auto opened = open_wire(options.wire, options.address);
   if (!opened) return tl::unexpected(opened.error());
   std::unique_ptr<Wire> wire = std::move(*opened);
-  if (impaired(options.impairments)) {
+  const Clock clock;
+  std::unique_ptr<PacketTrace> trace;
+  if (!options.trace.empty()) {
+    auto begun = PacketTrace::open({.file = options.trace,
+                                    .address = wire->facts().address,
+                                    .port = wire->facts().port,
+                                    .unix_start_ns = clock.unix_start_ns(),
+                                    .snap_length = options.trace_snap});
+    if (!begun) return tl::unexpected(begun.error());
+    trace = std::move(*begun);
+    wire->show_headers();
+  }
+  PacketTrace* const traced = trace.get();
+  if (impaired(options.impairments) || traced != nullptr) {
     // Two processes with the same seed must not lose the same packets.
     const std::uint64_t seed =
         (options.seed != 0 ? options.seed : unpredictable<std::uint64_t>()) ^ fold(options.address);
-    wire = std::make_unique<ImpairedWire>(std::move(wire), options.impairments, seed);
+    wire = std::make_unique<ImpairedWire>(std::move(wire), options.impairments, seed, std::move(trace));
   }
   DeviceConfig config = size_device(wire->facts(), unpredictable<std::uint64_t>());
   config.strict_write_order = options.strict_write_order;
   config.controller = options.controller;
   config.schedule = options.schedule;
-  auto nic = std::make_shared<Nic>(options, std::move(wire), config);
+  auto nic = std::make_shared<Nic>(options, std::move(wire), config, clock, traced);
   const auto started = nic->start();
   if (!started) return tl::unexpected(started.error());
   return nic;
 }
 
-Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig& config)
+Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig& config, const Clock& clock,
+         PacketTrace* trace)
     : cqs(config.max_cq),
       srqs(config.max_srq),
       ahs(config.max_ah),
@@ -163,6 +178,8 @@ Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig&
       pd_owners(config.max_pd),
       stats_(options.stats),
       level_from_dscp_(options.level_from_dscp),
+      clock_(clock),
+      trace_(trace),
       wire_(std::move(wire)),
       shard_(config, wire_->facts(), options.icrc,
              describe_services(options, wire_->facts(), config.seed, clock_.now()),
@@ -206,6 +223,10 @@ void Nic::still_owned() {
   // There is no such thread here, to join or to detach: its name is left behind.
   static_cast<void>(new std::thread(std::move(thread_)));
   stats_ = false;
+}
+
+void Nic::finish_trace() {
+  if (trace_ != nullptr) trace_->finish();
 }
 
 void Nic::report_once() {

@@ -19,14 +19,19 @@
 
 namespace weft::live {
 
+class PacketTrace;
+
 class Nic {
  public:
-  Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig& config);
+  // `trace` is the wire's.
+  Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig& config, const Clock& clock = {},
+      PacketTrace* trace = nullptr);
   ~Nic();  // stops the background thread
   Nic(const Nic&) = delete;
   Nic& operator=(const Nic&) = delete;
   Result<void> start();
-  void still_owned();  // in a forked child (forks.h)
+  void still_owned();   // in a forked child (forks.h)
+  void finish_trace();  // the process ends, with this device open
 
   // --- driving (driving.cc) ---
   std::uint32_t poll(CqId cq, std::span<Completion> out);
@@ -107,6 +112,7 @@ class Nic {
   bool stats_;  // still to be printed
   const bool level_from_dscp_;
   Clock clock_;
+  PacketTrace* const trace_;
   std::unique_ptr<Wire> wire_;
   Shard shard_;
   std::uint32_t qpn_mask_;

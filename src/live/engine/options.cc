@@ -99,6 +99,25 @@ Result<void> parse_seed(const char* field, std::string_view text, Options& o) {
   return {};
 }
 
+Result<void> parse_trace(const char* field, std::string_view text, Options& o) {
+  if (text.empty()) return fail(std::string(field) + ": the name of the file is empty");
+  o.trace = text;
+  return {};
+}
+
+// A frame's headers, so that what is kept can be dissected; the largest frame.
+constexpr std::uint64_t kLeastSnap = 64;
+constexpr std::uint64_t kMostSnap = 65'535;
+
+Result<void> parse_snap(const char* field, std::string_view text, Options& o) {
+  const auto size = parse_size(field, text);
+  if (!size) return tl::unexpected(size.error());
+  if (size->n < kLeastSnap || size->n > kMostSnap)
+    return not_one_of(field, text, "a size of 64 to 65535 bytes");
+  o.trace_snap = static_cast<std::uint32_t>(size->n);
+  return {};
+}
+
 template <std::uint32_t impair::ImpairConfig::*kMember>
 Result<void> parse_chance(const char* field, std::string_view text, Options& o) {
   const auto value = parse_probability(field, text);
@@ -152,6 +171,9 @@ constexpr std::array kSettings{
             parse_order},
     Setting{"WEFT_STATS", "stats", "on: print what happened, in numbers, when the device closes [off]",
             parse_switch<&Options::stats>},
+    Setting{"WEFT_TRACE", "trace", "write every packet to this pcapng file, for Wireshark", parse_trace},
+    Setting{"WEFT_TRACE_SNAP", "trace-snap", "... of each packet so many bytes, such as 128 [all]",
+            parse_snap},
 };
 
 }  // namespace

@@ -23,6 +23,8 @@
 //   WEFT_JITTER      0           ... and up to this much longer, drawn per packet
 //   WEFT_SEED        random      seed of the impairments
 //   WEFT_STATS       off         on: what happened, in numbers, on standard error when the device closes
+//   WEFT_TRACE                   a pcapng file for every packet that leaves or comes in (live/capture)
+//   WEFT_TRACE_SNAP  0           bytes of each packet that it keeps; 0: all
 //   WEFT_WRITE_ORDER any         strict: received WRITEs reach memory in order, whatever the sender's mode
 //   WEFT_ICRC        on          on or off; off neither computes nor checks, so both ends must agree
 //
@@ -33,6 +35,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/base/result.h"
@@ -55,6 +58,8 @@ struct Options {
   std::uint64_t seed = 0;  // of the impairments; 0 draws one
   bool icrc = true;
   bool stats = false;
+  std::string trace;  // the file; empty: none
+  std::uint32_t trace_snap = 0;
   bool strict_write_order = false;
 
   bool operator==(const Options&) const = default;

@@ -38,6 +38,7 @@ TEST(Options, EveryVariableReachesItsField) {
         {"WEFT_SEED", "4711"},      {"WEFT_ICRC", "off"},
         {"WEFT_STATS", "on"},       {"WEFT_WRITE_ORDER", "strict"},
         {"WEFT_LEVEL", "dscp"},     {"WEFT_WIRE", "packet"},
+        {"WEFT_TRACE", "t.pcapng"}, {"WEFT_TRACE_SNAP", "128"},
     };
     EXPECT_EQ(std::size(values), settings().size()) << "a variable without a value here";
     for (auto& v : values) {
@@ -62,6 +63,8 @@ TEST(Options, EveryVariableReachesItsField) {
   EXPECT_EQ(o->impairments.delay, microseconds(50));
   EXPECT_EQ(o->impairments.jitter, microseconds(5));
   EXPECT_EQ(o->seed, 4711U);
+  EXPECT_EQ(o->trace, "t.pcapng");
+  EXPECT_EQ(o->trace_snap, 128U);
   EXPECT_FALSE(o->icrc);
   EXPECT_TRUE(o->stats);
 }
@@ -85,6 +88,8 @@ TEST(Options, BadValuesAreNamed) {
       {"WEFT_DELAY", "50", "WEFT_DELAY: '50' is not a time"},
       {"WEFT_DELAY", "11s", "at most 10s"},
       {"WEFT_SEED", "x", "WEFT_SEED"},
+      {"WEFT_TRACE", "", "WEFT_TRACE: the name of the file is empty"},
+      {"WEFT_TRACE_SNAP", "10", "WEFT_TRACE_SNAP: '10' is not a size of 64 to 65535 bytes"},
       {"WEFT_WRITE_ORDER", "maybe", "WEFT_WRITE_ORDER: 'maybe' is not any or strict"},
       {"WEFT_ICRC", "maybe", "WEFT_ICRC: 'maybe' is not on or off"},
   };

@@ -164,12 +164,14 @@ bool Shard::receive(Time now, Wire& wire) {
   return !trains.empty();
 }
 
-Shard::Flush Shard::flush(Wire& wire, Packer& packer) {
+Shard::Flush Shard::flush(Wire& wire, Packer& packer, Time now) {
   if (packer.empty()) return Flush::kDone;
-  SendStatus status = wire.send(packer.train());
+  TxTrain train = packer.train();
+  train.now = now;
+  SendStatus status = wire.send(train);
   if (status == SendStatus::kUncut) {
     for (const auto& p : packers_) p->reseal();
-    status = wire.send(packer.train());
+    status = wire.send(train);
   }
   switch (status) {
     case SendStatus::kFull:
@@ -190,21 +192,21 @@ Shard::Flush Shard::flush(Wire& wire, Packer& packer) {
 
 // Closes the train under construction if the frame does not fit it. False: the closed train waits.
 bool Shard::make_room(const wire::Address& to, const wire::Header& header, std::uint32_t payload, IpChoice ip,
-                      Wire& wire) {
+                      Wire& wire, Time now) {
   if (packers_[filling_]->fits(to, header, payload, ip)) return true;
-  const bool sent = flush(wire, *packers_[filling_]) == Flush::kDone;
+  const bool sent = flush(wire, *packers_[filling_], now) == Flush::kDone;
   filling_ ^= 1U;
   CHECK(packers_[filling_]->fits(to, header, payload, ip));
   return sent;
 }
 
-bool Shard::send_services(Wire& wire) {
+bool Shard::send_services(Wire& wire, Time now) {
   for (cm::MadOut out; services_.poll(out);) {
     const wire::Header header = wire::mad_packet(services_psn_);
     services_psn_ = {(services_psn_.v + 1) & kPsnMask};
     const wire::Address& to = out.facts.destination;
     const Piece bytes{out.mad.data(), wire::kMadBytes};
-    const bool sent = make_room(to, header, wire::kMadBytes, {}, wire);
+    const bool sent = make_room(to, header, wire::kMadBytes, {}, wire, now);
     CHECK(packers_[filling_]->append(to, header, {&bytes, 1}, wire::kMadBytes));
     if (!sent) return false;
   }
@@ -233,7 +235,7 @@ bool Shard::pack(const wire::Burst& burst, Wire& wire, Time now) {
           s.region == wire::kInlineRegion ? inline_areas_[burst.qpn.v & qpn_mask_] : regions_[s.region.v];
       pieces[i] = {base + s.offset, s.length};
     }
-    sent = make_room(destination, p.header, p.payload, ip, wire) && sent;
+    sent = make_room(destination, p.header, p.payload, ip, wire, now) && sent;
     if (!packers_[filling_]->append(destination, p.header, {pieces.data(), p.segment_count}, p.payload, ip)) {
       device_.gather_failed(burst, k, now);
       break;
@@ -260,7 +262,7 @@ bool Shard::transmit(Time now, Wire& wire) {
   bool first = true;
   blocked_ = true;
   // A train that the wire refused earlier goes first.
-  if (flush(wire, *packers_[filling_ ^ 1U]) == Flush::kFull) return false;
+  if (flush(wire, *packers_[filling_ ^ 1U], now) == Flush::kFull) return false;
   for (;;) {
     // One burst of data, then all ACKs, then more data: ACKs neither wait behind a window of data nor lose
     // the ride.
@@ -275,9 +277,9 @@ bool Shard::transmit(Time now, Wire& wire) {
   }
   if (services_.has_to_send()) {
     moved = true;
-    if (!send_services(wire)) return true;
+    if (!send_services(wire, now)) return true;
   }
-  if (flush(wire, *packers_[filling_]) == Flush::kFull) return moved;
+  if (flush(wire, *packers_[filling_], now) == Flush::kFull) return moved;
   blocked_ = false;
   return moved;
 }

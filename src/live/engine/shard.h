@@ -83,11 +83,11 @@ class Shard {
 
   bool pack(const wire::Burst& burst, Wire& wire, Time now);
   bool make_room(const wire::Address& to, const wire::Header& header, std::uint32_t payload, IpChoice ip,
-                 Wire& wire);
-  bool send_services(Wire& wire);
+                 Wire& wire, Time now);
+  bool send_services(Wire& wire, Time now);
   void take_services(Time now, Wire& wire, const RxTrain& train);
   bool hand_over(Time now, Wire& wire, const RxTrain& train, std::span<const std::uint8_t> mad);
-  Flush flush(Wire& wire, Packer& packer);
+  Flush flush(Wire& wire, Packer& packer, Time now);
   void deliver(Time now, Wire& wire, const RxTrain& train);
   void look_back(Time now, std::span<const RxTrain> trains);
   void take_from_group(Time now, const wire::Address& group);

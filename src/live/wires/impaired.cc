@@ -16,12 +16,23 @@ bool same_but_for_bytes(const RxTrain& a, const RxTrain& b) {
          a.dont_fragment == b.dont_fragment && a.first == b.first;
 }
 
+// What is done to a frame, for whoever reads a trace. One word for several: the one that matters most.
+std::string_view word_for(const impair::Fate& v) {
+  if (v.copies == 0) return "dropped by --loss";
+  if (v.corrupt) return "one bit flipped by --corrupt";
+  if (v.copies == 2) return "delivered twice by --duplicate";
+  if (v.mark) return "marked by --mark";
+  return v.delay.ps != 0 ? "held back" : "";
+}
+
 }  // namespace
 
 ImpairedWire::ImpairedWire(std::unique_ptr<Wire> inner, const impair::ImpairConfig& config,
-                           std::uint64_t seed)
-    : inner_(std::move(inner)),
+                           std::uint64_t seed, std::unique_ptr<FrameLog> log)
+    : log_(std::move(log)),
+      inner_(std::move(inner)),
       impairment_(config, Prng(seed)),
+      impairs_(!config.clean() || config.delay.ps != 0),
       memory_(new std::uint8_t[kSlots * kSlotBytes]) {
   free_.reserve(kSlots);
   for (std::uint32_t i = kSlots; i != 0; --i) free_.push_back(i - 1);
@@ -47,9 +58,12 @@ void ImpairedWire::pass(const RxTrain& frame) {
 }
 
 void ImpairedWire::visit_counters(const SeeCounter& see) const {
+  if (impairs_) {
 #define WEFT_X(name, text) see("impaired_" #name, text, counters_.name);
-  WEFT_IMPAIRED_COUNTERS(WEFT_X)
+    WEFT_IMPAIRED_COUNTERS(WEFT_X)
 #undef WEFT_X
+  }
+  if (log_ != nullptr) log_->visit_counters(see);
   inner_->visit_counters(see);
 }
 
@@ -91,6 +105,7 @@ void ImpairedWire::impair(const RxTrain& train, Time now) {
       frame.identification = static_cast<std::uint16_t>(train.identification + at / train.frame_size);
     ++counters_.frames;
     const impair::Fate v = impairment_.decide();
+    if (log_ != nullptr) log_->received(frame, now, word_for(v));
     if (v.copies == 0) {
       ++counters_.dropped;
       continue;
@@ -109,6 +124,28 @@ void ImpairedWire::impair(const RxTrain& train, Time now) {
       hold(frame, now.after(v.delay));
     }
   }
+}
+
+// The frames of a train that has left.
+void ImpairedWire::log(const TxTrain& train) {
+  TxTrain frame = train;
+  std::uint16_t index = 0;
+  for (std::size_t at = 0; at < train.bytes.size(); at += train.frame_size, ++index) {
+    frame.bytes = train.bytes.subspan(at, std::min<std::size_t>(train.frame_size, train.bytes.size() - at));
+    frame.frame_size = static_cast<std::uint32_t>(frame.bytes.size());
+    log_->sent(frame, facts().identification_counts ? index : std::uint16_t{0}, train.now, "");
+  }
+}
+
+SendStatus ImpairedWire::send(const TxTrain& train) {
+  const SendStatus status = inner_->send(train);
+  if (log_ != nullptr && status == SendStatus::kSent) log(train);
+  return status;
+}
+
+void ImpairedWire::abandon(int nowhere) {
+  inner_->abandon(nowhere);
+  if (log_ != nullptr) log_->abandon(nowhere);
 }
 
 std::span<const RxTrain> ImpairedWire::receive(Time now) {

@@ -1,5 +1,6 @@
 // Another wire, made worse: loss, duplication, delay, reordering and corruption by a seed. What
 // happens to a frame is decided by core/impair, as in the simulator; here frames are held and let go.
+// It is also where frames are looked at one by one, so a log of them (frame_log.h) is told here.
 //
 // It acts on reception, frame by frame, after the kernel's receive offload has been split. On the
 // sending side it would have to break trains apart, so that 1 % loss would also cost the segmentation
@@ -19,6 +20,7 @@
 
 #include "core/base/prng.h"
 #include "core/impair/impair.h"
+#include "live/wires/frame_log.h"
 #include "live/wires/wire.h"
 
 namespace weft::live {
@@ -43,11 +45,12 @@ class ImpairedWire final : public Wire {
   static constexpr std::size_t kSlots = 16384;
   static constexpr std::size_t kSlotBytes = 4096 + 128;  // the largest frame; longer ones are not ours
 
-  ImpairedWire(std::unique_ptr<Wire> inner, const impair::ImpairConfig& config, std::uint64_t seed);
+  ImpairedWire(std::unique_ptr<Wire> inner, const impair::ImpairConfig& config, std::uint64_t seed,
+               std::unique_ptr<FrameLog> log = nullptr);
 
   const WireFacts& facts() const override { return inner_->facts(); }
   std::span<const RxTrain> receive(Time now) override;
-  SendStatus send(const TxTrain& train) override { return inner_->send(train); }
+  SendStatus send(const TxTrain& train) override;
   void show_headers() override { inner_->show_headers(); }
   Outcome<void> join(const wire::Address& group) override { return inner_->join(group); }
   void leave(const wire::Address& group) override { inner_->leave(group); }
@@ -56,7 +59,7 @@ class ImpairedWire final : public Wire {
   int mailbox() const override { return inner_->mailbox(); }
   int aside() const override { return inner_->aside(); }
   Neighbours* neighbours() override { return inner_->neighbours(); }
-  void abandon(int nowhere) override { inner_->abandon(nowhere); }
+  void abandon(int nowhere) override;
   Time next_due() const override {
     return heap_.empty() ? inner_->next_due() : std::min(heap_.front().due, inner_->next_due());
   }
@@ -75,13 +78,16 @@ class ImpairedWire final : public Wire {
   }
 
   void impair(const RxTrain& train, Time now);
+  void log(const TxTrain& train);
   void pass(const RxTrain& frame);
   void hold(const RxTrain& frame, Time due);
   void release(Time now);
   void flip(const RxTrain& frame, std::uint32_t draw);
 
+  std::unique_ptr<FrameLog> log_;
   std::unique_ptr<Wire> inner_;
   impair::Impairment impairment_;
+  const bool impairs_;                      // or is here for the log alone
   std::unique_ptr<std::uint8_t[]> memory_;  // kSlots slots; pages are touched on use
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> lent_;  // slots whose frames the reader still holds

@@ -60,6 +60,7 @@ struct TxTrain {
   std::uint32_t frame_size = 0;
   wire::Address destination;
   IpChoice ip = {};
+  Time now = {};  // for wires that keep times
 };
 
 enum class SendStatus : std::uint8_t {
