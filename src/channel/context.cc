@@ -135,6 +135,7 @@ std::uint64_t Context::bytes_per_channel(const Config& config) {
 Result<void> Context::set(std::string_view name, std::uint64_t value) {
   const auto done = set_online(config_, name, value);
   if (!done) return done;
+  ++settings_changed_;
   analysis_changed();
   for (Channel& c : channels_) {
     if (c.over()) continue;

@@ -148,6 +148,7 @@ class Context {
   std::uint64_t clock_ns() const;  // of stamps and of the log
   // A parameter of params.h, if it may change in use.
   Result<void> set(std::string_view name, std::uint64_t value);
+  std::uint64_t settings_changed() const { return settings_changed_; }  // so often
   const Config& config() const { return config_; }
   const ContextCounts& counts() const { return counts_; }
   const MemoryCounts& lent_memory() const { return lent_.counts(); }
@@ -362,6 +363,7 @@ class Context {
 
   VerbsPort& port_;
   Config config_;
+  std::uint64_t settings_changed_ = 0;
   Prng random_;
   Prng filter_random_;
   MemoryCache lent_;  // what is sent: peers may read it with its key

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <vector>
 
 namespace weft::channel {
 namespace {
@@ -122,6 +123,22 @@ constexpr Param kParams[] = {
     micros<&Config::filter_delay>("filter_delay_us", "each message that comes is held up so long"),
 };
 
+// How many letters must be put in, left out or changed to make one word of the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t k = 0; k <= b.size(); ++k) row[k] = k;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t k = 1; k <= b.size(); ++k) {
+      const std::size_t changed = diagonal + (a[i - 1] == b[k - 1] ? 0 : 1);
+      diagonal = row[k];
+      row[k] = std::min({changed, row[k] + 1, row[k - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
 Result<void> set_and_check(Config& config, const Param& p, std::uint64_t value) {
   Config changed = config;
   p.set(changed, value);
@@ -144,11 +161,24 @@ const Param* find_param(std::string_view name) {
   return found == std::end(kParams) ? nullptr : found;
 }
 
+Result<const Param*> expect_param(std::string_view name) {
+  if (const Param* const p = find_param(name); p != nullptr) return p;
+  const std::string_view asked = name.substr(0, 64);
+  const auto* const nearest = std::min_element(
+      std::begin(kParams), std::end(kParams),
+      [&](const Param& a, const Param& b) { return distance(asked, a.name) < distance(asked, b.name); });
+  return fail("there is no parameter '" + std::string(asked) + "'; the nearest is '" + nearest->name + "'");
+}
+
+std::string offline_sentence(std::string_view name) {
+  return std::string(name) + " is fixed when a context is made; it cannot change while the context is in use";
+}
+
 Result<void> set_param(Config& config, std::string_view assignment) {
   const std::size_t equals = assignment.find('=');
   const std::string_view name = assignment.substr(0, equals);
-  const Param* const p = find_param(name);
-  if (p == nullptr) return fail("there is no parameter '" + std::string(name) + "'");
+  const auto p = expect_param(name);
+  if (!p) return tl::unexpected(p.error());
   const std::string_view text = equals == std::string_view::npos ? "" : assignment.substr(equals + 1);
   std::uint64_t value = 0;
   const bool hex = text.starts_with("0x");
@@ -156,16 +186,14 @@ Result<void> set_param(Config& config, std::string_view assignment) {
   const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value, hex ? 16 : 10);
   if (error != std::errc{} || end != text.data() + text.size())
     return fail(std::string(name) + " = '" + std::string(text) + "': it must be a whole number");
-  return set_and_check(config, *p, value);
+  return set_and_check(config, **p, value);
 }
 
 Result<void> set_online(Config& config, std::string_view name, std::uint64_t value) {
-  const Param* const p = find_param(name);
-  if (p == nullptr) return fail("there is no parameter '" + std::string(name) + "'");
-  if (!p->online)
-    return fail(std::string(name) +
-                " is fixed when a context is made; it cannot change while the context is in use");
-  return set_and_check(config, *p, value);
+  const auto p = expect_param(name);
+  if (!p) return tl::unexpected(p.error());
+  if (!(*p)->online) return fail(offline_sentence(name));
+  return set_and_check(config, **p, value);
 }
 
 }  // namespace weft::channel

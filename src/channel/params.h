@@ -23,6 +23,9 @@ struct Param {
 
 std::span<const Param> params();
 const Param* find_param(std::string_view name);
+// The parameter, or a sentence that names the one whose name is nearest.
+Result<const Param*> expect_param(std::string_view name);
+std::string offline_sentence(std::string_view name);
 
 // "depth=64", as people write it. Sets it, offline or not, in a config of which no context has been made.
 Result<void> set_param(Config& config, std::string_view assignment);

@@ -18,7 +18,7 @@ TEST(ChannelParams, EachIsReadBackAsItWasSet) {
 
 TEST(ChannelParams, WhatIsWrongIsSaidInASentence) {
   Config c;
-  EXPECT_EQ(set_param(c, "dept=1").error().message, "there is no parameter 'dept'");
+  EXPECT_EQ(set_param(c, "dept=1").error().message, "there is no parameter 'dept'; the nearest is 'depth'");
   EXPECT_EQ(set_param(c, "depth=x").error().message, "depth = 'x': it must be a whole number");
   EXPECT_EQ(set_param(c, "depth").error().message, "depth = '': it must be a whole number");
   EXPECT_EQ(set_param(c, "depth=2000").error().message, "depth = 2000: it must lie between 1 and 1024");

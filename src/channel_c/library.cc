@@ -14,6 +14,7 @@
 
 #include "channel/context.h"
 #include "channel/report.h"
+#include "channel_c/administered.h"
 #include "channel_c/clock.h"
 #include "channel_c/pages.h"
 #include "channel_c/publisher.h"
@@ -35,11 +36,23 @@ struct weft_context {
     return clock.at(std::chrono::steady_clock::now(), [this](weft::Duration by) {
       if (context != nullptr) context->rebase(by);
       if (publisher != nullptr) publisher->rebase(by);
+      if (administered != nullptr) administered->rebase(by);
     });
   }
   std::unique_ptr<weft::IbverbsPort> port;
   std::unique_ptr<Context> context;
   std::unique_ptr<weft::channel::Publisher> publisher;
+  std::unique_ptr<weft::channel::Administered> administered;
+  // The rest of a turn: what an administrator wants, and what others may see.
+  void tend(Time at, bool before_sleep) {
+    if (before_sleep) {
+      administered->look(at);
+    } else {
+      administered->turn(at);
+    }
+    publisher->administered(administered->version(), administered->refused());
+    publisher->turn(at);
+  }
   Notice kept;  // taken, but there was no room for it
   bool has_kept = false;
 };
@@ -167,6 +180,13 @@ int open_context(weft_context** out, const char* device, const char* const* para
   }
   made->context = std::move(*context);
   made->publisher = std::make_unique<weft::channel::Publisher>(*made->context);
+  made->administered = std::make_unique<weft::channel::Administered>(*made->context);
+  const int watch = made->administered->fd();
+  if (watch >= 0 && !made->port->watch(watch)) {
+    say("the kernel has no room to watch the parameters' file; WEFT_PARAMETERS=0 does without", why, room);
+    return ENOMEM;
+  }
+  made->administered->look(made->now());
   made->context->poll(made->now());
   *out = made.release();
   return 0;
@@ -180,6 +200,7 @@ int weft_open(weft_context** out, const char* device, const char* const* paramet
 
 void weft_free(weft_context* c) {
   if (c == nullptr) return;
+  c->administered.reset();
   c->publisher.reset();
   c->context.reset();
   delete c;
@@ -327,7 +348,7 @@ int weft_poll(weft_context* c, weft_notice* notices, int room) {
     for (Notice told; n < room && c->context->next(told);) fill(told, notices[n++]);
     return 0;
   });
-  (void)at_edge([&] { return c->publisher->turn(c->context->now()), 0; });
+  (void)at_edge([&] { return c->tend(c->context->now(), false), 0; });
   return n;
 }
 
@@ -341,7 +362,7 @@ int weft_arm(weft_context* c, uint64_t* sleep_us) {
     c->context->poll(now);
     (void)c->context->arm();
     if (!c->has_kept) c->has_kept = c->context->next(c->kept);
-    c->publisher->turn(now);
+    c->tend(now, true);
     Time wake = c->context->next_wake();
     if (c->publisher->behind()) wake = std::min(wake, now.after(weft::milliseconds(2)));
     if (sleep_us != nullptr)

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "channel/params.h"
 #include "channel/report.h"
+#include "core/base/check.h"
 
 namespace weft::channel {
 namespace {
@@ -13,7 +15,7 @@ using page::Sort;
 
 constexpr Duration kEvery = milliseconds(1);
 constexpr std::uint32_t kRowsAtOnce = 64;
-enum TableNumber : std::uint32_t { kTotals, kChannels, kSlow };
+enum TableNumber : std::uint32_t { kTotals, kChannels, kSlow, kParameters };
 
 constexpr Column kTotalColumns[] = {
     {"channels", Sort::kCount},         {"of", Sort::kCount},          {"polls", Sort::kCount},
@@ -23,7 +25,7 @@ constexpr Column kTotalColumns[] = {
     {"qps_made", Sort::kCount},         {"qps_reused", Sort::kCount},  {"send_memory", Sort::kBytes},
     {"send_memory_used", Sort::kBytes}, {"recv_memory", Sort::kBytes}, {"recv_memory_used", Sort::kBytes},
     {"dropped", Sort::kCount},          {"failed", Sort::kCount},      {"traced", Sort::kCount},
-    {"slow_lines", Sort::kCount},
+    {"slow_lines", Sort::kCount},       {"adm_version", Sort::kCount}, {"adm_refused", Sort::kCount},
 };
 constexpr Column kChannelColumns[] = {
     {"state", Sort::kWord},       {"peer", Sort::kAddress},     {"service", Sort::kCount},
@@ -74,9 +76,12 @@ std::uint64_t ns(Duration d) { return d.ps <= 0 ? 0 : static_cast<std::uint64_t>
 
 Publisher::Publisher(const Context& context)
     : context_(context), rows_(std::min(context.config().channels, kMostChannels)), shown_(rows_) {
+  std::vector<Column> parameters;
+  for (const Param& p : params()) parameters.push_back({p.name, Sort::kCount});
   const page::Table tables[] = {{"context", kTotalColumns, 1},
                                 {"channel", kChannelColumns, rows_},
-                                {"slow", kSlowColumns, SlowLog::kEntries}};
+                                {"slow", kSlowColumns, SlowLog::kEntries},
+                                {"parameter", parameters, 1}};
   page_ = page::Page::open("channels", "", tables);
   rows_behind_ = rows_;
 }
@@ -91,6 +96,7 @@ void Publisher::publish(Time now) {
   seen_ = happened;
   totals();
   slow_rows();
+  parameter_row();
   for (std::uint32_t i = 0; i < kRowsAtOnce && rows_behind_ != 0; ++i, --rows_behind_) {
     channel_row(cursor_);
     cursor_ = cursor_ + 1 == rows_ ? 0 : cursor_ + 1;
@@ -122,7 +128,9 @@ void Publisher::totals() {
                                  n.dropped,
                                  n.failed,
                                  n.traced,
-                                 context_.slow_log().written()};
+                                 context_.slow_log().written(),
+                                 adm_version_,
+                                 adm_refused_};
   static_assert(std::size(cells) == std::size(kTotalColumns));
   page_->put(kTotals, 0, cells);
 }
@@ -166,6 +174,16 @@ void Publisher::channel_row(std::uint32_t index) {
                                  c.ways.count};
   static_assert(std::size(cells) == std::size(kChannelColumns));
   page_->put(kChannels, index, cells);
+}
+
+void Publisher::parameter_row() {
+  if (settings_seen_ == context_.settings_changed()) return;
+  settings_seen_ = context_.settings_changed();
+  std::array<std::uint64_t, page::kMostColumns> cells{};
+  const auto all = params();
+  CHECK(all.size() <= cells.size());
+  for (std::size_t i = 0; i < all.size(); ++i) cells[i] = all[i].get(context_.config());
+  page_->put(kParameters, 0, {cells.data(), all.size()});
 }
 
 void Publisher::slow_rows() {

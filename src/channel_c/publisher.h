@@ -1,6 +1,7 @@
-// Keeps the statistics page of a context (page/page.h): totals, a row for each channel, and what took too
-// long. A little at a time: at most once a millisecond, and then a bounded number of rows, the next ones in
-// turn. So a context of ten thousand channels pays no more for it than one of ten, and its rows are older.
+// Keeps the statistics page of a context (page/page.h): totals, a row for each channel, what took too
+// long, and its parameters. A little at a time: at most once a millisecond, and then a bounded number of
+// rows, the next ones in turn. So a context of ten thousand channels pays no more for it than one of ten, and
+// its rows are older.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -22,6 +23,13 @@ class Publisher {
   void turn(Time now) {
     if (page_ != nullptr && now >= next_) publish(now);
   }
+  // What an administrator wanted of this context (administered.h).
+  void administered(std::uint64_t version, std::uint64_t refused) {
+    if (version == adm_version_ && refused == adm_refused_) return;
+    rows_behind_ = rows_behind_ == 0 ? 1 : rows_behind_;
+    adm_version_ = version;
+    adm_refused_ = refused;
+  }
   // Something happened since the last row was written: the program should not sleep for long.
   bool behind() const { return page_ != nullptr && rows_behind_ != 0; }
   void rebase(Duration by) { next_ = next_.ps > by.ps ? next_ - by : Time{}; }
@@ -31,6 +39,7 @@ class Publisher {
   void totals();
   void channel_row(std::uint32_t index);
   void slow_rows();
+  void parameter_row();
 
   const Context& context_;
   std::unique_ptr<page::Page> page_;
@@ -40,6 +49,9 @@ class Publisher {
   std::uint32_t rows_behind_ = 0;
   std::uint64_t seen_ = 0;  // of what happened
   std::uint64_t slow_seen_ = 0;
+  std::uint64_t settings_seen_ = UINT64_MAX;
+  std::uint64_t adm_version_ = 0;
+  std::uint64_t adm_refused_ = 0;
   std::vector<bool> shown_;
 };
 

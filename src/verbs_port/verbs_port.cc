@@ -63,15 +63,17 @@ class Ibverbs final : public IbverbsPort {
     if (auto met = meetings_.open(address_, most_mtu_); !met) return met;
     epoll_ = epoll_create1(EPOLL_CLOEXEC);
     for (const int fd : {channel_->fd, context_->async_fd, meetings_.fd()}) {
-      epoll_event watched{};
-      watched.events = EPOLLIN;
-      if (epoll_ < 0 || epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &watched) != 0)
-        return fail(std::string("the device's events: ") + std::strerror(errno));
+      if (!watch(fd)) return fail(std::string("the device's events: ") + std::strerror(errno));
     }
     return {};
   }
 
   int event_fd() const override { return epoll_; }
+  bool watch(int fd) override {
+    epoll_event watched{};
+    watched.events = EPOLLIN;
+    return epoll_ >= 0 && epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &watched) == 0;
+  }
   PortFacts facts() const override { return {address_, false, kMostInline}; }
 
   Outcome<PortMemory> allocate(std::uint64_t length, std::uint8_t access, MemoryKind kind) override {

@@ -20,6 +20,8 @@ class IbverbsPort : public VerbsPort {
  public:
   // Readable when poll_event() has something to tell: for select, poll and epoll. It is the port's own.
   virtual int event_fd() const = 0;
+  // From now on it is readable when `fd` is, too. False: the kernel refuses.
+  virtual bool watch(int fd) = 0;
 };
 
 // The first device with an IPv4 GID, or the named one.

@@ -39,6 +39,7 @@ PRINTING = {
     "ping": [["ping", "--help"]],
     "perf": [["perf", "--help"]],
     "stat": [["stat"], ["stat", "-j"]],
+    "adm": [["adm", "list"], ["adm", "list", "-j"], ["adm", "get"], ["adm", "get", "-j"]],
     "doctor": [["doctor"], ["doctor", "-j"]],
 }
 PROGRAMS = [[WEFT, "--help"], [WEFT, "--version"], [SWARM, "--seeds", "3"], [SWARM, "--help"], [FABRICS, "--print", "1"],

@@ -43,10 +43,12 @@ CHECKERS = {
     "sites": ("tests/wan/weft_wan_boxes_test", *TEST),
     "lines": ("weft-line-swarm", [*SWARM[0], "100"], SWARM[1]),
     "traces": ("src/live/capture/weft_live_capture_test", *TEST),
+    "settings": ("src/adm/weft_adm_test", *TEST),
     "nics": ("src/sim/world/weft_sim_world_test", [*TEST[0], "--gtest_filter=DetailedWorld.*"], TEST[1]),
 }
 # What a part of the simulator alone does is noticed by its own: the first row whose folders hold all files of a patch.
-OWN = ((("src/wan/",), ("boxes", "sites", "lines")),
+OWN = ((("src/adm/",), ("settings",)),
+       (("src/wan/",), ("boxes", "sites", "lines")),
        (("src/channel/",), ("channels", "channel-swarm")),
        (("src/live/capture/",), ("traces",)),
        (("src/sim/nic/context/", "src/sim/nic/cache/"), ("caches", "stores")),

@@ -3,6 +3,7 @@
  *
  *   actor serve SECONDS [PARAMETER=VALUE...]          accepts, answers, releases
  *   actor hold SECONDS [...]                          accepts and releases nothing: a program that is stuck
+ *   actor rest SECONDS [...]                          the same as serve; it sleeps as long as nothing happens
  *   actor doze SECONDS [...]                          answers, and is elsewhere for 20 ms now and then
  *   actor send ADDRESS SECONDS CHANNELS MESSAGES [...] opens channels, sends so many on each, and stays
  *   actor call ADDRESS SECONDS [...]                  one request after the other
@@ -51,7 +52,8 @@ static void serve(const char* part, double seconds, char** words) {
       doze_at = now() + 0.3;
     }
     /* It spins, so that time between polls is its own. */
-    if ((strcmp(part, "doze") == 0 ? weft_poll(context, &n, 1) : weft_wait(context, &n, 1, 50)) == 0)
+    int most_ms = strcmp(part, "rest") == 0 ? (int)((end - now()) * 1000) + 1 : 50;
+    if ((strcmp(part, "doze") == 0 ? weft_poll(context, &n, 1) : weft_wait(context, &n, 1, most_ms)) == 0)
       continue;
     if (n.kind == WEFT_ASKED) weft_accept(n.channel, 0);
     if (n.kind == WEFT_REQUEST) weft_answer(n.message, NULL, 0, 0);
@@ -113,7 +115,8 @@ static void call_on(const char* address, double seconds, char** words) {
 
 int main(int count, char** words) {
   const char* part = count > 1 ? words[1] : "";
-  if (count > 2 && (!strcmp(part, "serve") || !strcmp(part, "hold") || !strcmp(part, "doze")))
+  if (count > 2 &&
+      (!strcmp(part, "serve") || !strcmp(part, "rest") || !strcmp(part, "hold") || !strcmp(part, "doze")))
     serve(part, atof(words[2]), words + 3);
   else if (count > 5 && !strcmp(part, "send"))
     send_all(words[2], atof(words[3]), atoi(words[4]), atoi(words[5]), words + 6);
