@@ -14,7 +14,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "channel/carried.h"
 #include "channel/message.h"
+#include "channel/moving.h"
 #include "channel/trace.h"
 #include "channel/window.h"
 #include "core/verbs/port.h"
@@ -22,6 +24,9 @@
 namespace weft::channel {
 
 class Context;
+
+// What carries a channel's frames.
+enum class Carrier : std::uint8_t { kRdma, kTcp };
 
 // Why a channel closed.
 enum class Reason : std::uint8_t {
@@ -55,6 +60,7 @@ struct ChannelCounts {
   std::uint32_t waited = 0;  // messages that found the window full
   std::uint32_t reconnects = 0;
   std::uint32_t clocks = 0;  // questions about the peer's clock, and answers
+  std::uint32_t moves = 0;   // connections that are over another carrier than the one before
 };
 
 // From a request that the program made to its response in the program's hands: the peer's program and both
@@ -126,6 +132,9 @@ struct alignas(64) Channel {
   Time hungry_at = kNever;   // memory for a fetch is asked for again
   Time slow_until = kNever;  // the filter holds up the next message
   std::uint64_t judged = 0;  // messages before it have met the filter
+  // Over TCP, once its connection is asked for; a channel that talks has this or a queue pair.
+  std::unique_ptr<Carried> carried;
+  Moving moving;
 
   // --- what only its beginning and its end touch ---
   Context* context = nullptr;
@@ -136,7 +145,11 @@ struct alignas(64) Channel {
   std::uint16_t service = 0;
   std::uint64_t session = 0;
   std::uint32_t peer_keeps_ms = 0;
-  Time until = kNever;  // an attempt, a farewell or a kept session ends then
+  std::uint16_t peer_port = 0;           // its TCP port; 0: none
+  bool peer_moves = false;               // it can change its carrier
+  Carrier carrier = Carrier::kRdma;      // of the connection, or of the next attempt
+  Carrier opened_over = Carrier::kRdma;  // the last that opened
+  Time until = kNever;                   // an attempt, a farewell or a kept session ends then
   Time kept_until = kNever;
   Time redial_at = kNever;
   wire::Address peer;

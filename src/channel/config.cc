@@ -45,6 +45,11 @@ Result<void> Config::validate() const {
                               not_negative("slow_threshold", slow, true),
                               not_negative("polling_warn_cycle", poll_warn, true),
                               not_negative("idle_memory_ms", idle_memory, false),
+                              within("mock", mock, 0, 1),
+                              not_negative("mock_slow_us", mock_slow, true),
+                              not_negative("mock_slow_ms", mock_slow_for, true),
+                              within("mock_redials", mock_redials, 0, 1'000),
+                              not_negative("mock_cool_ms", mock_cool, true),
                               within("filter_drop_ppm", filter_drop, 0, 1'000'000),
                               within("filter_fail_ppm", filter_fail, 0, 1'000'000),
                               not_negative("filter_delay_us", filter_delay, true)}) {

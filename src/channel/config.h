@@ -39,7 +39,9 @@ struct Config {
   Bytes memory{1U << 30U};        // registered at most, for what is sent and for what is received each
   MemoryMode memory_mode = MemoryMode::kPort;
   bool isolate = false;  // guards behind every block, holes around every region (X-RDMA §6.3)
-  Pages pages;           // of the platform; without, memory is the port's whatever the mode
+  std::uint16_t tcp_port =
+      0;        // where sessions of this end may go on over TCP (X-RDMA §6.3, Mock); 0: nowhere
+  Pages pages;  // of the platform; without, memory is the port's whatever the mode
   // The machine's clock in nanoseconds, for stamps of traced messages and for what takes too long; `program`
   // is given to it. nullptr: stamps have the time of poll(), and parts of a turn are not timed.
   std::uint64_t (*clock)(void*) = nullptr;
@@ -65,6 +67,12 @@ struct Config {
   Duration clock_interval = milliseconds(1000);  // between questions about a peer's clock, while tracing
   Duration slow{};       // a message, a request or a part of the turn that took longer
   Duration poll_warn{};  // a time between two polls, for a program that did not sleep
+  // Over TCP or over RDMA (moving.cc): by command, or by itself while RDMA is too slow or not to be had.
+  std::uint32_t mock = 0;  // 1: channels go over TCP
+  Duration mock_slow{};    // a message's time to the peer's device and back; zero: it does not count
+  Duration mock_slow_for = seconds(1);  // that it is too slow
+  std::uint32_t mock_redials = 0;       // attempts over RDMA before one over TCP; 0: all are over RDMA
+  Duration mock_cool = seconds(10);     // before RDMA is tried again; zero: never
   // Faults on purpose, of messages that come (filter.cc).
   std::uint32_t filter_drop = 0;  // of a million
   std::uint32_t filter_fail = 0;  // of a million: the connection fails

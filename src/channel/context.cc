@@ -55,15 +55,17 @@ const char* sentence(Reason reason) {
   return "";
 }
 
-Result<std::unique_ptr<Context>> Context::open(VerbsPort& port, const Config& config, std::uint64_t seed) {
+Result<std::unique_ptr<Context>> Context::open(VerbsPort& port, const Config& config, std::uint64_t seed,
+                                               StreamPort* streams) {
   if (const auto sound = config.validate(); !sound) return fail(sound.error().message);
-  std::unique_ptr<Context> made(new Context(port, config, seed));
+  std::unique_ptr<Context> made(new Context(port, config, seed, streams));
   if (const auto up = made->set_up(); !up) return fail(up.error().message);
   return made;
 }
 
-Context::Context(VerbsPort& port, const Config& config, std::uint64_t seed)
+Context::Context(VerbsPort& port, const Config& config, std::uint64_t seed, StreamPort* streams)
     : port_(port),
+      streams_(streams),
       config_(config),
       random_(seed),
       filter_random_(Prng(seed).fork(2)),
@@ -110,14 +112,22 @@ Result<void> Context::set_up() {
   }
   cq_ = *cq;
   have_cq_ = true;
+  if (config_.tcp_port == 0 && config_.mock == 0) return {};
+  if (streams_ == nullptr) return fail("tcp_port, mock: this platform has no TCP; leave both at 0");
+  if (config_.tcp_port != 0 && !streams_->listen(config_.tcp_port)) {
+    return fail("tcp_port = " + std::to_string(config_.tcp_port) +
+                ": another program of this address has it; choose another one, or 0 for none");
+  }
   return {};
 }
 
 Context::~Context() {
   for (Channel& c : channels_) {
     if (c.connected) (void)port_.disconnect(c.connection);
+    if (c.carried != nullptr) end_stream(c);
     if (c.qpn != kNoQpn) (void)port_.destroy_qp(c.qpn);
   }
+  for (const Stranger& s : strangers_) streams_->close(s.stream);
   for (const Qpn q : idle_qps_) (void)port_.destroy_qp(q);
   for (const Qpn q : graves_) (void)port_.destroy_qp(q);
   if (have_cq_) (void)port_.destroy_cq(cq_);
@@ -133,13 +143,19 @@ std::uint64_t Context::bytes_per_channel(const Config& config) {
 }
 
 Result<void> Context::set(std::string_view name, std::uint64_t value) {
+  const std::uint32_t mock = config_.mock;
   const auto done = set_online(config_, name, value);
   if (!done) return done;
+  if (config_.mock != mock && streams_ == nullptr) {
+    config_.mock = mock;
+    return fail("mock: this platform has no TCP; leave it at 0");
+  }
   ++settings_changed_;
   analysis_changed();
   for (Channel& c : channels_) {
     if (c.over()) continue;
     if (c.state == Channel::State::kOpen) begin_clock(c);
+    if (name == "mock") (void)move(c, value != 0 ? Carrier::kTcp : Carrier::kRdma);
     arm(c, due(c));
   }
   return done;
@@ -191,6 +207,7 @@ void Context::poll(Time at) {
   counts_.longest_gap_ns = std::max(counts_.longest_gap_ns, static_cast<std::uint64_t>(gap.ns()));
   now_ = polled_ = at;
   if (config_.poll_warn.ps != 0 && gap > config_.poll_warn && !slept_) poll_was_late(gap);
+  if (config_.mock_slow.ps != 0 && gap > config_.mock_slow / 2 && !slept_) ++slow_polls_;
   slept_ = false;
   lent_.at(at);
   own_.at(at);
@@ -219,6 +236,7 @@ void Context::turn(bool looks) {
   // What arrived before a connection ended is looked at before its end is.
   behind_ = n == kBatch;
   if (looks && now_ >= look_at_ && !behind_) look();
+  if (looks && streaming()) stream_turn();
   if (next_time() <= now_ || shrink_at_ <= now_) timers();
   if (fetching_ != nullptr) fetch();
   if (!behind_ && !graves_.empty()) bury();
@@ -275,6 +293,10 @@ void Context::completed(const Completion& done) {
     case Work::kMessage:
       c.tx.complete = widen(id.arg >> 16U, c.tx.complete) + 1;
       acknowledged(c);
+      if (config_.mock_slow.ps != 0 && c.moving.timing && c.tx.complete > c.moving.timed) [[unlikely]] {
+        judge_time(c, true);
+        if (c.qpn == kNoQpn) return;
+      }
       break;
     case Work::kRead:
       fetched(c, id.arg >> 16U);
@@ -348,14 +370,17 @@ bool Context::next(Notice& out) {
 
 Time Context::next_wake() const {
   Time at = next_time();
-  if (!graves_.empty() || behind_) at = std::min(at, now_);
+  if (!graves_.empty() || behind_ || !readable_.empty()) at = std::min(at, now_);
+  for (const Stranger& s : strangers_) at = std::min(at, s.until);
   return at;
 }
 
 void Context::check_invariants() const {
   std::size_t unused = 0;
   std::uint32_t reads = 0;
+  std::uint32_t carried = 0;
   for (const Channel& c : channels_) {
+    carried += c.carried != nullptr ? 1U : 0U;
     unused += c.state == Channel::State::kFree || c.state == Channel::State::kLeft ? 1U : 0U;
     reads += c.reads_out;
     if (c.over()) continue;
@@ -370,11 +395,13 @@ void Context::check_invariants() const {
     CHECK_OP(rx.handed, <=, rx.wta);
     CHECK_OP(rx.wta, <=, rx.rta + rx.depth);
     CHECK_OP(c.held, <=, rx.handed - rx.rta);
+    if (c.talks()) CHECK((c.qpn != kNoQpn) != (c.carried != nullptr));
     // What is taken is told in time, if the permission is there.
     CHECK(c.state != Channel::State::kOpen || !rx.owes() || !c.may_early || owed_.contains(c.index));
   }
   CHECK_OP(unused, ==, free_.size() + left_.size());
   CHECK_OP(reads, ==, outstanding_);
+  CHECK_OP(carried, ==, carried_);
   for (const auto& [id, index] : by_connection_)
     CHECK(channels_[index].connected && channels_[index].connection == id);
   for (const auto& [name, index] : by_session_)

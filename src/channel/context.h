@@ -22,7 +22,8 @@
 //   send.cc      from a message to a frame                       receive.cc   from a frame to a message
 //   fetch.cc     what is too long for a frame                    timers.cc    what happens because nothing
 //   does
-//   trace.cc     where the time goes
+//   trace.cc     where the time goes                         stream.cc    frames over TCP, where there are
+//   moving.cc    which carrier a channel has                              no READs
 #pragma once
 #include <algorithm>
 #include <array>
@@ -41,6 +42,7 @@
 #include "channel/params.h"
 #include "channel/row.h"
 #include "channel/slow_log.h"
+#include "channel/stream_port.h"
 #include "channel/trace.h"
 #include "core/base/prng.h"
 #include "core/base/result.h"
@@ -86,12 +88,15 @@ struct ContextCounts {
   std::uint64_t longest_gap_ns = 0;  // between two polls
   std::uint64_t late_polls = 0;      // after a gap longer than polling_warn_cycle
   std::uint64_t traced = 0;          // messages and requests that were sent with stamps
+  std::uint64_t stream_frames = 0;   // over TCP, either way
 };
 
 class Context {
  public:
-  // `seed` draws the names of sessions unless the configuration has something better.
-  static Result<std::unique_ptr<Context>> open(VerbsPort& port, const Config& config, std::uint64_t seed);
+  // `seed` draws the names of sessions unless the configuration has something better. Without `streams`
+  // channels are over RDMA alone.
+  static Result<std::unique_ptr<Context>> open(VerbsPort& port, const Config& config, std::uint64_t seed,
+                                               StreamPort* streams = nullptr);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -114,6 +119,10 @@ class Context {
   void refuse(Channel& channel);
   void close(Channel& channel);  // after what was sent is taken, or linger
   void abort(Channel& channel);  // now
+  // The channel goes on over this carrier; a reconnection, so that nothing is lost or repeated. It begins
+  // now, and where the other carrier does not answer, it ends on the one that was. kUnsupported: one end
+  // keeps no sessions or has no TCP. kBusy: the channel is not open at the moment.
+  Outcome<void> move(Channel& channel, Carrier to);
 
   // --- messages: one that is accepted is the Context's; one that is refused stays yours ---
   Outcome<void> send(Channel& channel, Message* message, std::uint64_t cookie, bool tell);
@@ -209,7 +218,7 @@ class Context {
     std::size_t operator()(ConnectionId id) const { return id.v * 0x9E37'79B9'7F4A'7C15ULL >> 32U; }
   };
 
-  Context(VerbsPort& port, const Config& config, std::uint64_t seed);
+  Context(VerbsPort& port, const Config& config, std::uint64_t seed, StreamPort* streams);
   Result<void> set_up();
 
   // context.cc
@@ -226,8 +235,12 @@ class Context {
   }
   // life.cc
   void look();
+  void look_at_port() {
+    for (PortEvent e; port_.poll_event(e);) happened(e);
+  }
   void happened(const PortEvent& e);
   void asked(const PortEvent& e);
+  Refusal resume(Channel* c, const Hello& theirs);
   void established(Channel& c, const PortEvent& e);
   void rejected(Channel& c, const PortEvent& e);
   void reject(ConnectionId connection, Refusal why);
@@ -277,7 +290,7 @@ class Context {
   }
   bool post_message(Channel& c, Message& m);
   static std::size_t pieces_of_outside(const Message& m, std::uint32_t ahead, Sge* pieces);
-  bool post_control(Channel& c, Kind kind);
+  bool post_control(Channel& c, Kind kind, Role role = Role::kPlain);
   std::uint32_t immediate(Channel& c, Kind kind, Role role, bool head, std::uint64_t number);
   bool post(Channel& c, SendWr& wr, Work work, std::uint32_t number, bool signaled);
   void acknowledged(Channel& c) {
@@ -291,11 +304,49 @@ class Context {
   // receive.cc
   void post_receive(Channel& c, Message& m);
   void frame_came(Channel& c, std::uint32_t slot, const Completion& done);
-  bool message_came(Channel& c, Message& m, const Immediate& i, std::uint32_t bytes);
+  bool heed(Channel& c, const Immediate& i, std::uint64_t& news);
+  bool message_came(Channel& c, Message& m, const Immediate& i, std::uint32_t bytes, Message* body);
   bool control_came(Channel& c, const Immediate& i, std::uint64_t news);
   void hand_over(Channel& c);
   void take_back(Channel& c, Message& m);
   void drop_received(Message& m);
+  // stream.cc
+  enum class Begun : std::uint8_t { kYes, kNot, kHungry };
+  bool streaming() const { return streams_ != nullptr && (carried_ != 0 || !strangers_.empty()); }
+  static bool still_on(const Channel& c, StreamId stream) {
+    return c.carried != nullptr && c.carried->stream == stream;
+  }
+  void stream_turn();
+  void stream_happened(const StreamEvent& e);
+  void enlist(Channel& c);
+  void forget_stranger(std::size_t i);
+  void hear_stranger(std::size_t i);
+  void stranger_asked(const Stranger& s);
+  bool attach(Channel& c, StreamId stream);
+  bool dial_stream(Channel& c);
+  void put_hello(Channel& c);
+  void forget_fetches(Channel& c);
+  bool greeted(Channel& c);
+  void end_stream(Channel& c);
+  void push(Channel& c);
+  bool stream_message(Channel& c, Message& m);
+  bool stream_control(Channel& c, Kind kind, Role role);
+  void read_stream(Channel& c);
+  bool take_in(Channel& c, StreamId stream);
+  Begun frame_begins(Channel& c);
+  bool frame_ended(Channel& c);
+  // moving.cc
+  bool can_move(const Channel& c) const;
+  bool ask_to_move(Channel& c, bool command);
+  void peer_moves(Channel& c, bool command);
+  void change_over(Channel& c, Carrier to);
+  void cool_down(Channel& c);
+  void choose_carrier(Channel& c, bool was_open);
+  Duration attempt_time(const Channel& c) const;
+  void carrier_opened(Channel& c, bool again);
+  void time_message(Channel& c, const Message& m);
+  Time too_slow_at(const Channel& c) const;
+  void judge_time(Channel& c, bool complete);
   // filter.cc
   enum class Filtered : std::uint8_t { kPass, kLater, kDrop, kFail };
   Filtered filter(Channel& c, std::uint64_t number);
@@ -362,6 +413,7 @@ class Context {
   }
 
   VerbsPort& port_;
+  StreamPort* streams_;
   Config config_;
   std::uint64_t settings_changed_ = 0;
   Prng random_;
@@ -405,6 +457,10 @@ class Context {
   Channel* fetching_ = nullptr;
   Channel* fetching_end_ = nullptr;
   std::uint32_t outstanding_ = 0;
+  std::vector<Stranger> strangers_;
+  std::vector<std::uint32_t> readable_;  // channels whose streams may have something to read
+  std::uint32_t carried_ = 0;            // channels that have a stream
+  std::uint32_t slow_polls_ = 0;         // polls that came too late to time a message
   ContextCounts counts_;
   std::uint64_t trace_tag_ = 0;  // in the numbers of this context's traces; the lower 33 bits are zero
   std::uint64_t back_ns_ = 0;    // by which the clock went back

@@ -44,7 +44,8 @@ Reason reason_of(Refusal r) {
 void Context::look() {
   const Section timed(*this, Place::kEvents);
   look_at_ = now_.after(config_.look);
-  for (PortEvent e; port_.poll_event(e);) happened(e);
+  look_at_port();
+  if (streams_ != nullptr && !streaming()) stream_turn();
 }
 
 void Context::happened(const PortEvent& e) {
@@ -144,6 +145,8 @@ bool Context::furnish(Channel& c) {
 Hello Context::hello_of(const Channel& c, bool continues) const {
   Hello h;
   h.continues = continues;
+  h.moves = streams_ != nullptr && config_.reconnect.ps != 0;
+  h.tcp_port = config_.tcp_port;
   h.session = c.session;
   h.depth = config_.depth;
   h.frame = config_.small + Head::kBytes;
@@ -178,6 +181,7 @@ Outcome<Channel*> Context::connect(const wire::Address& to, std::uint16_t servic
 }
 
 bool Context::dial(Channel& c) {
+  if (c.carrier == Carrier::kTcp) return dial_stream(c);
   if (!furnish(c)) {
     hang_up(c);
     return false;
@@ -218,14 +222,9 @@ void Context::asked(const PortEvent& e) {
   const SessionName name{e.peer, theirs.session};
   Channel* c = by_session(name);
   if (theirs.continues) {
-    if (c == nullptr || !c->opened_once || config_.reconnect.ps == 0)
-      return reject(e.connection, Refusal::kSession);
-    // Somebody who has the name and knows nothing else leaves no trace.
-    if (!can_go_on(*c, theirs)) return reject(e.connection, Refusal::kRange);
-    if (c->state != Channel::State::kBroken) fail_channel(*c, Reason::kLost);  // the peer knew first
-    if (c->state != Channel::State::kBroken) return reject(e.connection, Refusal::kSession);
-    if (c->connected) hang_up(*c);
+    if (const Refusal why = resume(c, theirs); why != Refusal::kNone) return reject(e.connection, why);
     bury();  // its queue pair may be the last that there is
+    c->carrier = Carrier::kRdma;
     c->connection = e.connection;
     (void)agree(*c, theirs, c->rx.rta);  // what is taken from here on is told in frames
     if (answer_call(*c) == Reason::kNone) return;
@@ -246,6 +245,17 @@ void Context::asked(const PortEvent& e) {
   c->until = now_.after(config_.connecting);
   arm(*c, c->until);
   tell(c->begun, Telling::What::kAsked);
+}
+
+// A session that goes on, if it does: what it had is over, and it waits for its new connection.
+Refusal Context::resume(Channel* c, const Hello& theirs) {
+  if (c == nullptr || !c->opened_once || config_.reconnect.ps == 0) return Refusal::kSession;
+  // Somebody who has the name and knows nothing else leaves no trace.
+  if (!can_go_on(*c, theirs)) return Refusal::kRange;
+  if (c->state != Channel::State::kBroken) fail_channel(*c, Reason::kLost);  // the peer knew first
+  if (c->state != Channel::State::kBroken) return Refusal::kSession;
+  if (c->connected || c->carried != nullptr) hang_up(*c);
+  return Refusal::kNone;
 }
 
 void Context::accept(Channel& c, std::uint64_t cookie) {
@@ -296,6 +306,8 @@ bool Context::agree(Channel& c, const Hello& theirs, std::uint64_t told) {
     c.frame = theirs.frame;
     c.largest = theirs.largest;
     c.peer_keeps_ms = theirs.reconnect_ms;
+    c.peer_moves = theirs.moves;
+    c.peer_port = theirs.tcp_port;
     return true;
   }
   if (!can_go_on(c, theirs)) return false;
@@ -343,6 +355,7 @@ void Context::opened(Channel& c) {
   join_fetching(c);
   hand_over(c);  // what the filter held up
   pump(c);
+  if (c.state == Channel::State::kOpen) carrier_opened(c, again);
 }
 
 // --- the end ---
@@ -351,6 +364,8 @@ void Context::opened(Channel& c) {
 void Context::hang_up(Channel& c) {
   if (c.connected) (void)port_.disconnect(c.connection);
   forget_connection(c);
+  if (c.carried != nullptr) end_stream(c);
+  c.moving.timing = false;
   c.life = static_cast<std::uint16_t>(c.life + 1);
   leave_fetching(c);
   c.slow_until = kNever;
@@ -367,6 +382,7 @@ void Context::fail_channel(Channel& c, Reason reason) {
                     c.state != Channel::State::kClosing && reason == Reason::kLost;
   if (!kept) return finish(c, c.state == Channel::State::kClosing ? Reason::kHere : reason);
   if (c.state == Channel::State::kOpen) c.kept_until = now_.after(config_.reconnect);
+  if (c.asked) choose_carrier(c, c.state == Channel::State::kOpen);
   hang_up(c);
   c.state = Channel::State::kBroken;
   c.until = c.kept_until;

@@ -74,6 +74,10 @@ constexpr Param millis(const char* name, const char* meaning) {
   return {name, meaning, true, get_ms<Field>, set_ms<Field>};
 }
 
+void set_port(Config& c, std::uint64_t v) {
+  c.tcp_port = static_cast<std::uint16_t>(std::min<std::uint64_t>(v, UINT16_MAX));
+}
+std::uint64_t get_port(const Config& c) { return c.tcp_port; }
 void set_isolate(Config& c, std::uint64_t v) { c.isolate = v != 0; }
 std::uint64_t get_isolate(const Config& c) { return c.isolate ? 1 : 0; }
 void set_mode(Config& c, std::uint64_t v) {
@@ -108,6 +112,15 @@ constexpr Param kParams[] = {
     millis<&Config::redial>("redial_ms", "between attempts to reconnect"),
     millis<&Config::idle_memory>("idle_memory_ms", "an unused region is given back after this"),
     micros<&Config::look>("look_us", "between looks at what is not a completion"),
+    {"tcp_port", "TCP port where sessions of this end may go on; 0: none", false, get_port, set_port},
+    share<&Config::mock>("mock", "1: channels go over TCP; 0: over RDMA"),
+    micros<&Config::mock_slow>("mock_slow_us",
+                               "a message's time to the peer's device and back that is too slow; 0: none is"),
+    millis<&Config::mock_slow_for>("mock_slow_ms", "too slow for so long, before a channel goes over TCP"),
+    share<&Config::mock_redials>("mock_redials",
+                                 "attempts to reconnect over RDMA before one over TCP; 0: all are over RDMA"),
+    millis<&Config::mock_cool>("mock_cool_ms",
+                               "before a channel that went over TCP by itself tries RDMA again; 0: never"),
     mask<&Config::trace_mask>("trace_sample_mask",
                               "its 64 bits go round, one for each message: 1 traces it; 0: none is traced"),
     millis<&Config::clock_interval>("clock_intv_ms", "between questions about a peer's clock, while tracing"),

@@ -24,28 +24,43 @@ void Context::frame_came(Channel& c, std::uint32_t slot, const Completion& done)
   }
   c.heard = now_;
   Immediate i;
-  std::uint64_t taken = 0;
+  std::uint64_t news = 0;
   const bool sound = done.opcode == WcOpcode::kReceive && (done.flags & kWcWithImm) != 0 &&
-                     unpack(done.imm, i) && c.tx.allows(i.ack, taken) && !(i.may && c.may_early);
+                     unpack(done.imm, i) && heed(c, i, news);
   if (!sound) return violated(c);
-  const std::uint64_t news = taken - c.tx.taken;
+  const bool numbered = i.kind == Kind::kMessage || i.kind == Kind::kAnnouncement;
+  if (!(numbered ? message_came(c, m, i, done.byte_len, nullptr)
+                 : done.byte_len == 0 && control_came(c, i, news)))
+    return violated(c);
+  if (c.qpn == kNoQpn) return;
+  if (!numbered) post_receive(c, m);
+  pump(c);
+}
+
+// What every frame says, whatever it is. False: it cannot be.
+bool Context::heed(Channel& c, const Immediate& i, std::uint64_t& news) {
+  std::uint64_t taken = 0;
+  if (!c.tx.allows(i.ack, taken) || (i.may && c.may_early)) return false;
+  news = taken - c.tx.taken;
   c.tx.taken = taken;
   acknowledged(c);
   if (i.may) {
     c.may_early = true;
     if (c.rx.owes()) owe_ack(c);
   }
-  const bool numbered = i.kind == Kind::kMessage || i.kind == Kind::kAnnouncement;
-  if (!(numbered ? message_came(c, m, i, done.byte_len) : done.byte_len == 0 && control_came(c, i, news)))
-    return violated(c);
-  if (c.state == Channel::State::kClosed) return;
-  if (!numbered) post_receive(c, m);
-  pump(c);
+  return true;
 }
 
 bool Context::control_came(Channel& c, const Immediate& i, std::uint64_t news) {
-  if (i.role != Role::kPlain || i.head || i.seq != (static_cast<std::uint32_t>(c.rx.wta) & kNumberMask))
-    return false;
+  if (i.head || i.seq != (static_cast<std::uint32_t>(c.rx.wta) & kNumberMask)) return false;
+  if (i.kind == Kind::kMove) {
+    // Only the end that dials is asked to, and only one that said it can.
+    const bool command = i.role == Role::kRequest;
+    if (!c.asked || streams_ == nullptr || !(command || i.role == Role::kPlain)) return false;
+    peer_moves(c, command);
+    return true;
+  }
+  if (i.role != Role::kPlain) return false;
   if (i.kind == Kind::kNop) return i.may;
   if (i.kind == Kind::kClose) {
     finish(c, Reason::kThere);
@@ -60,12 +75,13 @@ bool Context::control_came(Channel& c, const Immediate& i, std::uint64_t news) {
   return true;
 }
 
-bool Context::message_came(Channel& c, Message& m, const Immediate& i, std::uint32_t bytes) {
+// `body`: where the payload lies, if not behind its head in the frame.
+bool Context::message_came(Channel& c, Message& m, const Immediate& i, std::uint32_t bytes, Message* body) {
   if (!c.rx.expects(i.seq)) return false;
   if (!i.head && i.role != Role::kPlain) return false;
   if (i.role == Role::kClock && (i.kind != Kind::kMessage || bytes != Head::kBytes)) return false;
   const std::uint32_t ahead = i.head ? Head::kBytes : 0;
-  if (bytes < ahead || bytes > config_.small + Head::kBytes) return false;
+  if (bytes < ahead || (body == nullptr && bytes > config_.small + Head::kBytes)) return false;
   std::uint8_t* const frame = reinterpret_cast<std::uint8_t*>(&m) + kFrameAt;
   m.role = i.role;
   m.cookie = 0;
@@ -79,7 +95,7 @@ bool Context::message_came(Channel& c, Message& m, const Immediate& i, std::uint
     const bool stamps = (head.trace | head.left_at | head.arrived) != 0;
     if ((stamps || i.role == Role::kPlain || i.role == Role::kClock) && !stamps_came(m, head)) return false;
   }
-  m.data = frame + ahead;
+  m.data = body == nullptr ? frame + ahead : body->data;
   m.length = bytes - ahead;
   m.fetched = m.asked = 0;
   std::uint8_t state = Message::kReceived | Message::kWhole;
@@ -90,6 +106,8 @@ bool Context::message_came(Channel& c, Message& m, const Immediate& i, std::uint
     state = Message::kReceived;
     ++c.counts.large_received;
   }
+  m.body = body;
+  c.counts.large_received += body != nullptr ? 1U : 0U;
   m.state = state;  // until here the block counts as a posted receive, and a violation gives it back
   m.number = c.rx.wta++;
   c.taken_at(m.number) = &m;

@@ -147,7 +147,11 @@ bool Context::cancel(CallId id) {
 
 // --- frames ---
 
-bool Context::may_post(const Channel& c) const { return c.sq_used() + kSpareForReads < sq_; }
+bool Context::may_post(const Channel& c) const {
+  if (c.qpn == kNoQpn) [[unlikely]]
+    return !c.carried->busy();
+  return c.sq_used() + kSpareForReads < sq_;
+}
 
 void Context::give_number(Channel& c, Message& m) {
   m.number = c.tx.seq++;
@@ -221,6 +225,10 @@ std::size_t Context::pieces_of_outside(const Message& m, std::uint32_t ahead, Sg
 }
 
 bool Context::post_message(Channel& c, Message& m) {
+  if (c.qpn == kNoQpn) [[unlikely]]
+    return stream_message(c, m);
+  if (config_.mock_slow.ps != 0) [[unlikely]]
+    time_message(c, m);
   std::uint8_t* const block = reinterpret_cast<std::uint8_t*>(&m);
   const bool head = m.has_head();
   const std::uint32_t ahead = head ? Head::kBytes : 0;
@@ -260,12 +268,14 @@ bool Context::post_message(Channel& c, Message& m) {
 }
 
 // A frame without a number. False: the send queue is full, or the connection failed; it is tried again.
-bool Context::post_control(Channel& c, Kind kind) {
+bool Context::post_control(Channel& c, Kind kind, Role role) {
+  if (c.qpn == kNoQpn) [[unlikely]]
+    return stream_control(c, kind, role);
   if (c.sq_used() >= sq_) return false;
   SendWr wr;
   wr.opcode = WrOpcode::kSendImm;
   wr.flags = kSendSolicited;
-  wr.imm = immediate(c, kind, Role::kPlain, false, c.tx.posted);
+  wr.imm = immediate(c, kind, role, false, c.tx.posted);
   const bool close = kind == Kind::kClose;
   return post(c, wr, close ? Work::kClose : Work::kControl, 0, close);
 }

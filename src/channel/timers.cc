@@ -17,9 +17,10 @@ Duration time_out(std::uint8_t code) { return nanoseconds(4096) * (std::int64_t{
 
 Time Context::due(const Channel& c) const {
   Time at = std::min({c.hungry_at, c.slow_until, c.until, c.redial_at});
-  if (c.state == Channel::State::kOpen && config_.keepalive.ps != 0 && !c.probing)
+  if (c.state == Channel::State::kOpen && config_.keepalive.ps != 0 && !c.probing && c.qpn != kNoQpn)
     at = std::min(at, c.heard.after(config_.keepalive));
-  if (c.state == Channel::State::kOpen) at = std::min(at, c.clock.ask_at);
+  if (c.state == Channel::State::kOpen) at = std::min({at, c.clock.ask_at, too_slow_at(c)});
+  if (c.state == Channel::State::kOpen && c.asked) at = std::min(at, c.moving.cool_until);
   return at;
 }
 
@@ -97,17 +98,32 @@ void Context::channel_time(Channel& c) {
                                                           : Reason::kLate);
   }
   if (c.redial_at <= now_) {
-    if (c.connected) hang_up(c);
-    c.redial_at = now_.after(dial(c) ? config_.connecting : config_.redial);
+    if (c.connected || c.carried != nullptr) {
+      hang_up(c);
+      choose_carrier(c, false);
+    }
+    const bool dialled = dial(c);
+    if (!dialled) choose_carrier(c, false);
+    c.redial_at = now_.after(dialled ? attempt_time(c) : config_.redial);
   }
   if (!c.talks()) return;
   if (c.hungry_at <= now_) {
     c.hungry_at = kNever;
     join_fetching(c);
+    enlist(c);
   }
   if (c.slow_until <= now_) {
     c.slow_until = kNever;
     hand_over(c);
+    if (!c.talks()) return;
+  }
+  if (c.moving.cool_until <= now_ && c.asked && c.state == Channel::State::kOpen) {
+    c.moving.cool_until = kNever;
+    c.moving.trial = true;
+    return change_over(c, Carrier::kRdma);
+  }
+  if (too_slow_at(c) <= now_) {
+    judge_time(c, false);
     if (!c.talks()) return;
   }
   if (c.clock.ask_at <= now_) {
@@ -115,7 +131,7 @@ void Context::channel_time(Channel& c) {
     if (!c.talks()) return;
   }
   if (config_.keepalive.ps != 0 && !c.probing && c.heard.after(config_.keepalive) <= now_ &&
-      c.state == Channel::State::kOpen && c.sq_used() < sq_) {
+      c.state == Channel::State::kOpen && c.qpn != kNoQpn && c.sq_used() < sq_) {
     SendWr wr;
     wr.opcode = WrOpcode::kWrite;
     c.probing = post(c, wr, Work::kProbe, 0, true);
@@ -131,6 +147,7 @@ void Context::rebase(Duration by) {
   back_ps_ += by.ps;
   back_ns_ += static_cast<std::uint64_t>(back_ps_ / 1000);
   back_ps_ %= 1000;
+  for (Stranger& s : strangers_) move(s.until);
   for (Time* t : {&now_, &polled_, &look_at_, &shrink_at_}) move(*t);
   owed_.rebase(by);
   nops_.rebase(by);
@@ -139,7 +156,8 @@ void Context::rebase(Duration by) {
   channel_times_ = Deadlines(config_.channels);
   for (Channel& c : channels_) {
     for (Time* t :
-         {&c.hungry_at, &c.slow_until, &c.heard, &c.until, &c.kept_until, &c.redial_at, &c.clock.ask_at})
+         {&c.hungry_at, &c.slow_until, &c.heard, &c.until, &c.kept_until, &c.redial_at, &c.clock.ask_at,
+          &c.moving.timed_at, &c.moving.slow_since, &c.moving.cool_until, &c.moving.back_since})
       move(*t);
     if (!c.over()) arm(c, due(c));
   }

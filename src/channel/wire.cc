@@ -6,6 +6,7 @@ namespace weft::channel {
 namespace {
 
 constexpr std::uint8_t kContinues = 1;
+constexpr std::uint8_t kMoves = 2;
 
 void put(std::uint8_t* at, unsigned bytes, std::uint64_t value) {
   for (unsigned i = 0; i < bytes; ++i) at[i] = static_cast<std::uint8_t>(value >> (8U * (bytes - 1U - i)));
@@ -26,10 +27,10 @@ ConnectData write_hello(const Hello& h) {
   b[0] = 'w';
   b[1] = 'c';
   b[2] = h.version;
-  b[3] = h.continues ? kContinues : 0;
+  b[3] = static_cast<std::uint8_t>((h.continues ? kContinues : 0U) | (h.moves ? kMoves : 0U));
   put(b + 4, 8, h.session);
   put(b + 12, 2, h.depth);
-  put(b + 14, 2, 0);
+  put(b + 14, 2, h.tcp_port);
   put(b + 16, 4, h.frame);
   put(b + 20, 4, h.largest);
   put(b + 24, 8, h.received);
@@ -45,8 +46,10 @@ Refusal read_hello(const ConnectData& d, Hello& h) {
   if (d.size != Hello::kBytes || b[0] != 'w' || b[1] != 'c' || b[2] != kProtocol) return Refusal::kVersion;
   h.version = b[2];
   h.continues = (b[3] & kContinues) != 0;
+  h.moves = (b[3] & kMoves) != 0;
   h.session = get(b + 4, 8);
   h.depth = static_cast<std::uint32_t>(get(b + 12, 2));
+  h.tcp_port = static_cast<std::uint16_t>(get(b + 14, 2));
   h.frame = get32(b + 16);
   h.largest = get32(b + 20);
   h.received = get(b + 24, 8);
@@ -60,6 +63,13 @@ Refusal read_hello(const ConnectData& d, Hello& h) {
   const bool sound = h.depth >= 1 && h.depth <= kMostDepth && h.frame >= kLeastFrame && h.taken <= h.received;
   return sound ? Refusal::kNone : Refusal::kRange;
 }
+
+void write_prefix(const Prefix& p, std::uint8_t* out) {
+  put(out, 4, p.length);
+  put(out + 4, 4, p.immediate);
+}
+
+Prefix read_prefix(const std::uint8_t* in) { return {get32(in), get32(in + 4)}; }
 
 void write_head(const Head& h, std::uint8_t* out) {
   put(out, 4, h.call);

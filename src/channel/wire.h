@@ -1,5 +1,5 @@
 // What two ends of a channel tell each other, as bytes: the immediate of every frame, the data with which
-// they meet, heads and announcements (docs/protocol/channel.md draws them).
+// they meet, heads, announcements, and frames of a stream (docs/protocol/channel.md draws them).
 //
 // What comes from a peer may be anything. Every reader here answers false to what the page does not allow,
 // and looks at no byte that is not there.
@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kMostDepth = 1024;  // so that 12 bits tell old f
 inline constexpr std::uint32_t kLeastFrame = 256;  // a head and an announcement fit
 inline constexpr std::uint32_t kMostPieces = 4;
 
-enum class Kind : std::uint8_t { kMessage = 0, kAnnouncement = 1, kAck = 2, kNop = 3, kClose = 4 };
+enum class Kind : std::uint8_t { kMessage = 0, kAnnouncement = 1, kAck = 2, kNop = 3, kClose = 4, kMove = 5 };
 // kClock: a question about a clock, or its answer; between the two libraries.
 enum class Role : std::uint8_t { kPlain = 0, kRequest = 1, kResponse = 2, kClock = 3 };
 
@@ -48,7 +48,7 @@ constexpr bool unpack(std::uint32_t word, Immediate& out) {
   out.head = (word & 1U << 6U) != 0;
   out.role = static_cast<Role>(role);
   out.kind = static_cast<Kind>(kind);
-  return kind <= 4 && (word & 8U) == 0;
+  return kind <= 5 && (word & 8U) == 0;
 }
 
 // The number nearest to `near` whose low 12 bits are `low`. It may lie before zero; then it is huge.
@@ -72,8 +72,10 @@ struct Hello {
   static constexpr std::size_t kBytes = 52;
   std::uint8_t version = kProtocol;
   bool continues = false;
+  bool moves = false;  // this end can change its carrier
   std::uint64_t session = 0;
   std::uint32_t depth = 0;
+  std::uint16_t tcp_port = 0;  // where sessions of this end may go on over TCP; 0: nowhere
   std::uint32_t frame = 0;
   std::uint32_t largest = 0;
   std::uint64_t received = 0;
@@ -86,6 +88,15 @@ struct Hello {
 ConnectData write_hello(const Hello& hello);
 // kNone: it is sound. A refusal carries its own reason, and nothing else in it counts.
 Refusal read_hello(const ConnectData& data, Hello& out);
+
+// docs/protocol/channel.md#over-tcp: what stands before the payload of a frame in a stream.
+struct Prefix {
+  static constexpr std::uint32_t kBytes = 8;
+  std::uint32_t length = 0;  // of the payload, its head included
+  std::uint32_t immediate = 0;
+};
+void write_prefix(const Prefix& prefix, std::uint8_t* out);
+Prefix read_prefix(const std::uint8_t* in);
 
 // docs/protocol/channel.md#heads
 struct Head {

@@ -14,7 +14,7 @@ TEST(ChannelWire, AnImmediateHasTheBitsOfThePage) {
   Immediate back;
   ASSERT_TRUE(unpack(0xABC123A1U, back));
   EXPECT_EQ(pack(back), 0xABC123A1U);
-  for (const std::uint32_t bad : {5U, 6U, 7U, 8U}) EXPECT_FALSE(unpack(bad, back)) << bad;
+  for (const std::uint32_t bad : {6U, 7U, 8U}) EXPECT_FALSE(unpack(bad, back)) << bad;
 }
 
 TEST(ChannelWire, NumbersWidenAroundWhatIsKnown) {
@@ -36,10 +36,12 @@ TEST(ChannelWire, AMeetingHasTheBytesOfThePage) {
   h.taken = 8;
   h.reconnect_ms = 1000;
   h.alive_ms = 3000;
+  h.moves = true;
+  h.tcp_port = 0x1234;
   const ConnectData d = write_hello(h);
-  const std::uint8_t expected[52] = {'w',  'c',  1, 1, 1, 2, 3, 4,    5, 6, 7,    8,    0, 32, 0, 0, 0, 0,
-                                     0x10, 0x20, 4, 0, 0, 0, 0, 0,    0, 0, 0,    0,    0, 9,  0, 0, 0, 0,
-                                     0,    0,    0, 8, 0, 0, 3, 0xE8, 0, 0, 0x0B, 0xB8, 0, 0,  0, 0};
+  const std::uint8_t expected[52] = {
+      'w', 'c', 1, 3, 1, 2, 3, 4, 5, 6, 7, 8, 0, 32, 0x12, 0x34, 0, 0,    0x10, 0x20, 4,    0,    0, 0, 0, 0,
+      0,   0,   0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 8,  0,    0,    3, 0xE8, 0,    0,    0x0B, 0xB8, 0, 0, 0, 0};
   ASSERT_EQ(d.size, sizeof expected);
   EXPECT_TRUE(std::equal(expected, expected + sizeof expected, d.bytes.begin()));
   Hello back;
@@ -47,6 +49,17 @@ TEST(ChannelWire, AMeetingHasTheBytesOfThePage) {
   EXPECT_EQ(back.session, h.session);
   EXPECT_EQ(back.received, 9U);
   EXPECT_EQ(back.taken, 8U);
+  EXPECT_TRUE(back.moves);
+  EXPECT_EQ(back.tcp_port, 0x1234);
+}
+
+TEST(ChannelWire, APrefixHasTheBytesOfThePage) {
+  std::uint8_t bytes[Prefix::kBytes];
+  write_prefix({0x01020304, 0xABC123A1U}, bytes);
+  const std::uint8_t expected[8] = {1, 2, 3, 4, 0xAB, 0xC1, 0x23, 0xA1};
+  EXPECT_TRUE(std::equal(expected, expected + sizeof expected, bytes));
+  EXPECT_EQ(read_prefix(bytes).length, 0x01020304U);
+  EXPECT_EQ(read_prefix(bytes).immediate, 0xABC123A1U);
 }
 
 TEST(ChannelWire, AnAnnouncementAndAHeadHaveTheBytesOfThePage) {

@@ -37,7 +37,7 @@ Person::Person(Town& town, pair::WorldPort& port, std::uint32_t host, std::uint6
 }
 
 void Person::begin() {
-  auto made = Context::open(port_, town_.plan().config, random_.next());
+  auto made = Context::open(port_, town_.plan().config, random_.next(), town_.streams(host_));
   CHECK(made.has_value());
   context_ = std::move(*made);
   back_ = Duration{} - seconds(3600);  // there is room to go back
@@ -58,6 +58,21 @@ std::vector<Channel*> Person::open_channels() {
     if (t.open && c->qpn != kNoQpn) open.push_back(c);
   }
   return open;
+}
+
+void Person::move_one(Prng& random) {
+  std::vector<Channel*> open;
+  for (const auto& [c, t] : talks_) {
+    if (t.open && c->state == Channel::State::kOpen) open.push_back(c);
+  }
+  if (open.empty()) return;
+  Channel& c = *open[random.below(open.size())];
+  const bool back = c.carrier == channel::Carrier::kTcp;
+  if (random.chance(100'000)) {
+    (void)context_->set("mock", back ? 0 : 1);  // all of them
+  } else {
+    (void)context_->move(c, back ? channel::Carrier::kRdma : channel::Carrier::kTcp);
+  }
 }
 
 std::uint32_t Person::length() {
@@ -179,6 +194,7 @@ void Person::notice(const Notice& n, Time now) {
       past_.early += n.channel->counts.early;
       past_.probes += n.channel->counts.probes;
       past_.large += n.channel->counts.large_received;
+      past_.moves += n.channel->counts.moves;
       talks_.erase(it);
       return;
     }
@@ -262,6 +278,8 @@ void Person::gather(SeedResult& out) const {
   out.early += past_.early;
   out.probes += past_.probes;
   out.large += past_.large;
+  out.moves += past_.moves;
+  out.frames += past_.frames + (context_ != nullptr ? context_->counts().stream_frames : 0);
   out.reused += past_.reused + (context_ != nullptr ? context_->counts().reused_qps : 0);
 }
 
@@ -276,6 +294,7 @@ void Person::crash(Time) {
   talks_.clear();
   held_.clear();
   past_.reused += context_->counts().reused_qps;
+  past_.frames += context_->counts().stream_frames;
   context_.reset();
   begin();
 }

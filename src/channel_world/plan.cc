@@ -57,6 +57,24 @@ Plan plan_of(std::uint64_t seed) {
     if (t.chance(500'000)) c.slow = microseconds(static_cast<std::int64_t>(t.between(1, 100)));
     if (t.chance(500'000)) p.switches = 5'000;
   }
+  Prng m = Prng(seed).fork(19);
+  if (m.chance(500'000)) {
+    p.tcp = true;
+    if (m.chance(800'000)) c.reconnect = milliseconds(static_cast<std::int64_t>(m.between(100, 2000)));
+    if (m.chance(900'000)) c.tcp_port = 9;
+    c.mock = m.chance(100'000) ? 1 : 0;
+    if (m.chance(300'000)) c.mock_slow = microseconds(static_cast<std::int64_t>(m.between(1, 60)));
+    c.mock_slow_for = microseconds(static_cast<std::int64_t>(m.below(500)));
+    c.mock_redials = static_cast<std::uint32_t>(m.below(3));
+    c.mock_cool = microseconds(static_cast<std::int64_t>(m.below(5'000)));
+    p.moves = static_cast<std::uint32_t>(m.below(12));
+    p.cuts = static_cast<std::uint32_t>(m.below(5));
+    const bool narrow = m.chance(500'000);
+    p.streams.delay = microseconds(static_cast<std::int64_t>(narrow ? m.between(1, 10) : m.between(5, 200)));
+    p.streams.capacity = static_cast<std::uint32_t>(narrow ? m.between(50, 600) : m.between(600, 60'000));
+    p.streams.refused = static_cast<std::uint32_t>(m.chance(300'000) ? m.below(400'000) : 0);
+    p.streams.ignored = static_cast<std::uint32_t>(m.chance(200'000) ? m.below(200'000) : 0);
+  }
   return p;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "channel/config.h"
+#include "channel_world/streams.h"
 #include "pair/world.h"
 
 namespace weft::channel_world {
@@ -24,6 +25,10 @@ struct Plan {
   std::uint32_t large = 0;      // likewise
   bool rude = false;            // ends abort now and then
   std::uint32_t switches = 0;   // tracing on or off, in millionths of the turns
+  bool tcp = false;             // hosts have TCP, too
+  StreamPlan streams;
+  std::uint32_t moves = 0;  // to the other carrier, by command
+  std::uint32_t cuts = 0;   // of streams
 };
 
 Plan plan_of(std::uint64_t seed);

@@ -14,9 +14,14 @@ constexpr std::uint64_t kMostSteps = 400'000;
 }  // namespace
 
 Town::Town(std::uint64_t seed, pair::Recorder* recorder)
-    : plan_(plan_of(seed)), random_(Prng(seed).fork(23)), world_(plan_.world, recorder) {
+    : plan_(plan_of(seed)),
+      random_(Prng(seed).fork(23)),
+      world_(plan_.world, recorder),
+      moving_(Prng(seed).fork(29)),
+      streams_(plan_.streams, plan_.world.hosts.size(), Prng(seed).fork(31)) {
   for (std::uint32_t h = 0; h < world_.host_count(); ++h) {
     ports_.push_back(std::make_unique<pair::WorldPort>(exchange_, world_, h, random_.next()));
+    streams_.address(h, ports_[h]->address());
     people_.push_back(std::make_unique<Person>(*this, *ports_[h], h, random_.next()));
     CHECK(ports_[h]->listen(kService).has_value());
   }
@@ -31,6 +36,11 @@ Town::Town(std::uint64_t seed, pair::Recorder* recorder)
   };
   for (std::uint32_t i = 0; i < plan_.failures; ++i) failures_.push_back(some_time());
   for (std::uint32_t i = 0; i < plan_.crashes; ++i) crashes_.push_back(some_time());
+  const auto another_time = [&] {
+    return Time{} + microseconds(static_cast<std::int64_t>(moving_.between(10, 20'000)));
+  };
+  for (std::uint32_t i = 0; i < plan_.moves; ++i) moves_.push_back(another_time());
+  for (std::uint32_t i = 0; i < plan_.cuts; ++i) cuts_.push_back(another_time());
 }
 
 Time Town::next_wake() const {
@@ -38,7 +48,9 @@ Time Town::next_wake() const {
   if (ended_) return at;
   for (const auto& p : people_) at = std::min(at, p->next_wake());
   for (const Time t : failures_) at = std::min(at, t);
-  for (const Time t : crashes_) at = std::min(at, t);
+  for (const std::vector<Time>* times : {&crashes_, &moves_, &cuts_})
+    for (const Time t : *times) at = std::min(at, t);
+  at = std::min(at, streams_.next(world_.now()));
   return at;
 }
 
@@ -57,6 +69,15 @@ void Town::act(pair::World& world, Time now) {
     people_[random_.below(people_.size())]->crash(now);
     ++crashed_;
   }
+  while (!moves_.empty() && moves_.back() <= now) {
+    moves_.pop_back();
+    people_[moving_.below(people_.size())]->move_one(moving_);
+  }
+  while (!cuts_.empty() && cuts_.back() <= now) {
+    cuts_.pop_back();
+    streams_.cut(now);
+  }
+  streams_.advance(now);
   for (auto& p : people_) p->act(now);
 }
 
@@ -67,7 +88,7 @@ bool Town::settled() const {
 
 SeedResult Town::run() {
   std::sort(failures_.rbegin(), failures_.rend());
-  std::sort(crashes_.rbegin(), crashes_.rend());
+  for (std::vector<Time>* times : {&crashes_, &moves_, &cuts_}) std::sort(times->rbegin(), times->rend());
   check::Report& report = world_.referee().report();
   std::uint64_t steps = 0;
   act(world_, world_.now());

@@ -24,6 +24,8 @@ struct SeedResult {
   std::uint64_t unknown = 0;  // messages that were told so
   std::uint64_t crashes = 0;
   std::uint64_t traced = 0;  // messages that came with stamps
+  std::uint64_t moves = 0;   // connections over another carrier than the one before
+  std::uint64_t frames = 0;  // over streams
 };
 
 SeedResult run_seed(std::uint64_t seed, pair::Recorder* recorder = nullptr);

@@ -9,6 +9,7 @@
 
 #include "channel/context.h"
 #include "channel_world/plan.h"
+#include "channel_world/streams.h"
 #include "channel_world/swarm.h"
 #include "check/messages.h"
 #include "pair/world_port.h"
@@ -37,7 +38,8 @@ class Person {
   bool idle() const { return talks_.empty() && held_.empty(); }
   Context& context() { return *context_; }
   std::vector<Channel*> open_channels();
-  void leave();  // everything has ended
+  void move_one(Prng& random);  // a channel, to the other carrier
+  void leave();                 // everything has ended
   void gather(SeedResult& out) const;
 
  private:
@@ -103,6 +105,7 @@ class Town final : public pair::Programs {
   std::set<std::uint32_t> over;  // ends that were told, or crashed: channel * 2 + side
   std::uint64_t unknown = 0;
   std::uint64_t traced = 0;
+  channel::StreamPort* streams(std::uint32_t host) { return plan_.tcp ? &streams_.at(host) : nullptr; }
   check::Report& report() { return world_.referee().report(); }
 
  private:
@@ -118,6 +121,10 @@ class Town final : public pair::Programs {
   std::vector<std::unique_ptr<Person>> people_;
   std::vector<Time> failures_;
   std::vector<Time> crashes_;
+  Prng moving_;
+  Streams streams_;
+  std::vector<Time> moves_;
+  std::vector<Time> cuts_;
   std::uint64_t crashed_ = 0;
   bool ended_ = false;
 };

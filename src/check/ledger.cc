@@ -245,6 +245,7 @@ void Ledger::match(Endpoint& requester, Endpoint& receiver, std::uint64_t k) {
 }
 
 bool Ledger::sink_retired(const Sink& sink) const {
+  if (sink.shared == nullptr && sink.owner->destroyed) return true;  // nothing lands there any more
   if (sink.kind != Sink::Kind::kReceive) return sink.owner->sends[sink.index].completed;
   if (sink.shared != nullptr) return sink.shared->states[sink.index] == SharedReceives::State::kDone;
   return sink.index < sink.owner->receives_completed;

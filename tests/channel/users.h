@@ -22,8 +22,8 @@ inline constexpr std::uint16_t kService = 4711;
 
 // A context and what happened in it.
 struct User {
-  User(VerbsPort& port, const Config& config, std::uint64_t seed) {
-    auto made = Context::open(port, config, seed);
+  User(VerbsPort& port, const Config& config, std::uint64_t seed, channel::StreamPort* streams = nullptr) {
+    auto made = Context::open(port, config, seed, streams);
     if (made) context = std::move(*made);
     error = made ? "" : made.error().message;
   }

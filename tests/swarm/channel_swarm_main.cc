@@ -40,6 +40,8 @@ constexpr Reached kReached[] = {
     {&SeedResult::unknown, "messages told unknown"},
     {&SeedResult::traced, "messages with stamps"},
     {&SeedResult::crashes, "programs that ended"},
+    {&SeedResult::moves, "changes of the carrier"},
+    {&SeedResult::frames, "frames over streams"},
 };
 
 struct Tally {
