@@ -150,10 +150,12 @@ void add_run(CLI::App& app, int& exit_code) {
   run->footer(
       "Usage: weft run [OPTIONS] -- PROGRAM [ARGS...]\n\n"
       "Each option is also a variable of the program's environment: WEFT_ADDR, WEFT_LOSS, ...\n"
-      "Impairments act on what this process receives.\n\n"
+      "Impairments act on what this process receives, or on what it sends: --loss out=1%.\n\n"
       "Examples, in two terminals:\n"
       "  weft run -- ib_write_bw\n"
       "  weft run --addr 127.0.0.2 --mode irn --loss 1% -- ib_write_bw 127.0.0.1\n"
+      "Over a line of 1 Gb/s:\n"
+      "  weft run --addr 127.0.0.2 --rate 1Gbps --delay 1ms -- ib_write_bw 127.0.0.1\n"
       "Its packets, for Wireshark:\n"
       "  weft run --addr 127.0.0.2 --trace client.pcapng -- ib_write_bw 127.0.0.1");
   // An argument ahead of -- that starts with a dash is an option of ours or a mistake.

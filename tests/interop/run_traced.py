@@ -6,6 +6,8 @@ computed anew with zlib's CRC-32 (captured.py).
 
     counts     as many packets each way as the NIC counts, every ICRC right, nothing malformed, the two ends' traces agree
     loss       what the impairments dropped is there and says so
+    directions what is impaired at one end in one direction is lost there, and nowhere else
+    rate       no more leaves than the rate allows, by the times in the trace and by what perftest measures
     snap       packets are cut, and their lengths are whole
     killed     a program that is killed leaves a file of whole blocks
     full       a file that cannot grow does not stop the program, which says what is missing
@@ -77,12 +79,12 @@ def finish(process):
         raise AssertionError(f"it did not end in time:\n{process.communicate()[0]}") from None
 
 
-def pair(folder, command, options=(), server_options=(), **how):
+def pair(folder, command, options=(), client_options=(), **how):
     """Both ends' outputs; both traced."""
-    server = start(SERVER, ["--trace", f"{folder}/server.pcapng", *options, *server_options], command)
+    server = start(SERVER, ["--trace", f"{folder}/server.pcapng", *options], command)
     while True:
         time.sleep(0.2)
-        client = start(CLIENT, ["--trace", f"{folder}/client.pcapng", *options], [*command, SERVER], **how)
+        client = start(CLIENT, ["--trace", f"{folder}/client.pcapng", *options, *client_options], [*command, SERVER], **how)
         text = finish(client)
         if client.returncode == 0 or server.poll() is not None or "Couldn't connect" not in text:
             break
@@ -127,6 +129,39 @@ def loss(folder):
         assert comments["dropped by --loss"] == said.get("impaired_dropped", 0) and comments[""] == said["rx_frames"], (comments, said)
         dropped += comments["dropped by --loss"]
     assert dropped != 0
+
+
+def directions(folder):
+    command = ["ib_write_bw", "-p", "18785", "-n", "200", "-s", "10000"]
+    client, server = (counters(text) for text in pair(folder, command, client_options=["--loss", "out=3%", "--seed", "7"]))
+    # The server loses nothing of what it sends or receives; what the client loses on its way out never comes in.
+    assert client["line_dropped"] != 0 and "line_dropped" not in server, (client, server)
+    assert not {"impaired_dropped"} & (client.keys() | server.keys())
+    comments = Counter((d, comment) for d, _, _, comment in packets_of(f"{folder}/client.pcapng"))
+    assert comments[OUT, "dropped by --loss out"] == client["line_dropped"], (comments, client)
+    assert comments[OUT, ""] + client["line_dropped"] == client["frames_sent"] == client["line_frames"]
+    assert server["rx_frames"] <= comments[OUT, ""]
+    assert all(Capture.right(frame) for _, _, frame, comment in packets_of(f"{folder}/client.pcapng") if not comment)
+
+
+def rate(folder):
+    most = 200e6 / 8  # bytes a second
+    texts = pair(folder, ["ib_write_bw", "-p", "18786", "-n", "200", "-s", "65536", "--report_gbits"], client_options=["--rate", "200Mbps"])
+    said = counters(texts[0])
+    assert said["line_frames"] == said["frames_sent"], said
+    lengths = [original if not comment else 0 for d, original, _, comment in packets_of(f"{folder}/client.pcapng") if d == OUT]
+    times = [float(row[0]) for row in dissected(f"{folder}/client.pcapng", "frame.time_relative", "frame.packet_flags_direction")
+             if int(row[1], 0) == OUT]
+    assert len(times) == len(lengths) and sum(lengths) > 200 * 65536
+    overflow = sum("--rate was full" in comment for *_, comment in packets_of(f"{folder}/client.pcapng"))
+    assert overflow == said.get("line_overflow", 0), (overflow, said)
+    sent, burst = 0, 256 << 10
+    for now, length in zip(times, lengths):
+        sent += length
+        assert sent <= most * (now - times[0]) + burst, f"{sent} bytes had left after {now - times[0]:.6f} s"
+    average = float(re.search(r"(?m)^ 65536 +200 +\S+ +(\S+)", texts[0])[1])
+    print(f"{average} Gb/s")
+    assert average <= 0.2 * 1.02
 
 
 def snap(folder):
@@ -191,4 +226,4 @@ if __name__ == "__main__":
             print(f"skipped: {program} is not installed; ./dev setup installs it")
             sys.exit(77)
     with tempfile.TemporaryDirectory() as place:
-        {"counts": counts, "loss": loss, "snap": snap, "killed": killed, "full": full, "processes": processes}[sys.argv[2]](place)
+        {"counts": counts, "loss": loss, "directions": directions, "rate": rate, "snap": snap, "killed": killed, "full": full, "processes": processes}[sys.argv[2]](place)

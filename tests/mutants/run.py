@@ -42,6 +42,7 @@ CHECKERS = {
     "boxes": ("tests/wan/weft_wan_by_hand_test", *TEST),
     "sites": ("tests/wan/weft_wan_boxes_test", *TEST),
     "lines": ("weft-line-swarm", [*SWARM[0], "100"], SWARM[1]),
+    "wires": ("src/live/wires/weft_live_wires_test", [*TEST[0], "--gtest_filter=LineOut.*:ImpairedWire.*"], TEST[1]),
     "traces": ("src/live/capture/weft_live_capture_test", *TEST),
     "settings": ("src/adm/weft_adm_test", *TEST),
     "nics": ("src/sim/world/weft_sim_world_test", [*TEST[0], "--gtest_filter=DetailedWorld.*"], TEST[1]),
@@ -50,7 +51,7 @@ CHECKERS = {
 OWN = ((("src/adm/",), ("settings",)),
        (("src/wan/",), ("boxes", "sites", "lines")),
        (("src/channel/",), ("channels", "channel-swarm")),
-       (("src/live/capture/",), ("traces",)),
+       (("src/live/capture/",), ("traces",)), (("src/live/wires/",), ("wires",)),
        (("src/sim/nic/context/", "src/sim/nic/cache/"), ("caches", "stores")),
        (("src/sim/nic/",), ("nics", "fabric", "fabrics")), (("src/sim/",), ("fabric", "fabrics")))
 OTHERS = tuple(c for c in CHECKERS if all(c not in own for _, own in OWN))

@@ -1,12 +1,12 @@
-// Blocks of a capture on their way from the thread that drives a NIC to the thread that writes them to a file:
-// one writes, one reads, nobody waits. Memory is bounded, so a block that finds no room is not taken; the writer
-// is told, and counts.
+// Blocks of a capture on their way from the thread that drives a NIC to the thread that writes them to a
+// file: one writes, one reads, nobody waits. Memory is bounded, so a block that finds no room is not taken;
+// the writer is told, and counts.
 //
 //   put put put commit        a block appears for the reader whole, or not at all
 //
-// Blocks are those of pcapng: a multiple of four bytes, their length in bytes 4 to 7. So the length of a block
-// never lies across the end of the ring, and a reader that wrote a part of what it was given can tell where the
-// last whole block ended.
+// Blocks are those of pcapng: a multiple of four bytes, their length in bytes 4 to 7. So the length of a
+// block never lies across the end of the ring, and a reader that wrote a part of what it was given can tell
+// where the last whole block ended.
 #pragma once
 #include <algorithm>
 #include <atomic>

@@ -1,5 +1,5 @@
-// The ring of blocks, the counter of blocks, and the names and locks of files; what is in a trace is judged by
-// tests/interop/run_traced.py.
+// The ring of blocks, the counter of blocks, and the names and locks of files; what is in a trace is judged
+// by tests/interop/run_traced.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -56,7 +56,8 @@ TEST(BlockRing, ShowsWholeBlocks) {
   EXPECT_EQ(everything(ring), one);
 }
 
-// What does not fit leaves nothing behind, even if a part of it did; what comes next is as if it had never been.
+// What does not fit leaves nothing behind, even if a part of it did; what comes next is as if it had never
+// been.
 TEST(BlockRing, ForgetsABlockThatFindsNoRoom) {
   BlockRing ring(128);
   const auto first = block(100, 1);
@@ -144,7 +145,8 @@ TEST(TraceFile, IsNeverWrittenByTwoNorOverwritten) {
     EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("are in " + own));
     ASSERT_TRUE(second.has_value()) << second.error().message;
     EXPECT_EQ((*second)->name(), own);
-    EXPECT_THAT(prepare_trace("--trace", name).error().message, HasSubstr("is being written by another process"));
+    EXPECT_THAT(prepare_trace("--trace", name).error().message,
+                HasSubstr("is being written by another process"));
     const auto b = block(64, 5);
     (*first)->ring().put(b);
     (*first)->packet((*first)->ring().commit());
@@ -157,14 +159,15 @@ TEST(TraceFile, IsNeverWrittenByTwoNorOverwritten) {
 }
 
 TEST(TraceFile, RefusesWhatIsNoFile) {
-  EXPECT_THAT(TraceFile::open("/no/such/place.pcapng").error().message, HasSubstr("No such file or directory"));
+  EXPECT_THAT(TraceFile::open("/no/such/place.pcapng").error().message,
+              HasSubstr("No such file or directory"));
   EXPECT_THAT(TraceFile::open("/dev/null").error().message, HasSubstr("it is no ordinary file"));
   EXPECT_THAT(prepare_trace("--trace", "/dev/null").error().message,
               HasSubstr("--trace: trace '/dev/null': it is no ordinary file"));
 }
 
-// A packet that came without don't-fragment, and one whose identification nobody saw, have the header that their
-// ICRC covers.
+// A packet that came without don't-fragment, and one whose identification nobody saw, have the header that
+// their ICRC covers.
 TEST(PacketTrace, WritesTheHeaderThatTheIcrcNames) {
   if (!trace::has_tshark()) GTEST_SKIP() << "no tshark; ./dev setup installs it";
   const Folder folder;
@@ -173,8 +176,8 @@ TEST(PacketTrace, WritesTheHeaderThatTheIcrcNames) {
   const wire::Address them = wire::Address::v4(10, 0, 0, 2);
   std::vector<std::uint8_t> frame(44, 0);
   frame[0] = 0x04;  // a SEND of 28 bytes
-  wire::Icrc icrc(
-      wire::IpFacts{.source = them, .destination = us, .source_port = 4791, .udp_length = 52, .identification = 77});
+  wire::Icrc icrc(wire::IpFacts{
+      .source = them, .destination = us, .source_port = 4791, .udp_length = 52, .identification = 77});
   icrc.packet(std::span(frame).first(40));
   wire::store_le32(&frame[40], icrc.value());
   {

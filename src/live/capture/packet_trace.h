@@ -1,10 +1,10 @@
-// A packet trace of a soft NIC: every frame, as it is on the wire, into a pcapng file that Wireshark opens. Headers
-// below the UDP payload are those that the frame has where the wire saw them, and those that it must have where the
-// kernel wrote or removed them: of an IPv4 identification that nobody saw, the one that the ICRC names. MAC
-// addresses are made up (trace/frame.h).
+// A packet trace of a soft NIC: every frame, as it is on the wire, into a pcapng file that Wireshark opens.
+// Headers below the UDP payload are those that the frame has where the wire saw them, and those that it must
+// have where the kernel wrote or removed them: of an IPv4 identification that nobody saw, the one that the
+// ICRC names. MAC addresses are made up (trace/frame.h).
 //
-// A frame's direction stands in its flags, what an impairment did to it in its comment. A frame is written with the
-// time at which its train was given to the wire, or taken from it.
+// A frame's direction stands in its flags, what an impairment did to it in its comment. A frame is written
+// with the time at which its train was given to the wire, or taken from it.
 #pragma once
 #include <cstdint>
 #include <memory>

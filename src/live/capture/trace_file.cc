@@ -164,8 +164,8 @@ void TraceFile::write_waiting() {
   }
 }
 
-// The file ends with its last whole block. Of the block that was cut the rest is still to pass, and is counted
-// then.
+// The file ends with its last whole block. Of the block that was cut the rest is still to pass, and is
+// counted then.
 void TraceFile::give_up(int error) {
   error_ = error;
   [[maybe_unused]] const int cut = ftruncate(fd_, static_cast<off_t>(blocks_.whole()));

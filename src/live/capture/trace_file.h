@@ -1,15 +1,15 @@
-// The file of a packet trace, written by a thread of its own: the thread that drives a NIC only leaves blocks in
-// memory (block_ring.h), and neither waits for a disk nor asks the kernel for anything, but for one wake-up when
-// half of the memory is used. What finds no room is lost and counted.
+// The file of a packet trace, written by a thread of its own: the thread that drives a NIC only leaves blocks
+// in memory (block_ring.h), and neither waits for a disk nor asks the kernel for anything, but for one
+// wake-up when half of the memory is used. What finds no room is lost and counted.
 //
-// What is there after kEvery is in the file: a program that is killed loses the packets of that time at most. A
-// file that cannot grow (a full disk) ends with its last whole block; the program goes on, and the rest is
+// What is there after kEvery is in the file: a program that is killed loses the packets of that time at most.
+// A file that cannot grow (a full disk) ends with its last whole block; the program goes on, and the rest is
 // counted.
 //
-// Names. Each process, and each NIC of one process, has a file for itself. The name that was asked for is taken by
-// whoever finds it empty and unlocked; `weft run` empties it. Others put their process number into it, and say so:
-// trace.pcapng, trace.4711.pcapng, trace.4711-2.pcapng. A lock on the file (flock) tells which are taken, and is
-// free again however its process ends.
+// Names. Each process, and each NIC of one process, has a file for itself. The name that was asked for is
+// taken by whoever finds it empty and unlocked; `weft run` empties it. Others put their process number into
+// it, and say so: trace.pcapng, trace.4711.pcapng, trace.4711-2.pcapng. A lock on the file (flock) tells
+// which are taken, and is free again however its process ends.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -69,7 +69,8 @@ void Nic::transmit_owned(Time now) {
   // The background thread may be asleep since before there were deadlines, or more to send than leaves in one
   // go.
   if (shard_.next_deadline() < Time{wakes_at_.load(std::memory_order_relaxed)} ||
-      (shard_.has_to_send() && !watched(now)))
+      (shard_.has_to_send() && !watched(now)) ||
+      (paced_ && wire_->next_due() < Time{wakes_at_.load(std::memory_order_relaxed)}))
     wake();
 }
 

@@ -35,6 +35,9 @@ constexpr Duration kBeginning = milliseconds(500);
 // first connection, and its server listens again as late.
 constexpr Duration kReopening = milliseconds(2000);
 
+// Both directions of a process lose other packets.
+constexpr std::uint64_t kOtherWay = 0x6F75'745F'6C69'6E65ULL;
+
 bool impaired(const impair::ImpairConfig& c) { return !c.clean() || c.delay.ps != 0; }
 
 // How long this process's threads were ready to run and had no processor, in microseconds: what makes a peer
@@ -151,11 +154,14 @@ Result<std::shared_ptr<Nic>> open_nic(const Options& options) {
     wire->show_headers();
   }
   PacketTrace* const traced = trace.get();
-  if (impaired(options.impairments) || traced != nullptr) {
+  LineConfig line = options.line;
+  line.icrc = options.icrc;
+  if (impaired(options.impairments) || !line.clean() || traced != nullptr) {
     // Two processes with the same seed must not lose the same packets.
     const std::uint64_t seed =
         (options.seed != 0 ? options.seed : unpredictable<std::uint64_t>()) ^ fold(options.address);
-    wire = std::make_unique<ImpairedWire>(std::move(wire), options.impairments, seed, std::move(trace));
+    line.seed = seed ^ kOtherWay;
+    wire = std::make_unique<ImpairedWire>(std::move(wire), options.impairments, seed, line, std::move(trace));
   }
   DeviceConfig config = size_device(wire->facts(), unpredictable<std::uint64_t>());
   config.strict_write_order = options.strict_write_order;
@@ -180,6 +186,7 @@ Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig&
       level_from_dscp_(options.level_from_dscp),
       clock_(clock),
       trace_(trace),
+      paced_(!options.line.clean()),
       wire_(std::move(wire)),
       shard_(config, wire_->facts(), options.icrc,
              describe_services(options, wire_->facts(), config.seed, clock_.now()),

@@ -113,6 +113,7 @@ class Nic {
   const bool level_from_dscp_;
   Clock clock_;
   PacketTrace* const trace_;
+  const bool paced_;  // the wire holds back what was sent
   std::unique_ptr<Wire> wire_;
   Shard shard_;
   std::uint32_t qpn_mask_;

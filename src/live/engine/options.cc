@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -105,6 +106,12 @@ Result<void> parse_trace(const char* field, std::string_view text, Options& o) {
   return {};
 }
 
+// Slower, and every time-out strikes; shorter, and no message of the largest packets fits; longer than what
+// slots hold (held_frames.h).
+constexpr Rate kLeastRate = megabits(1);
+constexpr Bytes kLeastQueue{16U << 10U};
+constexpr Bytes kMostQueue{64U << 20U};
+
 // A frame's headers, so that what is kept can be dissected; the largest frame.
 constexpr std::uint64_t kLeastSnap = 64;
 constexpr std::uint64_t kMostSnap = 65'535;
@@ -118,22 +125,70 @@ Result<void> parse_snap(const char* field, std::string_view text, Options& o) {
   return {};
 }
 
-template <std::uint32_t impair::ImpairConfig::*kMember>
-Result<void> parse_chance(const char* field, std::string_view text, Options& o) {
-  const auto value = parse_probability(field, text);
-  if (!value) return tl::unexpected(value.error());
-  o.impairments.*kMember = *value;
+// "1%": of what is received. "out=1%", "in=1%,out=2%": each direction by its name.
+Result<void> in_each_direction(const char* field, std::string_view text, Options& o,
+                               Result<void> (*set)(const char*, std::string_view, impair::ImpairConfig&)) {
+  if (text.find('=') == std::string_view::npos) return set(field, text, o.impairments);
+  for (std::string_view left = text; !left.empty();) {
+    const std::string_view part = left.substr(0, left.find(','));
+    left.remove_prefix(std::min(part.size() + 1, left.size()));
+    const std::string_view way = part.substr(0, part.find('='));
+    if ((way != "in" && way != "out") || way.size() == part.size())
+      return not_one_of(field, part, "for a direction; write in=1%, out=1% or in=1%,out=2%");
+    const auto done =
+        set(field, part.substr(way.size() + 1), way == "in" ? o.impairments : o.line.impairments);
+    if (!done) return done;
+  }
   return {};
 }
 
+template <std::uint32_t impair::ImpairConfig::*kMember>
+Result<void> set_chance(const char* field, std::string_view text, impair::ImpairConfig& config) {
+  const auto value = parse_probability(field, text);
+  if (!value) return tl::unexpected(value.error());
+  config.*kMember = *value;
+  return {};
+}
+
+template <std::uint32_t impair::ImpairConfig::*kMember>
+Result<void> parse_chance(const char* field, std::string_view text, Options& o) {
+  return in_each_direction(field, text, o, set_chance<kMember>);
+}
+
+// Of received packets alone: a kernel tells a receiver on its own host of no marks.
+Result<void> parse_mark(const char* field, std::string_view text, Options& o) {
+  return set_chance<&impair::ImpairConfig::mark>(field, text, o.impairments);
+}
+
 template <Duration impair::ImpairConfig::*kMember>
-Result<void> parse_span(const char* field, std::string_view text, Options& o) {
+Result<void> set_span(const char* field, std::string_view text, impair::ImpairConfig& config) {
   const auto value = parse_duration(field, text);
   if (!value) return tl::unexpected(value.error());
   // Every time-out is over long before a frame that is held so long comes out, so a longer time is a slip of
   // the unit.
   if (*value > seconds(10)) return not_one_of(field, text, "a time of at most 10s");
-  o.impairments.*kMember = *value;
+  config.*kMember = *value;
+  return {};
+}
+
+template <Duration impair::ImpairConfig::*kMember>
+Result<void> parse_span(const char* field, std::string_view text, Options& o) {
+  return in_each_direction(field, text, o, set_span<kMember>);
+}
+
+Result<void> parse_line_rate(const char* field, std::string_view text, Options& o) {
+  const auto rate = parse_rate(field, text);
+  if (!rate) return tl::unexpected(rate.error());
+  if (rate->bps != 0 && *rate < kLeastRate) return not_one_of(field, text, "a rate of at least 1Mbps, or 0");
+  o.line.rate = *rate;
+  return {};
+}
+
+Result<void> parse_queue(const char* field, std::string_view text, Options& o) {
+  const auto size = parse_size(field, text);
+  if (!size) return tl::unexpected(size.error());
+  if (*size < kLeastQueue || *size > kMostQueue) return not_one_of(field, text, "a size of 16KiB to 64MiB");
+  o.line.queue = *size;
   return {};
 }
 
@@ -150,19 +205,23 @@ constexpr std::array kSettings{
             parse_schedule},
     Setting{"WEFT_LEVEL", "level",
             "what gives a connection's service level: the sl or the dscp of its address [sl]", parse_level},
-    Setting{"WEFT_LOSS", "loss", "drop received packets with this probability, such as 1%",
+    Setting{"WEFT_LOSS", "loss", "drop packets with this probability: 1% of those received, or in=1%,out=2%",
             parse_chance<&Config::loss>},
-    Setting{"WEFT_DUPLICATE", "duplicate", "deliver received packets twice with this probability",
+    Setting{"WEFT_DUPLICATE", "duplicate", "deliver packets twice with this probability, likewise",
             parse_chance<&Config::duplicate>},
-    Setting{"WEFT_REORDER", "reorder", "hold received packets back with this probability",
+    Setting{"WEFT_REORDER", "reorder", "hold packets back with this probability, likewise",
             parse_chance<&Config::reorder>},
     Setting{"WEFT_REORDER_BY", "reorder-by", "... for this long [100us]", parse_span<&Config::reorder_by>},
-    Setting{"WEFT_CORRUPT", "corrupt", "flip a bit of received packets with this probability",
+    Setting{"WEFT_CORRUPT", "corrupt", "flip a bit of packets with this probability, likewise",
             parse_chance<&Config::corrupt>},
-    Setting{"WEFT_MARK", "mark", "mark received packets for congestion with this probability",
-            parse_chance<&Config::mark>},
-    Setting{"WEFT_DELAY", "delay", "delay every received packet, such as 50us", parse_span<&Config::delay>},
+    Setting{"WEFT_MARK", "mark", "mark received packets for congestion with this probability", parse_mark},
+    Setting{"WEFT_DELAY", "delay", "delay every received packet, such as 50us, or in=50us,out=1ms",
+            parse_span<&Config::delay>},
     Setting{"WEFT_JITTER", "jitter", "... by up to this much more", parse_span<&Config::jitter>},
+    Setting{"WEFT_RATE", "rate", "packets leave no faster than this, such as 10Gbps [0: as they may]",
+            parse_line_rate},
+    Setting{"WEFT_QUEUE", "queue", "... and so many bytes wait; what comes on top is dropped [8MiB]",
+            parse_queue},
     Setting{"WEFT_SEED", "seed", "seed of all these [random]", parse_seed},
     Setting{"WEFT_ICRC", "icrc", "on or off; off must be agreed by both ends [on]",
             parse_switch<&Options::icrc>},
@@ -188,8 +247,9 @@ Result<Options> options_from_environment(char* (*get)(const char* name)) {
     const auto parsed = s.parse(s.variable, text, o);
     if (!parsed) return tl::unexpected(parsed.error());
   }
-  const auto valid = o.impairments.validate();
-  if (!valid) return tl::unexpected(valid.error());
+  for (const auto& direction : {o.impairments, o.line.impairments}) {
+    if (const auto valid = direction.validate(); !valid) return tl::unexpected(valid.error());
+  }
   return o;
 }
 

@@ -13,7 +13,8 @@
 //   WEFT_SCHEDULE    round-robin whose turn it is: round-robin, weighted or priority (by service level)
 //   WEFT_LEVEL       sl          what gives a connection's service level: sl, the address vector's own, or
 //                                dscp, the upper three bits of its traffic class (0 to 7)
-//   WEFT_LOSS        0           probability that a received packet is dropped, such as 1%
+//   WEFT_LOSS        0           probability that a received packet is dropped, such as 1%; all of these but
+//                                WEFT_MARK also by direction: in=1%,out=2%
 //   WEFT_DUPLICATE   0           ... is delivered twice
 //   WEFT_REORDER     0           ... is held back for WEFT_REORDER_BY
 //   WEFT_REORDER_BY  100us
@@ -21,6 +22,8 @@
 //   WEFT_MARK        0           ... arrives with a congestion mark (ECN)
 //   WEFT_DELAY       0           every received packet waits this long, such as 50us
 //   WEFT_JITTER      0           ... and up to this much longer, drawn per packet
+//   WEFT_RATE        0           packets leave no faster than this, such as 10Gbps; 0: as they may
+//   WEFT_QUEUE       8MiB        bytes that wait before WEFT_RATE; what comes on top is dropped
 //   WEFT_SEED        random      seed of the impairments
 //   WEFT_STATS       off         on: what happened, in numbers, on standard error when the device closes
 //   WEFT_TRACE                   a pcapng file for every packet that leaves or comes in (live/capture)
@@ -28,9 +31,9 @@
 //   WEFT_WRITE_ORDER any         strict: received WRITEs reach memory in order, whatever the sender's mode
 //   WEFT_ICRC        on          on or off; off neither computes nor checks, so both ends must agree
 //
-// Impairments act on the receiving side, on single packets, after the kernel's segmentation offload
-// has been undone (live/wires/impaired.h says why), so each direction of a connection is impaired by
-// the process that receives it.
+// Impairments act on the receiving side unless a direction is named, on single packets, after the kernel's
+// segmentation offload has been undone (live/wires/impaired.h says why); on the sending side they and the
+// rate are a line that packets leave by (live/wires/line_out.h).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -43,6 +46,7 @@
 #include "core/transport/sched/ready_queue.h"
 #include "core/wire/header.h"
 #include "core/wire/packet.h"
+#include "live/wires/line_out.h"
 #include "live/wires/open.h"
 
 namespace weft::live {
@@ -55,7 +59,8 @@ struct Options {
   Schedule schedule = Schedule::kRoundRobin;
   bool level_from_dscp = false;
   impair::ImpairConfig impairments{.reorder_by = microseconds(100)};
-  std::uint64_t seed = 0;  // of the impairments; 0 draws one
+  LineConfig line{.impairments = {.reorder_by = microseconds(100)}};  // its seed and ICRC are the two below
+  std::uint64_t seed = 0;                                             // of the impairments; 0 draws one
   bool icrc = true;
   bool stats = false;
   std::string trace;  // the file; empty: none

@@ -34,10 +34,11 @@ TEST(Options, EveryVariableReachesItsField) {
         {"WEFT_LOSS", "1%"},        {"WEFT_DUPLICATE", "2%"},
         {"WEFT_REORDER", "3%"},     {"WEFT_REORDER_BY", "20us"},
         {"WEFT_CORRUPT", "4%"},     {"WEFT_MARK", "5%"},
-        {"WEFT_DELAY", "50us"},     {"WEFT_JITTER", "5us"},
+        {"WEFT_DELAY", "50us"},     {"WEFT_JITTER", "in=5us,out=6us"},
         {"WEFT_SEED", "4711"},      {"WEFT_ICRC", "off"},
         {"WEFT_STATS", "on"},       {"WEFT_WRITE_ORDER", "strict"},
         {"WEFT_LEVEL", "dscp"},     {"WEFT_WIRE", "packet"},
+        {"WEFT_RATE", "10Gbps"},    {"WEFT_QUEUE", "1MiB"},
         {"WEFT_TRACE", "t.pcapng"}, {"WEFT_TRACE_SNAP", "128"},
     };
     EXPECT_EQ(std::size(values), settings().size()) << "a variable without a value here";
@@ -62,6 +63,11 @@ TEST(Options, EveryVariableReachesItsField) {
   EXPECT_EQ(o->impairments.corrupt, 40'000U);
   EXPECT_EQ(o->impairments.delay, microseconds(50));
   EXPECT_EQ(o->impairments.jitter, microseconds(5));
+  EXPECT_EQ(o->impairments.jitter, microseconds(5));
+  EXPECT_EQ(o->line.impairments.jitter, microseconds(6));
+  EXPECT_EQ(o->line.impairments.delay, Duration{});
+  EXPECT_EQ(o->line.rate, gigabits(10));
+  EXPECT_EQ(o->line.queue.n, 1U << 20U);
   EXPECT_EQ(o->seed, 4711U);
   EXPECT_EQ(o->trace, "t.pcapng");
   EXPECT_EQ(o->trace_snap, 128U);
@@ -88,6 +94,14 @@ TEST(Options, BadValuesAreNamed) {
       {"WEFT_DELAY", "50", "WEFT_DELAY: '50' is not a time"},
       {"WEFT_DELAY", "11s", "at most 10s"},
       {"WEFT_SEED", "x", "WEFT_SEED"},
+      {"WEFT_LOSS", "up=1%",
+       "WEFT_LOSS: 'up=1%' is not for a direction; write in=1%, out=1% or in=1%,out=2%"},
+      {"WEFT_LOSS", "in=1%,2%", "WEFT_LOSS: '2%' is not for a direction"},
+      {"WEFT_LOSS", "out=101%", "WEFT_LOSS: '101%' is not a probability"},
+      {"WEFT_MARK", "out=1%", "WEFT_MARK: 'out=1%' is not a probability"},
+      {"WEFT_RATE", "10", "WEFT_RATE: '10' is not a rate"},
+      {"WEFT_RATE", "8kbps", "WEFT_RATE: '8kbps' is not a rate of at least 1Mbps, or 0"},
+      {"WEFT_QUEUE", "1kB", "WEFT_QUEUE: '1kB' is not a size of 16KiB to 64MiB"},
       {"WEFT_TRACE", "", "WEFT_TRACE: the name of the file is empty"},
       {"WEFT_TRACE_SNAP", "10", "WEFT_TRACE_SNAP: '10' is not a size of 64 to 65535 bytes"},
       {"WEFT_WRITE_ORDER", "maybe", "WEFT_WRITE_ORDER: 'maybe' is not any or strict"},

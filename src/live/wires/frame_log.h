@@ -1,6 +1,6 @@
-// Who is told of every frame that leaves or comes in, one by one: a packet trace (live/capture). The network is
-// seen from the host's own plug: a frame is told of as it comes, before what is done to it on purpose, and as it
-// leaves, after that.
+// Who is told of every frame that leaves or comes in, one by one: a packet trace (live/capture). The network
+// is seen from the host's own plug: a frame is told of as it comes, before what is done to it on purpose, and
+// as it leaves, after that.
 #pragma once
 #include <cstdint>
 #include <string_view>

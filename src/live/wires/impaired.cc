@@ -1,7 +1,6 @@
 #include "live/wires/impaired.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace weft::live {
 namespace {
@@ -28,17 +27,18 @@ std::string_view word_for(const impair::Fate& v) {
 }  // namespace
 
 ImpairedWire::ImpairedWire(std::unique_ptr<Wire> inner, const impair::ImpairConfig& config,
-                           std::uint64_t seed, std::unique_ptr<FrameLog> log)
+                           std::uint64_t seed, const LineConfig& line, std::unique_ptr<FrameLog> log)
     : log_(std::move(log)),
       inner_(std::move(inner)),
       impairment_(config, Prng(seed)),
       impairs_(!config.clean() || config.delay.ps != 0),
-      memory_(new std::uint8_t[kSlots * kSlotBytes]) {
-  free_.reserve(kSlots);
-  for (std::uint32_t i = kSlots; i != 0; --i) free_.push_back(i - 1);
+      line_(line.clean() ? nullptr : std::make_unique<LineOut>(line, *inner_, log_.get())) {
   lent_.reserve(kMostReleased);
-  heap_.reserve(kSlots);
   out_.reserve(kSlots);
+}
+
+ImpairedWire::~ImpairedWire() {
+  if (line_ != nullptr) line_->release_all();
 }
 
 // Joins the frame to the train before it when it follows in memory.
@@ -63,30 +63,21 @@ void ImpairedWire::visit_counters(const SeeCounter& see) const {
     WEFT_IMPAIRED_COUNTERS(WEFT_X)
 #undef WEFT_X
   }
+  if (line_ != nullptr) line_->visit_counters(see);
   if (log_ != nullptr) log_->visit_counters(see);
   inner_->visit_counters(see);
 }
 
 void ImpairedWire::hold(const RxTrain& frame, Time due) {
-  if (free_.empty() || frame.bytes > kSlotBytes) {
-    ++counters_.overflow;
-    return;
-  }
-  ++counters_.held;
-  Held h{due, order_++, free_.back(), frame};
-  free_.pop_back();
-  h.train.data = memory_.get() + h.slot * kSlotBytes;
-  std::memcpy(h.train.data, frame.data, frame.bytes);
-  heap_.push_back(h);
-  std::push_heap(heap_.begin(), heap_.end(), later);
+  ++(held_.hold(due, {frame.data, frame.bytes}, frame) ? counters_.held : counters_.overflow);
 }
 
 void ImpairedWire::release(Time now) {
-  while (!heap_.empty() && heap_.front().due <= now && lent_.size() < kMostReleased) {
-    std::pop_heap(heap_.begin(), heap_.end(), later);
-    lent_.push_back(heap_.back().slot);
-    out_.push_back(heap_.back().train);
-    heap_.pop_back();
+  while (!held_.empty() && held_.next_due() <= now && lent_.size() < kMostReleased) {
+    const auto h = held_.take();
+    lent_.push_back(h.slot);
+    out_.push_back(h.what);
+    out_.back().data = held_.bytes_of(h);
   }
 }
 
@@ -138,18 +129,25 @@ void ImpairedWire::log(const TxTrain& train) {
 }
 
 SendStatus ImpairedWire::send(const TxTrain& train) {
+  if (line_ != nullptr) {
+    line_->take(train);
+    line_->release(train.now);
+    return SendStatus::kSent;
+  }
   const SendStatus status = inner_->send(train);
   if (log_ != nullptr && status == SendStatus::kSent) log(train);
   return status;
 }
 
 void ImpairedWire::abandon(int nowhere) {
+  if (line_ != nullptr) line_->forget_all();
   inner_->abandon(nowhere);
   if (log_ != nullptr) log_->abandon(nowhere);
 }
 
 std::span<const RxTrain> ImpairedWire::receive(Time now) {
-  free_.insert(free_.end(), lent_.begin(), lent_.end());
+  if (line_ != nullptr) line_->release(now);
+  for (const std::uint32_t slot : lent_) held_.give_back(slot);
   lent_.clear();
   out_.clear();
   // A batch that was dropped or held whole must not look like an empty wire: read on, within a bound.

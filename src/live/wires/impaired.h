@@ -2,11 +2,10 @@
 // happens to a frame is decided by core/impair, as in the simulator; here frames are held and let go.
 // It is also where frames are looked at one by one, so a log of them (frame_log.h) is told here.
 //
-// It acts on reception, frame by frame, after the kernel's receive offload has been split. On the
-// sending side it would have to break trains apart, so that 1 % loss would also cost the segmentation
-// offload and measure the wrong thing; a switch on the way, too, drops single packets of a train. Each
-// direction is thus impaired by the process that receives it, and both directions of a connection
-// between two impaired processes suffer alike.
+// It acts on reception, frame by frame, after the kernel's receive offload has been split. The sending
+// side has to break trains apart, so that 1 % loss also costs the segmentation offload; it is a line of its
+// own (line_out.h), for whoever asks for it. Otherwise each direction is impaired by the process that
+// receives it, and both directions of a connection between two impaired processes suffer alike.
 //
 // Frames that pass at once stay where they are, in trains as long as the decisions allow; only held
 // frames are copied, into slots of a fixed number: when all are taken the frame is dropped and
@@ -21,6 +20,8 @@
 #include "core/base/prng.h"
 #include "core/impair/impair.h"
 #include "live/wires/frame_log.h"
+#include "live/wires/held_frames.h"
+#include "live/wires/line_out.h"
 #include "live/wires/wire.h"
 
 namespace weft::live {
@@ -42,11 +43,13 @@ struct ImpairedCounters {
 
 class ImpairedWire final : public Wire {
  public:
-  static constexpr std::size_t kSlots = 16384;
-  static constexpr std::size_t kSlotBytes = 4096 + 128;  // the largest frame; longer ones are not ours
+  static constexpr std::size_t kSlots = HeldFrames<RxTrain>::kSlots;
+  static constexpr std::size_t kSlotBytes = HeldFrames<RxTrain>::kSlotBytes;
 
+  // `config` and `seed` are of what is received.
   ImpairedWire(std::unique_ptr<Wire> inner, const impair::ImpairConfig& config, std::uint64_t seed,
-               std::unique_ptr<FrameLog> log = nullptr);
+               const LineConfig& line = {}, std::unique_ptr<FrameLog> log = nullptr);
+  ~ImpairedWire() override;
 
   const WireFacts& facts() const override { return inner_->facts(); }
   std::span<const RxTrain> receive(Time now) override;
@@ -61,22 +64,13 @@ class ImpairedWire final : public Wire {
   Neighbours* neighbours() override { return inner_->neighbours(); }
   void abandon(int nowhere) override;
   Time next_due() const override {
-    return heap_.empty() ? inner_->next_due() : std::min(heap_.front().due, inner_->next_due());
+    const Time due = std::min(held_.next_due(), inner_->next_due());
+    return line_ != nullptr ? std::min(due, line_->next_due()) : due;
   }
   void visit_counters(const SeeCounter& see) const override;
   const ImpairedCounters& counters() const { return counters_; }
 
  private:
-  struct Held {
-    Time due;
-    std::uint64_t order = 0;
-    std::uint32_t slot = 0;
-    RxTrain train;  // of this one frame
-  };
-  static bool later(const Held& x, const Held& y) {
-    return x.due != y.due ? x.due > y.due : x.order > y.order;
-  }
-
   void impair(const RxTrain& train, Time now);
   void log(const TxTrain& train);
   void pass(const RxTrain& frame);
@@ -87,13 +81,11 @@ class ImpairedWire final : public Wire {
   std::unique_ptr<FrameLog> log_;
   std::unique_ptr<Wire> inner_;
   impair::Impairment impairment_;
-  const bool impairs_;                      // or is here for the log alone
-  std::unique_ptr<std::uint8_t[]> memory_;  // kSlots slots; pages are touched on use
-  std::vector<std::uint32_t> free_;
+  const bool impairs_;             // what is received
+  std::unique_ptr<LineOut> line_;  // if what is sent is impaired, or paced
+  HeldFrames<RxTrain> held_;
   std::vector<std::uint32_t> lent_;  // slots whose frames the reader still holds
-  std::vector<Held> heap_;
   std::vector<RxTrain> out_;
-  std::uint64_t order_ = 0;
   ImpairedCounters counters_;
 };
 
