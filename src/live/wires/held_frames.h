@@ -1,5 +1,5 @@
-// Frames that wait for their time: copies in slots of a fixed number. They leave in the order of their due times,
-// ties in the order in which they came.
+// Frames that wait for their time: copies in slots of a fixed number. They leave in the order of their due
+// times, ties in the order in which they came.
 #pragma once
 #include <algorithm>
 #include <cstdint>

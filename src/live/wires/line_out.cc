@@ -27,7 +27,8 @@ void LineOut::take(const TxTrain& train) {
   for (std::size_t at = 0; at < train.bytes.size(); at += train.frame_size, ++index) {
     const auto bytes =
         train.bytes.subspan(at, std::min<std::size_t>(train.frame_size, train.bytes.size() - at));
-    Leaving what{.destination = train.destination, .ip = train.ip, .sealed = counts ? index : std::uint16_t{0}};
+    Leaving what{
+        .destination = train.destination, .ip = train.ip, .sealed = counts ? index : std::uint16_t{0}};
     ++counters_.frames;
     const Time departs = limit_.depart(train.now, {bytes.size() + kAround});
     if (departs == kNever) {
@@ -60,7 +61,8 @@ void LineOut::hold(Time due, std::span<const std::uint8_t> bytes, const Leaving&
   tell(bytes, what, now, "dropped: too many packets waited");
 }
 
-void LineOut::tell(std::span<const std::uint8_t> bytes, const Leaving& what, Time now, std::string_view fate) {
+void LineOut::tell(std::span<const std::uint8_t> bytes, const Leaving& what, Time now,
+                   std::string_view fate) {
   if (log_ == nullptr) return;
   log_->sent({.bytes = bytes,
               .frame_size = static_cast<std::uint32_t>(bytes.size()),
@@ -134,10 +136,10 @@ bool LineOut::send(Time now) {
   for (std::uint32_t i = 0; i < frames_ && log_ != nullptr; ++i) {
     const Leaving& what = in_train_[i];
     tell(frame(i), what, now,
-         !sent           ? "dropped: the network refused it"
-         : what.corrupt  ? "one bit flipped by --corrupt out"
-         : what.again    ? "second copy, by --duplicate out"
-                         : "");
+         !sent          ? "dropped: the network refused it"
+         : what.corrupt ? "one bit flipped by --corrupt out"
+         : what.again   ? "second copy, by --duplicate out"
+                        : "");
   }
   frames_ = bytes_ = frame_size_ = 0;
   return true;

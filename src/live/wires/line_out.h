@@ -1,16 +1,17 @@
-// The line that a process sends on: a rate, a queue before it, and impairments of what leaves. It stands between
-// the NIC and another wire.
+// The line that a process sends on: a rate, a queue before it, and impairments of what leaves. It stands
+// between the NIC and another wire.
 //
-//   NIC ---> queue, at most `queue` bytes ---> rate ---> loss, duplication, corruption ---> delay ---> other wire
+//   NIC ---> queue, at most `queue` bytes ---> rate ---> loss, duplication, corruption ---> delay ---> other
+//   wire
 //
 // It breaks trains apart, which costs copies and the sending side's offload: what is only received worse is
 // cheaper to impair (impaired.h). What is due together leaves together: frames that may share a train do
-// (pack.h has the rule), and their ICRCs are computed anew where their place in the train has changed, because the
-// place is the IPv4 identification.
+// (pack.h has the rule), and their ICRCs are computed anew where their place in the train has changed,
+// because the place is the IPv4 identification.
 //
-// The rate counts what a frame takes of an Ethernet, with headers, preamble and gap. A frame leaves late if nobody
-// looks, and the next one is due as if it had been on time: so the rate is kept over time, and exceeded in bursts
-// of what was late. What waits when the device closes leaves at once.
+// The rate counts what a frame takes of an Ethernet, with headers, preamble and gap. A frame leaves late if
+// nobody looks, and the next one is due as if it had been on time: so the rate is kept over time, and
+// exceeded in bursts of what was late. What waits when the device closes leaves at once.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -36,12 +37,12 @@ struct LineConfig {
   bool clean() const { return impairments.clean() && impairments.delay.ps == 0 && rate.bps == 0; }
 };
 
-#define WEFT_LINE_COUNTERS(X)                                                    \
-  X(frames, "packets that were to leave by the line")                            \
-  X(overflow, "lost in the queue before --rate")                                 \
-  X(dropped, "lost by --loss out")                                               \
-  X(duplicated, "sent twice by --duplicate out")                                 \
-  X(corrupted, "with a bit flipped by --corrupt out")                            \
+#define WEFT_LINE_COUNTERS(X)                         \
+  X(frames, "packets that were to leave by the line") \
+  X(overflow, "lost in the queue before --rate")      \
+  X(dropped, "lost by --loss out")                    \
+  X(duplicated, "sent twice by --duplicate out")      \
+  X(corrupted, "with a bit flipped by --corrupt out") \
   X(refused, "lost because the network refused them, or too many waited already")
 
 struct LineCounters {
@@ -52,8 +53,8 @@ struct LineCounters {
 
 class LineOut {
  public:
-  // What a frame of the longest header takes on an Ethernet beside its own bytes: Ethernet, IPv4 and UDP headers,
-  // checksum, preamble and gap.
+  // What a frame of the longest header takes on an Ethernet beside its own bytes: Ethernet, IPv4 and UDP
+  // headers, checksum, preamble and gap.
   static constexpr std::uint64_t kAround = 14 + 20 + 8 + 4 + 8 + 12;
 
   LineOut(const LineConfig& config, Wire& to, FrameLog* log);

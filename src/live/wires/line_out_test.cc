@@ -1,5 +1,6 @@
-// The line that a process sends on, over a wire in memory and in virtual time: the rate and its queue, what is
-// lost, doubled, damaged and late, and that every frame that leaves has the ICRC of its place in its train.
+// The line that a process sends on, over a wire in memory and in virtual time: the rate and its queue, what
+// is lost, doubled, damaged and late, and that every frame that leaves has the ICRC of its place in its
+// train.
 #include "live/wires/line_out.h"
 
 #include <gtest/gtest.h>
@@ -79,10 +80,12 @@ class KeepingLog final : public FrameLog {
 };
 
 struct World {
-  explicit World(const LineConfig& config) : wire(left), line(config, wire, &log), packer(wire.facts(), true) {}
+  explicit World(const LineConfig& config)
+      : wire(left), line(config, wire, &log), packer(wire.facts(), true) {}
 
   // A train of `frames` SENDs, numbered on, with `payload` bytes each.
-  void send(std::uint32_t frames, std::uint32_t payload, Time now, std::uint8_t to = 2, std::uint32_t qpn = 0x10007) {
+  void send(std::uint32_t frames, std::uint32_t payload, Time now, std::uint8_t to = 2,
+            std::uint32_t qpn = 0x10007) {
     packer.clear();
     const std::vector<std::uint8_t> bytes(payload, 0x5A);
     for (std::uint32_t i = 0; i < frames; ++i) {
@@ -105,13 +108,15 @@ struct World {
     for (const Left& t : left) {
       for (std::uint32_t i = 0; i < t.frames(); ++i) {
         const std::size_t at = std::size_t{i} * t.frame_size;
-        const auto frame = std::span(t.bytes).subspan(at, std::min<std::size_t>(t.frame_size, t.bytes.size() - at));
-        wire::Icrc icrc(wire::IpFacts{
-            .source = peer(1),
-            .destination = t.to,
-            .source_port = 4791,
-            .udp_length = static_cast<std::uint16_t>(8 + frame.size()),
-            .identification = wire.facts().identification_counts ? static_cast<std::uint16_t>(i) : std::uint16_t{0}});
+        const auto frame =
+            std::span(t.bytes).subspan(at, std::min<std::size_t>(t.frame_size, t.bytes.size() - at));
+        wire::Icrc icrc(wire::IpFacts{.source = peer(1),
+                                      .destination = t.to,
+                                      .source_port = 4791,
+                                      .udp_length = static_cast<std::uint16_t>(8 + frame.size()),
+                                      .identification = wire.facts().identification_counts
+                                                            ? static_cast<std::uint16_t>(i)
+                                                            : std::uint16_t{0}});
         icrc.packet(frame.first(frame.size() - 4));
         if (icrc.value() != wire::load_le32(&frame[frame.size() - 4])) ++damaged;
         all.push_back(wire::load_be24(&frame[9]));
@@ -135,8 +140,8 @@ std::vector<std::uint32_t> up_to(std::uint32_t n) {
   return all;
 }
 
-// At any time no more has left than the rate allows since the first packet, however much is waiting; nothing is
-// reordered or lost, and the last leaves when the rate says.
+// At any time no more has left than the rate allows since the first packet, however much is waiting; nothing
+// is reordered or lost, and the last leaves when the rate says.
 TEST(LineOut, LeavesNoFasterThanTheRate) {
   World w({.rate = gigabits(1)});
   const Time start = Time{} + seconds(1);
