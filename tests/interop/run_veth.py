@@ -12,6 +12,8 @@ anew by a receiver's offload. --link says who segments:
     no_segmentation  the sender's kernel, just before the device (ethtool -K … tx-udp-segmentation off)
     no_offloads      as before, and the device has no checksum either (ethtool -K … tx off); older kernels refuse trains then
 
+With --line both programs lose packets on purpose before these reach the cable.
+
 --wire and --client-wire choose wires; --capture has every frame judged by others (captured.py).
 
 Nothing is lost on such a link, so besides both exit codes the counters of `weft --stats on` are judged: no frame may be
@@ -124,7 +126,7 @@ def counters(text):
 
 def run_once(a, hosts, command):
     """(whether the programs ended well, what they printed, all counters of both)"""
-    options = ["--mode", a.mode]
+    options = ["--mode", a.mode, *(["--loss", "out=2%", "--seed", "7"] if a.line else [])]
     deadline = time.monotonic() + a.seconds
     at = command.index("::") if "::" in command else len(command)
     serve, ask = command[:at], command[at + 1:] or [*command, hosts[0].address]
@@ -160,12 +162,15 @@ def inside(a, command):
             total["resent_without_time_out"] = total.get("tx_retransmitted", 0) - total.get("tx_after_timeout", 0)
         excused = total.get("waited_for_processor", 0) // SHORTEST
         total["silences_without_excuse"] = max(0, sum(total.get(n, 0) for n in SILENCES) - excused)
-        never = [n for n in (*NEVER, "resent_without_time_out") if total.get(n)]
-        worst = never + [n for n in ("silences_without_excuse",) if total.get(n)]
+        if a.line:
+            never = worst = [n for n in NEVER if total.get(n)] + ([] if total.get("line_dropped") else ["line_dropped"])
+        else:
+            never = [n for n in (*NEVER, "resent_without_time_out") if total.get(n)]
+            worst = never + [n for n in ("silences_without_excuse",) if total.get(n)]
         if ended and total.get("rx_packets") and not worst:
             print(text)
             return 0
-        what = ", ".join(f"{n} {total[n]}" for n in worst) or "a program failed"
+        what = ", ".join(f"{n} {total.get(n, 0)}" for n in worst) or "a program failed"
         if never or not ended or attempt + 1 == a.tries:
             print(text)
             print("not as on a network that loses nothing:", what)
@@ -184,6 +189,7 @@ def main():
     parser.add_argument("--mtu", type=int, default=1500)
     parser.add_argument("--between", choices=("cable", "bridge", "router"), default="cable")
     parser.add_argument("--capture", action="store_true", help="every frame is dissected by tshark, and its ICRC computed by another program")
+    parser.add_argument("--line", action="store_true", help="both lose packets on their way out, and what is left has the right ICRCs all the same")
     parser.add_argument("--gro", action="store_true", help="receivers join frames again")
     parser.add_argument("--seconds", type=float, default=25)
     parser.add_argument("--tries", type=int, default=3)

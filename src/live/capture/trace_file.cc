@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -18,6 +19,8 @@ namespace weft::live {
 namespace {
 
 constexpr int kMostFiles = 1000;  // of one process
+// Memory is free again after each write, so a long one would hold up what comes meanwhile.
+constexpr std::size_t kAtOnce = 256U << 10U;
 constexpr mode_t kOwnersOnly = 0600;
 
 std::string reason(int error) { return std::strerror(error); }
@@ -143,7 +146,8 @@ void TraceFile::write_on() {
 
 void TraceFile::write_waiting() {
   for (;;) {
-    const std::span<const std::uint8_t> bytes = ring_.waiting();
+    std::span<const std::uint8_t> bytes = ring_.waiting();
+    bytes = bytes.first(std::min(bytes.size(), kAtOnce));
     if (bytes.empty()) return;
     std::size_t done = bytes.size();
     if (error_ == 0) {
