@@ -39,6 +39,7 @@ struct Carried {
   std::uint32_t length = 0;  // of the payload that is coming
   std::uint32_t have = 0;    // bytes of it
   Message* block = nullptr;
+  Message* own_block = nullptr;  // the same, while nobody else knows of it: of a context that shares receives
   Message* body = nullptr;
 
   std::uint32_t head_have = 0;

@@ -141,7 +141,8 @@ struct alignas(64) Channel {
   std::uint64_t cookie = 0;  // the program's
   Reason reason = Reason::kNone;
   ConnectionId connection{};
-  bool connected = false;  // `connection` means something
+  std::uint64_t last_receive = 0;  // the turn in which its queue pair was told to have no more; 0: not yet
+  bool connected = false;          // `connection` means something
   std::uint16_t service = 0;
   std::uint64_t session = 0;
   std::uint32_t peer_keeps_ms = 0;

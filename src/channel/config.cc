@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "channel/window.h"
 #include "channel/wire.h"
 
 namespace weft::channel {
@@ -31,6 +32,8 @@ Result<void> Config::validate() const {
                               within("fragment", fragment, 1024, 1U << 30U),
                               within("outstanding", outstanding, 1, 1U << 20U),
                               within("reads", reads, 1, 16),
+                              within("use_srq", use_srq ? 1 : 0, 0, 1),
+                              within("srq_size", srq_size, depth + kControls, 1U << 20U),
                               within("region", region.n, 1U << 16U, 1U << 30U),
                               within("memory", memory.n, region.n, UINT64_MAX),
                               not_negative("ack_delay_us", ack_delay, false),

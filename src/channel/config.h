@@ -34,6 +34,11 @@ struct Config {
   std::uint32_t fragment = 64U << 10U;  // of a fetch (X-RDMA §5.3)
   std::uint32_t outstanding = 64;  // fragments in flight, all channels together; the paper leaves it open
   std::uint32_t reads = 4;  // fragments in flight on a channel: what the queue pair has in flight at most
+  // One receive queue for all channels (shared.h), of `srq_size` entries. The promise that a frame always
+  // finds a receive stands while srq_size >= open channels * (depth + 8).
+  bool use_srq = false;  // X-RDMA §7.6
+  std::uint32_t srq_size = 4096;
+  std::uint32_t cq_size = 0;      // entries of the completion queue; 0: what `channels` need
   std::uint32_t cached_qps = 64;  // queue pairs that wait in RESET for the next channel
   Bytes region{4U << 20U};        // X-RDMA §4.5
   Bytes memory{1U << 30U};        // registered at most, for what is sent and for what is received each

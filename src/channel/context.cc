@@ -10,8 +10,6 @@ namespace weft::channel {
 namespace {
 
 constexpr int kBatches = 16;  // of completions, in one turn
-constexpr std::uint32_t kControls =
-    8;  // frames beside messages that a peer may send: docs/protocol/channel.md#acknowledgements
 constexpr std::uint32_t kMostInline = 256;
 constexpr std::uint32_t kFewChannels = 16;  // so many lie in the processor's cache by themselves
 
@@ -74,6 +72,8 @@ Context::Context(VerbsPort& port, const Config& config, std::uint64_t seed, Stre
       inline_(std::min(port.facts().max_inline, kMostInline)),
       sq_(std::bit_ceil(config.depth + 2 * kControls)),
       slots_(config.depth + kControls),
+      shared_(port, own_, std::uint64_t{static_cast<std::uint8_t>(Work::kReceive)} << 60U,
+              config.small + Head::kBytes, slots_),
       channels_(config.channels),
       calls_(config.calls),
       by_session_(0, SessionHash{Prng(seed).fork(1).next()}),
@@ -101,17 +101,28 @@ Context::Context(VerbsPort& port, const Config& config, std::uint64_t seed, Stre
 }
 
 Result<void> Context::set_up() {
-  // A queue pair that fails completes everything that is posted.
-  const std::uint64_t entries = std::uint64_t{config_.channels} * (sq_ + slots_);
+  // A queue pair that fails completes everything that is posted. What is posted to a shared queue is there
+  // once, however many draw from it.
+  const std::uint64_t common = config_.use_srq ? config_.srq_size : 0;
+  const std::uint64_t each = sq_ + (config_.use_srq ? 0 : slots_);
+  const std::uint64_t needed = common + config_.channels * each;
+  const std::uint64_t entries = config_.cq_size != 0 ? config_.cq_size : needed;
+  if (entries < common + each)
+    return fail("cq_size = " + std::to_string(entries) + ": one channel of depth " +
+                std::to_string(config_.depth) + " needs " + std::to_string(common + each));
   if (entries > UINT32_MAX) return fail("channels: their completion queue would not fit");
+  most_qps_ =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(config_.channels, (entries - common) / each));
   const auto cq = port_.create_cq(static_cast<std::uint32_t>(entries));
   if (!cq) {
     return fail("the device has no completion queue of " + std::to_string(entries) + " entries, which " +
-                std::to_string(config_.channels) + " channels of depth " + std::to_string(config_.depth) +
-                " need");
+                std::to_string(most_qps_) + " channels of depth " + std::to_string(config_.depth) + " need");
   }
   cq_ = *cq;
   have_cq_ = true;
+  if (config_.use_srq) {
+    if (auto shared = shared_.open(config_.srq_size); !shared) return shared;
+  }
   if (config_.tcp_port == 0 && config_.mock == 0) return {};
   if (streams_ == nullptr) return fail("tcp_port, mock: this platform has no TCP; leave both at 0");
   if (config_.tcp_port != 0 && !streams_->listen(config_.tcp_port)) {
@@ -129,7 +140,8 @@ Context::~Context() {
   }
   for (const Stranger& s : strangers_) streams_->close(s.stream);
   for (const Qpn q : idle_qps_) (void)port_.destroy_qp(q);
-  for (const Qpn q : graves_) (void)port_.destroy_qp(q);
+  for (const Grave& g : graves_) (void)port_.destroy_qp(g.qpn);
+  shared_.close();
   if (have_cq_) (void)port_.destroy_cq(cq_);
   for (const auto& r : registered_) (void)port_.release(r->memory.lkey);
 }
@@ -223,6 +235,8 @@ Outcome<void> Context::arm() {
 }
 
 void Context::turn(bool looks) {
+  ++turn_;
+  shared_.begin_turn();
   std::uint32_t n = kBatch;
   {
     const Section timed(*this, Place::kCompletions);
@@ -254,8 +268,8 @@ void Context::look_ahead(std::uint32_t n) const {
   for (std::uint32_t i = 0; i < n; ++i) {
     const WorkId id = read_work(batch_[i].wr_id);
     CHECK_OP(id.channel, <, channels_.size());
-    of[i] = &channels_[id.channel];
-    ask(of[i], 3);
+    of[i] = takes_shared(id) ? by_qpn(batch_[i].qpn) : &channels_[id.channel];
+    if (of[i] != nullptr) ask(of[i], 3);
   }
   // The slot of a receive; of anything else slot 0.
   const auto slot = [&](std::uint32_t i) {
@@ -263,23 +277,27 @@ void Context::look_ahead(std::uint32_t n) const {
     return static_cast<Work>(id.work) == Work::kReceive ? id.arg : 0U;
   };
   for (std::uint32_t i = 0; i < n; ++i) {
+    if (of[i] == nullptr || of[i]->rings == nullptr) continue;
     const Channel& c = *of[i];
-    if (c.rings == nullptr) continue;
     ask(&c.sent_at(c.tx.acked), 1);
     ask(&c.taken_at(c.rx.wta), 1);
-    ask(&c.receive_at(slot(i)), 1);
+    if (!shared_.on()) ask(&c.receive_at(slot(i)), 1);
   }
   for (std::uint32_t i = 0; i < n; ++i) {
+    if (of[i] == nullptr || of[i]->rings == nullptr) continue;
     const Channel& c = *of[i];
-    if (c.rings == nullptr) continue;
     if (c.tx.acked != c.tx.seq) ask(c.sent_at(c.tx.acked), 2);
-    if (const Message* const m = c.receive_at(slot(i)); m != nullptr) ask(m, 3);
+    const Message* const m = !shared_.on()                              ? c.receive_at(slot(i))
+                             : takes_shared(read_work(batch_[i].wr_id)) ? &shared_.at(slot(i))
+                                                                        : nullptr;
+    if (m != nullptr) ask(m, 3);
   }
 }
 
 void Context::completed(const Completion& done) {
   const WorkId id = read_work(done.wr_id);
   CHECK_OP(id.channel, <, channels_.size());
+  if (takes_shared(id)) return shared_came(id.arg, done);
   Channel& c = channels_[id.channel];
   if ((c.life & 0xFFFU) != id.life) {
     ++counts_.stale;
@@ -287,7 +305,11 @@ void Context::completed(const Completion& done) {
   }
   const Work work = static_cast<Work>(id.work);
   if (done.status != WcStatus::kSuccess) return fail_channel(c, Reason::kLost);
-  if (work == Work::kReceive) return frame_came(c, id.arg, done);
+  if (work == Work::kReceive) {
+    CHECK(id.arg < slots_ && c.rings != nullptr);
+    (void)frame_came(c, *c.receive_at(id.arg), done);
+    return;
+  }
   c.sq_done = static_cast<std::uint16_t>(id.arg);
   switch (work) {
     case Work::kMessage:
@@ -313,6 +335,21 @@ void Context::completed(const Completion& done) {
   }
   join_fetching(c);
   pump(c);
+}
+
+// A receive of the shared queue. Its queue pair is another's only after everything of the last connection was
+// seen (bury), so the number alone says which channel it is.
+void Context::shared_came(std::uint32_t slot, const Completion& done) {
+  Message& m = shared_.take(slot);
+  Channel* const c = by_qpn(done.qpn);
+  if (c == nullptr || done.status != WcStatus::kSuccess) {
+    shared_.give(m);
+    if (c != nullptr) return fail_channel(*c, Reason::kLost);
+    ++counts_.stale;
+    return;
+  }
+  m.channel = c;
+  if (!frame_came(*c, m, done)) shared_.give(m);
 }
 
 bool Context::next(Notice& out) {
@@ -370,7 +407,7 @@ bool Context::next(Notice& out) {
 
 Time Context::next_wake() const {
   Time at = next_time();
-  if (!graves_.empty() || behind_ || !readable_.empty()) at = std::min(at, now_);
+  if (has_ripe_graves() || behind_ || !readable_.empty()) at = std::min(at, now_);
   for (const Stranger& s : strangers_) at = std::min(at, s.until);
   return at;
 }
@@ -399,6 +436,7 @@ void Context::check_invariants() const {
     // What is taken is told in time, if the permission is there.
     CHECK(c.state != Channel::State::kOpen || !rx.owes() || !c.may_early || owed_.contains(c.index));
   }
+  if (shared_.on()) check_shared();
   CHECK_OP(unused, ==, free_.size() + left_.size());
   CHECK_OP(reads, ==, outstanding_);
   CHECK_OP(carried, ==, carried_);
@@ -406,43 +444,6 @@ void Context::check_invariants() const {
     CHECK(channels_[index].connected && channels_[index].connection == id);
   for (const auto& [name, index] : by_session_)
     CHECK(!channels_[index].over() && channels_[index].session == name.session);
-}
-
-// --- queue pairs (X-RDMA §4.5) ---
-
-Outcome<Qpn> Context::take_qp() {
-  if (busy_qps_ == config_.channels) return fail(Errc::kNoMemory);
-  if (!idle_qps_.empty()) {
-    const Qpn q = idle_qps_.back();
-    idle_qps_.pop_back();
-    ++busy_qps_;
-    ++counts_.reused_qps;
-    return q;
-  }
-  PortQueuePair wanted{cq_, cq_, {}, false};
-  wanted.caps.max_send_wr = sq_;
-  wanted.caps.max_recv_wr = slots_;
-  wanted.caps.max_inline = inline_;
-  wanted.caps.max_send_sge = 2;  // a head, and bytes that lie in the program's own memory
-  const auto made = port_.create_qp(wanted);
-  if (!made) return made;
-  ++counts_.fresh_qps;
-  ++busy_qps_;
-  return made;
-}
-
-// Queue pairs whose connection is over, once nothing of theirs is in the completion queue.
-void Context::bury() {
-  for (const Qpn q : graves_) {
-    const bool kept = idle_qps_.size() < config_.cached_qps;
-    if (const auto again = kept ? port_.recycle(q) : Outcome<Qpn>(fail(Errc::kNoMemory))) {
-      idle_qps_.push_back(*again);
-    } else {
-      (void)port_.destroy_qp(q);
-    }
-  }
-  busy_qps_ -= static_cast<std::uint32_t>(graves_.size());
-  graves_.clear();
 }
 
 }  // namespace weft::channel

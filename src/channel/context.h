@@ -24,6 +24,7 @@
 //   does
 //   trace.cc     where the time goes                         stream.cc    frames over TCP, where there are
 //   moving.cc    which carrier a channel has                              no READs
+//   queue_pairs.cc  queue pairs, used and used again
 #pragma once
 #include <algorithm>
 #include <array>
@@ -39,8 +40,10 @@
 #include "channel/config.h"
 #include "channel/memory.h"
 #include "channel/message.h"
+#include "channel/names.h"
 #include "channel/params.h"
 #include "channel/row.h"
+#include "channel/shared.h"
 #include "channel/slow_log.h"
 #include "channel/stream_port.h"
 #include "channel/trace.h"
@@ -168,6 +171,7 @@ class Context {
   std::uint32_t open_channels() const {
     return config_.channels - static_cast<std::uint32_t>(free_.size() + left_.size());
   }
+  const SharedQueue& shared_receives() const { return shared_; }
   std::uint32_t cached_qps() const { return static_cast<std::uint32_t>(idle_qps_.size()); }
   template <class See>
   void each_channel(See see) const {  // that is not over
@@ -203,21 +207,6 @@ class Context {
   };
   static_assert(sizeof(Call) == 64);
 
-  // A session that a peer asked for. Peers choose the numbers, so that what they hash to is not theirs to
-  // know.
-  struct SessionName {
-    wire::Address peer;
-    std::uint64_t session = 0;
-    bool operator==(const SessionName&) const = default;
-  };
-  struct SessionHash {
-    std::uint64_t secret = 0;
-    std::size_t operator()(const SessionName& n) const;
-  };
-  struct ConnectionHash {
-    std::size_t operator()(ConnectionId id) const { return id.v * 0x9E37'79B9'7F4A'7C15ULL >> 32U; }
-  };
-
   Context(VerbsPort& port, const Config& config, std::uint64_t seed, StreamPort* streams);
   Result<void> set_up();
 
@@ -226,8 +215,26 @@ class Context {
   void turn(bool looks);
   void look_ahead(std::uint32_t n) const;
   void completed(const Completion& c);
+  void shared_came(std::uint32_t slot, const Completion& done);
+  // queue_pairs.cc
   void bury();
-  Outcome<Qpn> take_qp();
+  bool has_ripe_graves() const;
+  void leave_qp(Channel& c);
+  void give_body(const Channel& c, Message& body);
+  void last_receive(Qpn qpn);
+  Outcome<Qpn> take_qp(const Channel& c);
+  Outcome<Qpn> take_or_make_qp();
+  void check_shared() const;
+  Channel* by_qpn(Qpn qpn);
+  const Channel* by_qpn(Qpn qpn) const { return const_cast<Context*>(this)->by_qpn(qpn); }
+  template <class WorkId>
+  bool takes_shared(const WorkId& id) const {
+    return shared_.on() && static_cast<Work>(id.work) == Work::kReceive;
+  }
+  // Messages of a channel whose blocks nobody else may use yet.
+  static std::uint32_t messages_here(const Channel& c) {
+    return c.held + static_cast<std::uint32_t>(c.rx.wta - c.rx.handed);
+  }
   // What a work request is told by: work 4 bits, life 12, channel 20, and 28 of its own.
   static std::uint64_t work_id(Work work, const Channel& c, std::uint32_t arg) {
     return static_cast<std::uint64_t>(work) << 60U | std::uint64_t{c.life & 0xFFFU} << 48U |
@@ -236,8 +243,11 @@ class Context {
   // life.cc
   void look();
   void look_at_port() {
+    for (std::size_t i = 0; i < put_off_.size(); ++i) happened(put_off_[i]);
+    put_off_.clear();
     for (PortEvent e; port_.poll_event(e);) happened(e);
   }
+  void meet_early(Channel& c);
   void happened(const PortEvent& e);
   void asked(const PortEvent& e);
   Refusal resume(Channel* c, const Hello& theirs);
@@ -303,7 +313,8 @@ class Context {
   void free_call(Call& call);
   // receive.cc
   void post_receive(Channel& c, Message& m);
-  void frame_came(Channel& c, std::uint32_t slot, const Completion& done);
+  // False: the block is nobody's, and may serve again.
+  bool frame_came(Channel& c, Message& m, const Completion& done);
   bool heed(Channel& c, const Immediate& i, std::uint64_t& news);
   bool message_came(Channel& c, Message& m, const Immediate& i, std::uint32_t bytes, Message* body);
   bool control_came(Channel& c, const Immediate& i, std::uint64_t news);
@@ -334,6 +345,7 @@ class Context {
   void read_stream(Channel& c);
   bool take_in(Channel& c, StreamId stream);
   Begun frame_begins(Channel& c);
+  Begun go_hungry(Channel& c);
   bool frame_ended(Channel& c);
   // moving.cc
   bool can_move(const Channel& c) const;
@@ -424,8 +436,10 @@ class Context {
   CqId cq_{};
   bool have_cq_ = false;
   std::uint32_t inline_ = 0;
-  std::uint32_t sq_ = 0;     // entries of a send queue
-  std::uint32_t slots_ = 0;  // receives of a channel
+  std::uint32_t sq_ = 0;        // entries of a send queue
+  std::uint32_t slots_ = 0;     // receives of a channel
+  std::uint32_t most_qps_ = 0;  // that the completion queue has room for
+  SharedQueue shared_;
   Time now_{};
   Time polled_{};
   bool behind_ = false;         // completions are left from the last turn
@@ -435,6 +449,7 @@ class Context {
   std::uint64_t sampling_ = 0;  // the mask, as far as it has gone round
   std::array<Completion, kBatch> batch_;
   Time look_at_{};
+  std::vector<PortEvent> put_off_;  // events of the port, older than those it still has
   Time shrink_at_{};
   std::vector<Channel> channels_;
   std::vector<std::uint32_t> free_;
@@ -442,11 +457,23 @@ class Context {
   std::vector<Call> calls_;
   std::vector<std::uint16_t> free_calls_;
   std::vector<Qpn> idle_qps_;
-  std::vector<Qpn> graves_;     // their connections are over
+  // A queue pair whose connection is over: messages that were here of its channel, and the turn after which
+  // nothing more of it comes.
+  struct Grave {
+    Qpn qpn = kNoQpn;
+    std::uint32_t here = 0;
+    std::uint64_t ripe = 0;
+    std::uint32_t channel = 0;
+    Message* bodies = nullptr;  // into which its READs may place bytes until it is buried
+  };
+  static constexpr std::uint64_t kNotYet = UINT64_MAX;
+  std::vector<Grave> graves_;
+  std::uint64_t turn_ = 0;
   std::uint32_t busy_qps_ = 0;  // in channels and in graves; each may fill its share of the completion queue
   // Not tsl::robin_map, the project's hash table: it has a static that is made at run time, which programs
   // that link this library would share.
   std::unordered_map<ConnectionId, std::uint32_t, ConnectionHash> by_connection_;  // indexes of channels
+  std::unordered_map<Qpn, std::uint32_t, QpnHash> by_qpn_;                  // of those that share receives
   std::unordered_map<SessionName, std::uint32_t, SessionHash> by_session_;  // those that a peer asked for
   Row owed_;                 // acknowledgements: ack_delay after something was taken
   Row nops_;                 // patience after an early ACK that left messages in flight

@@ -50,6 +50,7 @@ void Context::look() {
 
 void Context::happened(const PortEvent& e) {
   if (e.kind == PortEventKind::kConnectRequest) return asked(e);
+  if (e.kind == PortEventKind::kLastReceive) return last_receive(e.qpn);
   if (e.kind == PortEventKind::kCompletion || e.kind == PortEventKind::kQpError)
     return;  // completions tell it
   Channel* const c = by_connection(e.connection);
@@ -85,7 +86,7 @@ Channel* Context::by_session(const SessionName& name) {
 }
 
 // Folded products of secret and name: a peer that does not know the secret cannot choose names that collide.
-std::size_t Context::SessionHash::operator()(const SessionName& n) const {
+std::size_t SessionHash::operator()(const SessionName& n) const {
   __extension__ using Wide = unsigned __int128;
   const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(n.peer.bytes);
   std::uint64_t h = secret;
@@ -114,14 +115,15 @@ Channel* Context::take_channel() {
 bool Context::furnish(Channel& c) {
   if (c.rings == nullptr) {
     const std::uint32_t ring = std::bit_ceil(config_.depth);
-    c.rings = std::unique_ptr<Message*[]>(new (std::nothrow) Message*[2 * ring + slots_]());
+    const std::uint32_t own_slots = shared_.on() ? 0 : slots_;
+    c.rings = std::unique_ptr<Message*[]>(new (std::nothrow) Message*[2 * ring + own_slots]());
     if (c.rings == nullptr) return false;
-    if (!own_.reserve_frames(slots_)) {
+    if (!own_.reserve_frames(own_slots)) {
       c.rings.reset();
       return false;
     }
     c.ring_mask = static_cast<std::uint16_t>(ring - 1);
-    for (std::uint32_t i = 0; i < slots_; ++i) {
+    for (std::uint32_t i = 0; i < own_slots; ++i) {
       Message* const m = own_.take_frame();
       CHECK(m != nullptr);
       m->channel = &c;
@@ -131,12 +133,13 @@ bool Context::furnish(Channel& c) {
       c.receive_at(i) = m;
     }
   }
-  const auto qp = take_qp();
+  const auto qp = take_qp(c);
   if (!qp) return false;
   c.qpn = *qp;
+  c.last_receive = 0;
   c.sq_posted = c.sq_done = c.sq_signaled = 0;
   if (!port_.prepare(c.qpn)) return false;
-  for (std::uint32_t i = 0; i < slots_; ++i) {
+  for (std::uint32_t i = 0; !shared_.on() && i < slots_; ++i) {
     if (c.receive_at(i)->is(Message::kPosted)) post_receive(c, *c.receive_at(i));
   }
   return true;
@@ -373,8 +376,7 @@ void Context::hang_up(Channel& c) {
   nops_.remove(c.index);
   outstanding_ -= c.reads_out;
   c.reads_out = 0;
-  if (c.qpn != kNoQpn) graves_.push_back(c.qpn);
-  c.qpn = kNoQpn;
+  leave_qp(c);
 }
 
 void Context::fail_channel(Channel& c, Reason reason) {
@@ -445,7 +447,7 @@ void Context::give_up_messages(Channel& c) {
   }
   // What came and was not handed over goes; what the program holds stays its own.
   for (std::uint64_t n = c.rx.handed; n != c.rx.wta; ++n) drop_received(*c.taken_at(n));
-  for (std::uint32_t i = 0; c.rings != nullptr && i < slots_; ++i) {
+  for (std::uint32_t i = 0; c.rings != nullptr && !shared_.on() && i < slots_; ++i) {
     if (c.receive_at(i) != nullptr && c.receive_at(i)->is(Message::kPosted)) own_.give(c.receive_at(i));
     c.receive_at(i) = nullptr;
   }

@@ -112,7 +112,8 @@ void MemoryCache::unlink(std::uint16_t at) {
 
 bool MemoryCache::grow(std::uint32_t length_class, std::uint64_t stride, std::uint64_t bytes) {
   auto place = std::find_if(regions_.begin(), regions_.end(), [](const Region& r) { return !r.there; });
-  if (counts_.registered + bytes > most_.n || (place == regions_.end() && regions_.size() == kNone)) {
+  const std::uint64_t aside = length_class != kFrames && aside_ != 0 ? aside_bytes() : 0;
+  if (counts_.registered + aside + bytes > most_.n || (place == regions_.end() && regions_.size() == kNone)) {
     ++counts_.refused;
     return false;
   }
@@ -135,6 +136,17 @@ bool MemoryCache::grow(std::uint32_t length_class, std::uint64_t stride, std::ui
   ++counts_.regions;
   ++counts_.grown;
   return true;
+}
+
+// Regions that the frames set aside would need beyond the blocks that are free.
+std::uint64_t MemoryCache::aside_bytes() const {
+  std::uint64_t free = 0;
+  for (std::uint16_t at = open_[kFrames]; at != kNone; at = regions_[at].after)
+    free += regions_[at].blocks - regions_[at].used;
+  if (aside_ <= free) return 0;
+  const std::uint64_t bytes = std::max(region_.n, stride_[kFrames]);
+  const std::uint64_t each = bytes / stride_[kFrames];
+  return (aside_ - free + each - 1) / each * bytes;
 }
 
 Message* MemoryCache::take_from(std::uint16_t at) {

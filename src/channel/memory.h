@@ -61,6 +61,10 @@ class MemoryCache {
   // Registers until `count` more blocks of this payload fit without growing. False: there is no memory.
   bool reserve(std::uint32_t payload, std::uint32_t count);
   bool reserve_frames(std::uint32_t count) { return reserve_class(kFrames, count); }
+  // So many more frames may be wanted, and what is not a frame leaves the memory for them.
+  void set_aside_frames(std::uint32_t count) { aside_ = count; }
+  std::uint64_t frame_block() const { return stride_[kFrames]; }
+  bool has_set_aside() const { return counts_.registered + aside_bytes() <= most_.n; }
   void at(Time now) { now_ = now; }  // blocks that are given back are idle from here on
   void rebase(Duration by);          // the clock goes back by so much
   // Gives back what has been idle so long.
@@ -115,6 +119,7 @@ class MemoryCache {
   bool reserve_class(std::uint32_t length_class, std::uint32_t count);
   Message* take_from(std::uint16_t region);
   Message* take_own(std::uint32_t payload);
+  std::uint64_t aside_bytes() const;
   void link(std::uint16_t region);
   void unlink(std::uint16_t region);
 
@@ -122,6 +127,7 @@ class MemoryCache {
   std::uint8_t access_;
   Bytes region_;
   Bytes most_;
+  std::uint32_t aside_ = 0;  // frames that may be wanted yet
   std::uint32_t guard_ = 0;  // bytes behind every block
   Pages pages_;
   bool huge_ = false;

@@ -78,6 +78,8 @@ void set_port(Config& c, std::uint64_t v) {
   c.tcp_port = static_cast<std::uint16_t>(std::min<std::uint64_t>(v, UINT16_MAX));
 }
 std::uint64_t get_port(const Config& c) { return c.tcp_port; }
+void set_srq(Config& c, std::uint64_t v) { c.use_srq = v != 0; }
+std::uint64_t get_srq(const Config& c) { return c.use_srq ? 1 : 0; }
 void set_isolate(Config& c, std::uint64_t v) { c.isolate = v != 0; }
 std::uint64_t get_isolate(const Config& c) { return c.isolate ? 1 : 0; }
 void set_mode(Config& c, std::uint64_t v) {
@@ -90,6 +92,9 @@ constexpr Param kParams[] = {
     {"memory_mode", "pages of the memory cache: 0 the device's own, 1 anonymous, 2 huge", false, get_mode,
      set_mode},
     {"isolate", "1: guards behind every message, holes around every region", false, get_isolate, set_isolate},
+    {"use_srq", "1: the receives of all channels are one queue", false, get_srq, set_srq},
+    number<&Config::srq_size>("srq_size", "entries of that queue"),
+    number<&Config::cq_size>("cq_size", "entries of the completion queue; 0: as many as the channels need"),
     number<&Config::channels>("channels", "channels that are open at a time"),
     number<&Config::calls>("calls", "requests without an answer, all channels together"),
     number<&Config::depth>("depth", "messages in flight on a channel, each way"),

@@ -9,32 +9,52 @@ namespace weft::channel {
 
 // The block of a received message goes back under the queue pair.
 void Context::post_receive(Channel& c, Message& m) {
+  if (shared_.on()) return shared_.give(m);
   const Sge sge{m.address + kFrameAt, config_.small + Head::kBytes, m.lkey};
   const RecvWr wr{work_id(Work::kReceive, c, m.slot), {&sge, 1}};
   m.state = Message::kReceived | Message::kPosted;
   if (port_.post_recv(c.qpn, {&wr, 1}).taken != 1) fail_channel(c, Reason::kLost);
 }
 
-void Context::frame_came(Channel& c, std::uint32_t slot, const Completion& done) {
-  CHECK(slot < slots_ && c.rings != nullptr);
-  Message& m = *c.receive_at(slot);
+// A frame has come before the end that asked looked at the answer. That event is taken out of its turn, and
+// the others keep theirs.
+void Context::meet_early(Channel& c) {
+  const auto answers = [&](const PortEvent& e) {
+    return e.kind == PortEventKind::kEstablished && c.connected && e.connection == c.connection;
+  };
+  auto found = std::find_if(put_off_.begin(), put_off_.end(), answers);
+  for (PortEvent e; found == put_off_.end() && port_.poll_event(e);) {
+    put_off_.push_back(e);
+    found = answers(e) ? put_off_.end() - 1 : put_off_.end();
+  }
+  if (found == put_off_.end()) return;
+  const PortEvent answer = *found;
+  put_off_.erase(found);
+  established(c, answer);
+}
+
+bool Context::frame_came(Channel& c, Message& m, const Completion& done) {
   if (c.state == Channel::State::kAnswered) {
     opened(c);  // the first frame may overtake the connection manager
-    if (!c.talks()) return;
+    if (!c.talks()) return false;
   }
+  if (!c.talks()) meet_early(c);
+  if (c.qpn == kNoQpn) return false;  // it opened, and moved to TCP
+  if (!c.talks()) return violated(c), false;
   c.heard = now_;
   Immediate i;
   std::uint64_t news = 0;
   const bool sound = done.opcode == WcOpcode::kReceive && (done.flags & kWcWithImm) != 0 &&
                      unpack(done.imm, i) && heed(c, i, news);
-  if (!sound) return violated(c);
+  if (!sound) return violated(c), false;
   const bool numbered = i.kind == Kind::kMessage || i.kind == Kind::kAnnouncement;
   if (!(numbered ? message_came(c, m, i, done.byte_len, nullptr)
                  : done.byte_len == 0 && control_came(c, i, news)))
-    return violated(c);
-  if (c.qpn == kNoQpn) return;
+    return violated(c), false;
+  if (c.qpn == kNoQpn) return numbered;
   if (!numbered) post_receive(c, m);
   pump(c);
+  return true;
 }
 
 // What every frame says, whatever it is. False: it cannot be.
@@ -111,6 +131,7 @@ bool Context::message_came(Channel& c, Message& m, const Immediate& i, std::uint
   m.state = state;  // until here the block counts as a posted receive, and a violation gives it back
   m.number = c.rx.wta++;
   c.taken_at(m.number) = &m;
+  if (shared_.on() && c.qpn != kNoQpn) shared_.kept();
   c.counts.received += i.role != Role::kClock ? 1U : 0U;
   c.counts.received_bytes += m.length;
   if (m.is(Message::kWhole)) {
@@ -172,8 +193,8 @@ void Context::hand_over(Channel& c) {
 }
 
 void Context::drop_received(Message& m) {
-  if (m.body != nullptr) own_.give(m.body);
-  own_.give(&m);
+  if (m.body != nullptr) m.is(Message::kWhole) ? own_.give(m.body) : give_body(*m.channel, *m.body);
+  shared_.on() ? shared_.give(m) : own_.give(&m);
 }
 
 void Context::release(Message* m) {
@@ -199,7 +220,10 @@ void Context::take_back(Channel& c, Message& m) {
   c.taken_at(m.number) = nullptr;
   if (m.body != nullptr) own_.give(m.body);
   m.body = nullptr;
-  if (c.qpn != kNoQpn) {
+  if (shared_.on()) {
+    if (c.qpn != kNoQpn) shared_.gone();
+    shared_.give(m);
+  } else if (c.qpn != kNoQpn) {
     post_receive(c, m);
     if (c.state == Channel::State::kClosed) return;
   } else {

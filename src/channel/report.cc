@@ -95,6 +95,15 @@ std::string report(const Context& context) {
   say(", failed on purpose ", text(n.failed));
   say(", longest time between polls ", text(nanoseconds(static_cast<std::int64_t>(n.longest_gap_ns))));
   out.append(" us\n");
+  if (const SharedQueue& shared = context.shared_receives(); shared.on()) {
+    say("shared receives ", text(shared.posted()));
+    say(" posted of ", text(shared.entries()));
+    say(", peers may fill ", text(shared.due()));
+    say(" and at most ", text(shared.counts().most_due));
+    say(", used up ", text(shared.counts().used_up));
+    say(" times, without memory for ", text(shared.counts().short_of));
+    out.append("\n");
+  }
   for (const MemoryCache* cache : {&context.lent_cache(), &context.own_cache()}) {
     if (cache->counts().overruns == 0) continue;
     const Overrun& o = cache->last_overrun();

@@ -164,7 +164,7 @@ void Context::put_hello(Channel& c) {
 }
 
 // There are no READs over a stream: what was announced and is not whole is sent again, and all behind it. The
-// queue pair goes first, because its READs may place bytes until then.
+// queue pair goes first where it can, because its READs may place bytes until then.
 void Context::forget_fetches(Channel& c) {
   bury();
   TakeWindow& rx = c.rx;
@@ -172,12 +172,13 @@ void Context::forget_fetches(Channel& c) {
   while (first != rx.wta && c.taken_at(first)->is(Message::kWhole)) ++first;
   for (std::uint64_t n = first; n != rx.wta; ++n) {
     Message& m = *c.taken_at(n);
-    if (m.body != nullptr) own_.give(m.body);
+    if (m.body != nullptr) give_body(c, *m.body);
     m.body = nullptr;
     m.state = Message::kReceived | Message::kPosted;
     c.taken_at(n) = nullptr;
     c.counts.received -= m.role != Role::kClock ? 1U : 0U;
     c.counts.received_bytes -= m.length;
+    if (shared_.on()) shared_.give(m);
   }
   rx.wta = first;
   c.fetching = std::min(c.fetching, first);
@@ -201,6 +202,7 @@ bool Context::greeted(Channel& c) {
 void Context::end_stream(Channel& c) {
   Carried& s = *c.carried;
   if (s.body != nullptr) own_.give(s.body);
+  if (s.own_block != nullptr) own_.give(s.own_block);
   streams_->close(s.stream);
   c.carried.reset();
   --carried_;
@@ -349,12 +351,12 @@ Context::Begun Context::frame_begins(Channel& c) {
   if (!c.rx.expects(s.said.seq) || s.length < ahead || s.length - ahead > config_.largest) return Begun::kNot;
   if (s.length > config_.small + Head::kBytes) {
     s.body = own_.take(s.length - ahead);
-    if (s.body == nullptr) {
-      ++counts_.starved;
-      c.hungry_at = now_.after(kHungry);
-      arm(c, c.hungry_at);
-      return Begun::kHungry;
-    }
+    if (s.body == nullptr) return go_hungry(c);
+  }
+  if (shared_.on()) {
+    s.block = s.own_block = own_.take_frame();
+    s.begun = s.block != nullptr;
+    return s.begun ? Begun::kYes : go_hungry(c);
   }
   // The window leaves one free.
   for (std::uint32_t tried = 0; !c.receive_at(s.slot)->is(Message::kPosted); ++tried) {
@@ -366,11 +368,22 @@ Context::Begun Context::frame_begins(Channel& c) {
   return Begun::kYes;
 }
 
+// What has begun is read again when there may be memory.
+Context::Begun Context::go_hungry(Channel& c) {
+  if (Message* const body = std::exchange(c.carried->body, nullptr)) own_.give(body);
+  ++counts_.starved;
+  c.hungry_at = now_.after(kHungry);
+  arm(c, c.hungry_at);
+  return Begun::kHungry;
+}
+
 bool Context::frame_ended(Channel& c) {
   Carried& s = *c.carried;
   const Immediate said = s.said;
   const std::uint32_t length = s.length;
   Message* const body = std::exchange(s.body, nullptr);
+  Message* const own_block = std::exchange(s.own_block, nullptr);
+  if (own_block != nullptr) own_block->channel = &c;
   std::uint64_t news = 0;
   ++counts_.stream_frames;
   bool sound = heed(c, said, news);
@@ -378,6 +391,7 @@ bool Context::frame_ended(Channel& c) {
     sound = said.kind == Kind::kMessage ? message_came(c, *s.block, said, length, body)
                                         : control_came(c, said, news);
   if (!sound && body != nullptr) own_.give(body);
+  if (!sound && own_block != nullptr) own_.give(own_block);
   if (sound && c.state != Channel::State::kClosed) pump(c);
   return sound;
 }

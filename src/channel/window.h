@@ -21,6 +21,9 @@
 
 namespace weft::channel {
 
+// Frames beside messages that a peer may send: docs/protocol/channel.md#acknowledgements
+inline constexpr std::uint32_t kControls = 8;
+
 // How many messages are taken before an ACK goes out by itself.
 constexpr std::uint32_t ack_every(std::uint32_t depth) { return (depth + 3) / 4; }
 

@@ -174,5 +174,73 @@ TEST_F(Edge, ShowsANewerProgramZerosBehindWhatIsCounted) {
   EXPECT_EQ(counts.known.received, 0xAAAA'AAAA'AAAA'AAAAU);
 }
 
+// One receive queue for all channels, over libibverbs: three channels at once, which end, and whose queue
+// pairs serve again when the device has said that they took their last receive.
+TEST(OverLibibverbs, ChannelsShareReceivesAndQueuePairsServeAgain) {
+  alarm(60);
+  const std::string address = own_address();
+  char why[256] = "";
+  const char* const parameters[] = {"use_srq=1", "srq_size=48", "channels=3", nullptr};
+  weft_context* server = nullptr;
+  weft_context* client = nullptr;
+  ASSERT_EQ(weft_open(&server, nullptr, parameters, why, sizeof why), 0) << why;
+  ASSERT_EQ(weft_open(&client, nullptr, parameters, why, sizeof why), 0) << why;
+  EXPECT_EQ(weft_set(server, "srq_size", 64, why, sizeof why), EBUSY);
+  ASSERT_EQ(weft_listen(server, 7), 0);
+  constexpr int kMessages = 200;
+  for (int round = 0; round < 2; ++round) {
+    int sent[3] = {};
+    int came = 0;
+    int closed = 0;
+    weft_channel* channels[3] = {};
+    bool open[3] = {};
+    const auto turn = [&](weft_context* c) {
+      weft_notice n[8];
+      const int count = weft_poll(c, n, 8);
+      for (int k = 0; k < count; ++k) {
+        if (n[k].kind == WEFT_ASKED) weft_accept(n[k].channel, 9);
+        if (n[k].kind == WEFT_OPENED && c == client) open[n[k].user] = true;
+        if (n[k].kind == WEFT_CLOSED && c == client && sent[n[k].user] == 0) {
+          channels[n[k].user] =
+              nullptr;  // the connection manager still knows the queue pair's last connection
+        } else if (n[k].kind == WEFT_CLOSED) {
+          ++closed;
+        }
+        if (n[k].kind != WEFT_MESSAGE) continue;
+        ++came;
+        weft_release(c, n[k].message);
+      }
+    };
+    while (closed < 6) {  // alarm() ends it
+      turn(server);
+      turn(client);
+      for (std::uint64_t i = 0; i < 3; ++i) {
+        // Until the queue pair of the round before is free there is no place for it.
+        if (channels[i] == nullptr) (void)weft_connect(client, address.c_str(), 7, i, &channels[i]);
+        while (open[i] && sent[i] < kMessages) {
+          weft_message* const m = weft_allocate(client, 100);
+          ASSERT_NE(m, nullptr);
+          if (weft_send(channels[i], m, 0, 0) != 0) {
+            weft_release(client, m);
+            break;
+          }
+          ++sent[i];
+        }
+        if (came == 3 * kMessages && open[i]) weft_close(channels[i]);
+        if (came == 3 * kMessages) open[i] = false;
+      }
+    }
+    EXPECT_EQ(came, 3 * kMessages);
+  }
+  char page[2048];
+  weft_report(server, page, sizeof page);
+  EXPECT_NE(std::string(page).find("and at most 120"), std::string::npos) << page;  // three times 40
+  EXPECT_NE(std::string(page).find("without memory for 0"), std::string::npos) << page;
+  EXPECT_NE(std::string(page).find(" posted of 48, peers may fill"), std::string::npos) << page;
+  weft_free(client);
+  weft_free(server);
+  alarm(0);
+}
+
 }  // namespace
 }  // namespace weft::channel

@@ -32,7 +32,8 @@ Person::Person(Town& town, pair::WorldPort& port, std::uint32_t host, std::uint6
       host_(host),
       random_(seed),
       clocks_(Prng(seed).fork(3)),
-      traces_(Prng(seed).fork(4)) {
+      traces_(Prng(seed).fork(4)),
+      naps_(Prng(seed).fork(5)) {
   begin();
 }
 
@@ -218,7 +219,13 @@ void Person::judge_trace(const Notice& n, Time now) {
 }
 
 void Person::act(Time now) {
-  if (context_ == nullptr) return;
+  if (context_ == nullptr || now < asleep_until_) return;
+  if (town_.plan().nap.ps != 0 && naps_.chance(50'000)) {
+    asleep_until_ =
+        now +
+        Duration{static_cast<std::int64_t>(naps_.below(static_cast<std::uint64_t>(town_.plan().nap.ps)))};
+    return;
+  }
   if (traces_.chance(town_.plan().switches)) {
     const std::uint64_t mask = context_->config().trace_mask != 0 ? 0 : traces_.next();
     CHECK(context_->set("trace_sample_mask", mask).has_value());
@@ -263,6 +270,7 @@ void Person::act(Time now) {
 
 Time Person::next_wake() const {
   if (context_ == nullptr) return kNever;
+  if (town_.now() < asleep_until_) return asleep_until_;
   Time at = context_->next_wake();
   if (at != kNever) at = at + back_;
   for (const Held& h : held_) at = std::min(at, h.until);
@@ -280,6 +288,7 @@ void Person::gather(SeedResult& out) const {
   out.large += past_.large;
   out.moves += past_.moves;
   out.frames += past_.frames + (context_ != nullptr ? context_->counts().stream_frames : 0);
+  if (context_ != nullptr) out.used_up += context_->shared_receives().counts().used_up;
   out.reused += past_.reused + (context_ != nullptr ? context_->counts().reused_qps : 0);
 }
 

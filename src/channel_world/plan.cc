@@ -1,5 +1,6 @@
 #include "channel_world/plan.h"
 
+#include "channel/window.h"
 #include "core/base/prng.h"
 
 namespace weft::channel_world {
@@ -75,6 +76,20 @@ Plan plan_of(std::uint64_t seed) {
     p.streams.refused = static_cast<std::uint32_t>(m.chance(300'000) ? m.below(400'000) : 0);
     p.streams.ignored = static_cast<std::uint32_t>(m.chance(200'000) ? m.below(200'000) : 0);
   }
+  Prng s = Prng(seed).fork(20);
+  if (s.chance(400'000)) {
+    c.use_srq = true;
+    const std::uint32_t each = c.depth + channel::kControls;
+    c.srq_size = c.channels * each;
+    if (s.chance(500'000)) {  // fewer than peers may fill, and many channels that hurry
+      c.srq_size = static_cast<std::uint32_t>(s.between(each, each + each / 2));
+      p.channels = static_cast<std::uint32_t>(s.between(4, 10));
+      p.think = {};
+    }
+  }
+  Prng n = Prng(seed).fork(21);
+  if (n.chance(c.use_srq ? 800'000 : 300'000))
+    p.nap = microseconds(static_cast<std::int64_t>(n.between(20, 1000)));
   return p;
 }
 

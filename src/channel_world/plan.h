@@ -23,6 +23,7 @@ struct Plan {
   std::uint32_t crashes = 0;    // programs that end and begin again
   std::uint32_t requests = 0;   // in millionths of the messages
   std::uint32_t large = 0;      // likewise
+  Duration nap{};               // at most, for which a program does not look now and then
   bool rude = false;            // ends abort now and then
   std::uint32_t switches = 0;   // tracing on or off, in millionths of the turns
   bool tcp = false;             // hosts have TCP, too

@@ -104,11 +104,12 @@ SeedResult Town::run() {
     messages_.finish(world_.now());
     for (std::uint32_t h = 0; h < people_.size(); ++h) {
       Context& c = people_[h]->context();
-      if (c.own_memory().in_use != 0 || c.lent_memory().in_use != 0 || c.open_channels() != 0 ||
+      const std::uint64_t shared = c.shared_receives().bytes();
+      if (c.own_memory().in_use != shared || c.lent_memory().in_use != 0 || c.open_channels() != 0 ||
           c.outstanding() != 0) {
         report.add(
             world_.now(), "given back", "host %u has %llu and %llu bytes, %u channels, %u fragments left", h,
-            static_cast<unsigned long long>(c.own_memory().in_use),
+            static_cast<unsigned long long>(c.own_memory().in_use - shared),
             static_cast<unsigned long long>(c.lent_memory().in_use), c.open_channels(), c.outstanding());
       }
       if (c.counts().violations != 0)
@@ -116,7 +117,13 @@ SeedResult Town::run() {
     }
   }
   for (std::uint32_t h = 0; h < people_.size(); ++h) {
-    if (const auto n = world_.host(h).device.counters().get(Counter::nak_rnr); n != 0)
+    // A shared queue of fewer entries than peers may fill gives the promise up.
+    const channel::Config& config = plan_.config;
+    const bool promised =
+        !config.use_srq || config.srq_size >= config.channels * (config.depth + channel::kControls);
+    const auto n = world_.host(h).device.counters().get(Counter::nak_rnr);
+    r.not_ready += n;
+    if (promised && n != 0)
       report.add(world_.now(), "no RNR", "host %u met %llu receives that were not there", h,
                  static_cast<unsigned long long>(n));
     people_[h]->gather(r);
@@ -127,6 +134,7 @@ SeedResult Town::run() {
   r.clean = report.clean();
   r.findings = report.text();
   r.messages = messages_.count();
+  r.shared = plan_.config.use_srq ? 1 : 0;
   r.packets = world_.packets();
   r.unknown = unknown;
   r.traced = traced;

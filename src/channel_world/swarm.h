@@ -23,9 +23,12 @@ struct SeedResult {
   std::uint64_t reused = 0;
   std::uint64_t unknown = 0;  // messages that were told so
   std::uint64_t crashes = 0;
-  std::uint64_t traced = 0;  // messages that came with stamps
-  std::uint64_t moves = 0;   // connections over another carrier than the one before
-  std::uint64_t frames = 0;  // over streams
+  std::uint64_t traced = 0;     // messages that came with stamps
+  std::uint64_t moves = 0;      // connections over another carrier than the one before
+  std::uint64_t frames = 0;     // over streams
+  std::uint64_t shared = 0;     // 1: with a shared receive queue
+  std::uint64_t used_up = 0;    // turns in which every shared receive had been taken
+  std::uint64_t not_ready = 0;  // frames that found no receive, where that may be
 };
 
 SeedResult run_seed(std::uint64_t seed, pair::Recorder* recorder = nullptr);

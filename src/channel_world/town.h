@@ -78,6 +78,8 @@ class Person {
   // Its clock goes back now and then (Context::rebase), and nobody else may notice.
   Prng clocks_;
   Prng traces_;  // turns tracing on and off
+  Prng naps_;
+  Time asleep_until_{};
   Duration back_{};
   Time local(Time now) const { return now - back_; }
   std::map<Channel*, Talk> talks_;
@@ -106,6 +108,7 @@ class Town final : public pair::Programs {
   std::uint64_t unknown = 0;
   std::uint64_t traced = 0;
   channel::StreamPort* streams(std::uint32_t host) { return plan_.tcp ? &streams_.at(host) : nullptr; }
+  Time now() const { return world_.now(); }
   check::Report& report() { return world_.referee().report(); }
 
  private:

@@ -136,7 +136,9 @@ bool World::drained(std::uint32_t h, Qpn qpn) {
 }
 
 void World::poll_events(std::uint32_t h) {
+  const auto kept = kept_events_.find(h);
   for (DeviceEvent event; host(h).device.poll_event(event);) {
+    if (kept != kept_events_.end()) kept->second.push_back(event);
     switch (event.kind) {
       case DeviceEventKind::kSqDrained:
         drained_.emplace(h, event.qpn);

@@ -115,6 +115,16 @@ class World {
   Outcome<void> post_shared(std::uint32_t host, SrqId srq, const RecvWr& wr);
   void arm_limit(std::uint32_t host, SrqId srq, std::uint32_t limit);
   bool limit_reached(std::uint32_t host, SrqId srq);  // since it was asked last
+  // For a program that takes the device's events itself, in order; observers have seen them by then.
+  void keep_events(std::uint32_t host) { kept_events_.try_emplace(host); }
+  bool next_event(std::uint32_t host, DeviceEvent& out) {
+    poll_events(host);
+    std::deque<DeviceEvent>& kept = kept_events_.at(host);
+    if (kept.empty()) return false;
+    out = kept.front();
+    kept.pop_front();
+    return true;
+  }
   std::uint32_t poll(std::uint32_t host, CqId cq, std::span<Completion> out);
   void destroy(std::uint32_t host, Qpn qpn);
   void force_error(std::uint32_t host, Qpn qpn);
@@ -206,6 +216,7 @@ class World {
   std::vector<std::pair<std::uint32_t, Qpn>> ends_;  // every queue pair that was connected
   std::set<std::pair<std::uint32_t, Qpn>> drained_;
   std::set<std::pair<std::uint32_t, SrqId>> limits_reached_;
+  std::map<std::uint32_t, std::deque<DeviceEvent>> kept_events_;  // by host
   std::set<std::pair<std::uint32_t, Qpn>> shares_;  // queue pairs that draw from a shared receive queue
   std::vector<Transmitter> transmitters_;
   std::vector<Door> doors_;

@@ -12,7 +12,9 @@ WorldPort::WorldPort(Exchange& exchange, World& world, std::uint32_t host, std::
       world_(world),
       host_(host),
       random_(seed),
-      domain_(*world.host(host).device.alloc_pd()) {}
+      domain_(*world.host(host).device.alloc_pd()) {
+  world_.keep_events(host);
+}
 
 Outcome<PortMemory> WorldPort::allocate(std::uint64_t length, std::uint8_t access, MemoryKind kind) {
   if (kind == MemoryKind::kCounted) return fail(Errc::kUnsupported);
@@ -34,10 +36,15 @@ Outcome<void> WorldPort::release(Key lkey) {
 Outcome<CqId> WorldPort::create_cq(std::uint32_t entries) { return host().device.create_cq(entries); }
 Outcome<void> WorldPort::destroy_cq(CqId cq) { return host().device.destroy_cq(cq); }
 
+Outcome<SrqId> WorldPort::create_srq(std::uint32_t entries) {
+  if (entries == 0 || entries > host().device.config().max_ring) return fail(Errc::kInvalid);
+  return world_.create_srq(host_, domain_, {entries, 1, 0});
+}
+
 Outcome<Qpn> WorldPort::create_qp(const PortQueuePair& wanted) {
   if (wanted.caps.max_inline > kInline) return fail(Errc::kInvalid);
   const auto made = host().device.create_qp(
-      {QpType::kRc, domain_, wanted.send_cq, wanted.recv_cq, wanted.caps, wanted.signal_all, kNoSrq});
+      {QpType::kRc, domain_, wanted.send_cq, wanted.recv_cq, wanted.caps, wanted.signal_all, wanted.srq});
   if (made) made_[*made] = wanted;
   return made;
 }
@@ -91,6 +98,7 @@ EndConfig WorldPort::end_config(const ConnectEnd& end, const ConnectEnd& peer) c
   e.pd = domain_;
   e.send_cq = made.send_cq;
   e.recv_cq = made.recv_cq;
+  e.srq = made.srq;
   e.caps = made.caps;
   e.signal_all = made.signal_all;
   e.mode = a.mode;
@@ -174,6 +182,16 @@ VerbsPort::Posted WorldPort::post_recv(Qpn qpn, std::span<const RecvWr> list) {
   return posted;
 }
 
+VerbsPort::Posted WorldPort::post_shared(SrqId srq, std::span<const RecvWr> list) {
+  Posted posted;
+  for (const RecvWr& wr : list) {
+    posted.refused = world_.post_shared(host_, srq, wr);
+    if (!posted.refused) break;
+    ++posted.taken;
+  }
+  return posted;
+}
+
 std::uint32_t WorldPort::poll(CqId cq, std::span<Completion> out) { return world_.poll(host_, cq, out); }
 
 Outcome<void> WorldPort::arm(CqId cq, bool solicited_only) {
@@ -181,7 +199,7 @@ Outcome<void> WorldPort::arm(CqId cq, bool solicited_only) {
 }
 
 bool WorldPort::device_event(PortEvent& out) {
-  for (DeviceEvent e; host().device.poll_event(e);) {
+  for (DeviceEvent e; world_.next_event(host_, e);) {
     if (as_port_event(e, out)) return true;
   }
   return false;

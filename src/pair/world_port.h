@@ -20,6 +20,8 @@ class WorldPort final : public MeetingPort {
   Outcome<void> release(Key lkey) override;
   Outcome<CqId> create_cq(std::uint32_t entries) override;
   Outcome<void> destroy_cq(CqId cq) override;
+  Outcome<SrqId> create_srq(std::uint32_t entries) override;
+  Outcome<void> destroy_srq(SrqId srq) override { return host().device.destroy_srq(srq); }
   Outcome<Qpn> create_qp(const PortQueuePair& wanted) override;
   Outcome<PortMemory> adopt(std::span<std::uint8_t>, std::uint8_t) override {
     return fail(Errc::kUnsupported);
@@ -30,6 +32,7 @@ class WorldPort final : public MeetingPort {
   Outcome<QpState> state(Qpn qpn) const override;
   Posted post_send(Qpn qpn, std::span<const SendWr> list) override;
   Posted post_recv(Qpn qpn, std::span<const RecvWr> list) override;
+  Posted post_shared(SrqId srq, std::span<const RecvWr> list) override;
   void ring() override {}  // the World lets transmitters go after every act()
   std::uint32_t poll(CqId cq, std::span<Completion> out) override;
   Outcome<void> arm(CqId cq, bool solicited_only) override;

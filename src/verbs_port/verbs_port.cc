@@ -34,6 +34,9 @@ class Ibverbs final : public IbverbsPort {
   ~Ibverbs() override {
     meetings_.close();
     for (const auto& [number, qp] : qps_) ibv_destroy_qp(qp);
+    for (ibv_srq* srq : srqs_) {
+      if (srq != nullptr) ibv_destroy_srq(srq);
+    }
     for (ibv_cq* cq : cqs_) {
       if (cq != nullptr) ibv_destroy_cq(cq);
     }
@@ -120,6 +123,21 @@ class Ibverbs final : public IbverbsPort {
     return gone;
   }
 
+  Outcome<SrqId> create_srq(std::uint32_t entries) override {
+    ibv_srq_init_attr init{};
+    init.attr = {entries, 1, 0};
+    ibv_srq* srq = ibv_create_srq(domain_, &init);
+    if (srq == nullptr) return fail(code_of(errno));
+    srqs_.push_back(srq);
+    return SrqId{static_cast<std::uint32_t>(srqs_.size() - 1)};
+  }
+  Outcome<void> destroy_srq(SrqId srq) override {
+    if (srq.v >= srqs_.size() || srqs_[srq.v] == nullptr) return fail(Errc::kNotFound);
+    const auto gone = answer(ibv_destroy_srq(srqs_[srq.v]));
+    if (gone) srqs_[srq.v] = nullptr;
+    return gone;
+  }
+
   Outcome<Qpn> create_qp(const PortQueuePair& wanted) override {
     ibv_qp_init_attr init{};
     init.send_cq = cqs_[wanted.send_cq.v];
@@ -128,6 +146,10 @@ class Ibverbs final : public IbverbsPort {
                 wanted.caps.max_recv_sge, wanted.caps.max_inline};
     init.qp_type = IBV_QPT_RC;
     init.sq_sig_all = wanted.signal_all ? 1 : 0;
+    if (wanted.srq != kNoSrq) {
+      init.srq = srqs_[wanted.srq.v];
+      init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
+    }
     ibv_qp* qp = ibv_create_qp(domain_, &init);
     if (qp == nullptr) return fail(code_of(errno));
     qps_[{qp->qp_num}] = qp;
@@ -193,19 +215,19 @@ class Ibverbs final : public IbverbsPort {
     return posted;
   }
   Posted post_recv(Qpn qpn, std::span<const RecvWr> list) override {
-    Posted posted;
     const auto it = qps_.find(qpn);
     if (it == qps_.end()) return {0, fail(Errc::kNotFound)};
-    for (const RecvWr& from : list) {
-      ibv_recv_wr wr{};
+    return post_receives(list, [qp = it->second](ibv_recv_wr& wr) {
       ibv_recv_wr* bad = nullptr;
-      wr.wr_id = from.wr_id;
-      gather(from.sges, wr.sg_list, wr.num_sge);
-      posted.refused = answer(ibv_post_recv(it->second, &wr, &bad));
-      if (!posted.refused) break;
-      ++posted.taken;
-    }
-    return posted;
+      return ibv_post_recv(qp, &wr, &bad);
+    });
+  }
+  Posted post_shared(SrqId srq, std::span<const RecvWr> list) override {
+    if (srq.v >= srqs_.size() || srqs_[srq.v] == nullptr) return {0, fail(Errc::kNotFound)};
+    return post_receives(list, [queue = srqs_[srq.v]](ibv_recv_wr& wr) {
+      ibv_recv_wr* bad = nullptr;
+      return ibv_post_srq_recv(queue, &wr, &bad);
+    });
   }
   void ring() override {}  // ibv_post_send() has rung
 
@@ -271,6 +293,20 @@ class Ibverbs final : public IbverbsPort {
     return answer(ibv_modify_qp(it->second, &attr, mask));
   }
 
+  template <class Post>
+  Posted post_receives(std::span<const RecvWr> list, Post post) {
+    Posted posted;
+    for (const RecvWr& from : list) {
+      ibv_recv_wr wr{};
+      wr.wr_id = from.wr_id;
+      gather(from.sges, wr.sg_list, wr.num_sge);
+      posted.refused = answer(post(wr));
+      if (!posted.refused) break;
+      ++posted.taken;
+    }
+    return posted;
+  }
+
   void gather(std::span<const Sge> from, ibv_sge*& list, int& count) {
     if (sges_.size() < from.size()) sges_.resize(from.size());
     for (std::size_t i = 0; i < from.size(); ++i)
@@ -290,11 +326,12 @@ class Ibverbs final : public IbverbsPort {
       events_.push_back(e);
     }
     for (ibv_async_event a; ibv_get_async_event(context_, &a) == 0; ibv_ack_async_event(&a)) {
+      const bool last = a.event_type == IBV_EVENT_QP_LAST_WQE_REACHED;
       if (a.event_type != IBV_EVENT_QP_FATAL && a.event_type != IBV_EVENT_QP_REQ_ERR &&
-          a.event_type != IBV_EVENT_QP_ACCESS_ERR)
+          a.event_type != IBV_EVENT_QP_ACCESS_ERR && !last)
         continue;
       PortEvent e;
-      e.kind = PortEventKind::kQpError;
+      e.kind = last ? PortEventKind::kLastReceive : PortEventKind::kQpError;
       e.qpn = {a.element.qp->qp_num};
       events_.push_back(e);
     }
@@ -306,7 +343,8 @@ class Ibverbs final : public IbverbsPort {
   int epoll_ = -1;
   wire::Address address_;
   std::uint32_t most_mtu_ = 1024;
-  std::vector<ibv_cq*> cqs_;  // by CqId
+  std::vector<ibv_cq*> cqs_;    // by CqId
+  std::vector<ibv_srq*> srqs_;  // by SrqId
   tsl::robin_map<Qpn, ibv_qp*, QpnHash> qps_;
   std::map<Key, Registered> memory_;
   std::deque<PortEvent> events_;

@@ -40,6 +40,12 @@ class NullPort final : public VerbsPort {
     return CqId{0};
   }
   Outcome<void> destroy_cq(CqId) override { return {}; }
+  // The shared queue is one ring more, from which the queue pairs of this port draw.
+  Outcome<SrqId> create_srq(std::uint32_t entries) override {
+    shared_.resize(std::bit_ceil(entries));
+    return SrqId{0};
+  }
+  Outcome<void> destroy_srq(SrqId) override { return {}; }
   Outcome<Qpn> create_qp(const PortQueuePair& wanted) override {
     room_ = std::max(room_, std::bit_ceil(wanted.caps.max_recv_wr));
     CHECK(qps_.empty() || receives_.size() == qps_.size() * room_);  // all have as many
@@ -84,10 +90,9 @@ class NullPort final : public VerbsPort {
       if (wr.opcode == WrOpcode::kSendImm) {
         NullPort& other = *other_;
         const std::uint32_t peer = qps_[qpn.v].peer;
-        QueuePair& to = other.qps_[peer];
-        CHECK(to.head != to.tail);
-        const Receive& r = other.receive(peer, to.head++);
+        const Receive& r = other.next_receive(peer);
         Completion& c = other.push(r.id, WcOpcode::kReceive, kWcWithImm);
+        c.qpn = {peer};
         c.imm = wr.imm;
         if (!wr.sges.empty()) {
           c.byte_len = wr.sges[0].length;
@@ -101,6 +106,13 @@ class NullPort final : public VerbsPort {
   }
   Posted post_recv(Qpn qpn, std::span<const RecvWr> list) override {
     for (const RecvWr& wr : list) receive(qpn.v, qps_[qpn.v].tail++) = {wr.wr_id, wr.sges[0].address};
+    return {list.size(), {}};
+  }
+  Posted post_shared(SrqId, std::span<const RecvWr> list) override {
+    for (const RecvWr& wr : list) {
+      CHECK(shared_tail_ - shared_head_ < shared_.size());
+      shared_[shared_tail_++ & (shared_.size() - 1)] = {wr.wr_id, wr.sges[0].address};
+    }
     return {list.size(), {}};
   }
   void ring() override {}
@@ -128,6 +140,15 @@ class NullPort final : public VerbsPort {
     std::uint32_t tail = 0;
     std::uint32_t peer = 0;
   };
+  const Receive& next_receive(std::uint32_t qpn) {
+    if (!shared_.empty()) {
+      CHECK(shared_head_ != shared_tail_);
+      return shared_[shared_head_++ & (shared_.size() - 1)];
+    }
+    QueuePair& q = qps_[qpn];
+    CHECK(q.head != q.tail);
+    return receive(qpn, q.head++);
+  }
   Receive& receive(std::uint32_t qpn, std::uint32_t number) {
     return receives_[std::size_t{qpn} * room_ + (number & (room_ - 1))];
   }
@@ -147,6 +168,9 @@ class NullPort final : public VerbsPort {
   std::vector<QueuePair> qps_;
   std::vector<Receive> receives_;  // `room_` of each queue pair
   std::uint32_t room_ = 1;
+  std::vector<Receive> shared_;
+  std::uint64_t shared_head_ = 0;
+  std::uint64_t shared_tail_ = 0;
   std::vector<Completion> ring_;
   std::uint64_t head_ = 0;
   std::uint64_t tail_ = 0;

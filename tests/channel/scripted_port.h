@@ -37,6 +37,7 @@ class ScriptedPort final : public VerbsPort {
     QpState state = QpState::kReset;
     std::deque<Send> sends;
     std::deque<Receive> receives;
+    bool shares = false;  // it takes from `shared` instead
   };
   enum class Stage { kAsking, kAsked, kAnswered, kOpen, kOver };
   struct Connection {
@@ -85,17 +86,17 @@ class ScriptedPort final : public VerbsPort {
   bool frame(Qpn qpn, std::uint32_t imm, std::span<const std::uint8_t> bytes,
              WcOpcode opcode = WcOpcode::kReceive, std::uint8_t flags = kWcWithImm) {
     QueuePair& q = qps[qpn];
-    if (q.state != QpState::kRts || q.receives.empty() || q.receives.front().length < bytes.size())
-      return false;
+    std::deque<Receive>& receives = q.shares ? shared : q.receives;
+    if (q.state != QpState::kRts || receives.empty() || receives.front().length < bytes.size()) return false;
     Completion c;
-    c.wr_id = q.receives.front().wr_id;
+    c.wr_id = receives.front().wr_id;
     c.opcode = opcode;
     c.flags = flags;
     c.imm = imm;
     c.byte_len = static_cast<std::uint32_t>(bytes.size());
     c.qpn = qpn;
-    if (!bytes.empty()) std::memcpy(at(q.receives.front().local), bytes.data(), bytes.size());
-    q.receives.pop_front();
+    if (!bytes.empty()) std::memcpy(at(receives.front().local), bytes.data(), bytes.size());
+    receives.pop_front();
     done_.push_back(c);
     return true;
   }
@@ -131,9 +132,16 @@ class ScriptedPort final : public VerbsPort {
     }
     q.sends.clear();
     q.receives.clear();
+    if (q.shares && q.state != QpState::kErr) {
+      PortEvent e;
+      e.kind = PortEventKind::kLastReceive;
+      e.qpn = qpn;
+      events_.push_back(e);
+    }
     q.state = QpState::kErr;
   }
   std::map<Qpn, QueuePair> qps;
+  std::deque<Receive> shared;
   std::vector<Connection> connections;  // by ConnectionId
 
   // --- what the program asks ---
@@ -157,9 +165,15 @@ class ScriptedPort final : public VerbsPort {
   }
   Outcome<CqId> create_cq(std::uint32_t) override { return CqId{0}; }
   Outcome<void> destroy_cq(CqId) override { return {}; }
-  Outcome<Qpn> create_qp(const PortQueuePair&) override {
+  Outcome<SrqId> create_srq(std::uint32_t) override { return SrqId{0}; }
+  Outcome<void> destroy_srq(SrqId) override {
+    shared.clear();
+    return {};
+  }
+  Outcome<Qpn> create_qp(const PortQueuePair& wanted) override {
     const Qpn q{next_qpn_++};
     qps[q] = {};
+    qps[q].shares = wanted.srq != kNoSrq;
     return q;
   }
   Outcome<void> prepare(Qpn q) override {
@@ -167,7 +181,9 @@ class ScriptedPort final : public VerbsPort {
     return {};
   }
   Outcome<Qpn> recycle(Qpn q) override {
+    const bool shares = qps[q].shares;
     qps[q] = {};
+    qps[q].shares = shares;
     return q;
   }
   Outcome<void> destroy_qp(Qpn q) override {
@@ -214,6 +230,10 @@ class ScriptedPort final : public VerbsPort {
     QueuePair& q = qps[qpn];
     for (const RecvWr& wr : list) q.receives.push_back({wr.wr_id, wr.sges[0].address, wr.sges[0].length});
     if (q.state == QpState::kErr) fail(qpn);
+    return {list.size(), {}};
+  }
+  Posted post_shared(SrqId, std::span<const RecvWr> list) override {
+    for (const RecvWr& wr : list) shared.push_back({wr.wr_id, wr.sges[0].address, wr.sges[0].length});
     return {list.size(), {}};
   }
   void ring() override {}

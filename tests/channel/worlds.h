@@ -68,7 +68,7 @@ class World {
   std::unique_ptr<User> users_[2];
 };
 
-class NicWorld final : public World {
+class NicWorld : public World {
  public:
   explicit NicWorld(const Config& config)
       : out0_(fabric_, link(), Prng(1)),
@@ -134,7 +134,7 @@ class NicWorld final : public World {
   sim::IdealNic nic1_;
 };
 
-class PairWorld final : public World, private pair::Programs {
+class PairWorld : public World, private pair::Programs {
  public:
   explicit PairWorld(const Config& config)
       : world_(world_config()), port0_(exchange_, world_, 0, 3), port1_(exchange_, world_, 1, 4) {

@@ -21,7 +21,7 @@ class Channels : public ::testing::Test {
   // Everything of both ends has been given back.
   void expect_nothing_left() {
     for (User* u : {&world->a(), &world->b()}) {
-      EXPECT_EQ(u->context->own_memory().in_use, 0U);
+      EXPECT_EQ(u->context->own_memory().in_use, u->context->shared_receives().bytes());
       EXPECT_EQ(u->context->lent_memory().in_use, 0U);
       EXPECT_EQ(u->context->open_channels(), 0U);
       EXPECT_EQ(u->context->outstanding(), 0U);
@@ -32,7 +32,22 @@ class Channels : public ::testing::Test {
   Channel* at_a = nullptr;
   Channel* at_b = nullptr;
 };
-using Worlds = ::testing::Types<NicWorld, PairWorld>;
+// The same with one receive queue for all channels: of as many entries as peers may fill, or of so few that
+// they may find none.
+template <class W, bool promises>
+class Sharing final : public W {
+ public:
+  explicit Sharing(const Config& config) : W(shared(config)) {}
+
+ private:
+  static Config shared(Config c) {
+    c.use_srq = true;
+    c.srq_size = promises ? 256 : c.depth + 8;
+    return c;
+  }
+};
+using Worlds = ::testing::Types<NicWorld, PairWorld, Sharing<NicWorld, true>, Sharing<PairWorld, true>,
+                                Sharing<NicWorld, false>, Sharing<PairWorld, false>>;
 TYPED_TEST_SUITE(Channels, Worlds);
 
 TYPED_TEST(Channels, CarryASmallMessageAndSayWhenItIsTaken) {

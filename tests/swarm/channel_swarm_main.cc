@@ -42,6 +42,9 @@ constexpr Reached kReached[] = {
     {&SeedResult::crashes, "programs that ended"},
     {&SeedResult::moves, "changes of the carrier"},
     {&SeedResult::frames, "frames over streams"},
+    {&SeedResult::shared, "worlds that share receives"},
+    {&SeedResult::used_up, "shared receives used up"},
+    {&SeedResult::not_ready, "frames without a receive"},
 };
 
 struct Tally {

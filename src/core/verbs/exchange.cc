@@ -9,6 +9,10 @@ bool as_port_event(const DeviceEvent& event, PortEvent& out) {
   out.qpn = event.qpn;
   out.cq = event.cq;
   if (event.kind == DeviceEventKind::kCompletion) return true;
+  if (event.kind == DeviceEventKind::kLastWqeReached) {
+    out.kind = PortEventKind::kLastReceive;
+    return true;
+  }
   out.kind = PortEventKind::kQpError;
   return event.kind == DeviceEventKind::kQpFatal || event.kind == DeviceEventKind::kQpRequestError ||
          event.kind == DeviceEventKind::kQpAccessError;

@@ -18,6 +18,9 @@
 //                 prepare() takes it to INIT before that, where receives may be posted: the peer's first
 //                 message then finds one. recycle() makes a used queue pair as good as new, for a price below
 //                 that of a new one; completions of its former life may still come.
+//   shared        Receives that several queue pairs draw from, instead of receives of their own. A completion
+//                 names the queue pair that took one. A queue pair that was up and fails is followed by
+//                 kLastReceive: what it took and did not use has been completed by then.
 //   connections   By address and service number, as a connection manager has them: listen(); connect() at one
 //   end,
 //                 a kConnectRequest at the other, which answers with accept() or reject(); then kEstablished
@@ -91,6 +94,7 @@ struct PortQueuePair {
   CqId recv_cq{};
   QpCaps caps;
   bool signal_all = false;
+  SrqId srq = kNoSrq;  // then it has no receives of its own
 };
 
 enum class PortEventKind : std::uint8_t {
@@ -100,6 +104,7 @@ enum class PortEventKind : std::uint8_t {
   kDisconnected,    // connection, qpn: the other end hung up; the queue pair is in ERR
   kCompletion,      // cq: it was armed and has an entry
   kQpError,         // qpn: it is in ERR
+  kLastReceive,     // qpn: it is in ERR, and has no more receives of its shared queue
 };
 
 struct PortEvent {
@@ -127,6 +132,8 @@ class VerbsPort {
   virtual Outcome<void> release(Key lkey) = 0;
   virtual Outcome<CqId> create_cq(std::uint32_t entries) = 0;
   virtual Outcome<void> destroy_cq(CqId cq) = 0;
+  virtual Outcome<SrqId> create_srq(std::uint32_t entries) = 0;
+  virtual Outcome<void> destroy_srq(SrqId srq) = 0;  // after the queue pairs that draw from it
   virtual Outcome<Qpn> create_qp(const PortQueuePair& wanted) = 0;
   virtual Outcome<void> prepare(Qpn qpn) = 0;
   virtual Outcome<Qpn> recycle(Qpn qpn) = 0;  // in RESET; its number may be another one
@@ -152,6 +159,7 @@ class VerbsPort {
   // With kSendInline the bytes that a gather list names are copied before the call returns.
   virtual Posted post_send(Qpn qpn, std::span<const SendWr> list) = 0;
   virtual Posted post_recv(Qpn qpn, std::span<const RecvWr> list) = 0;
+  virtual Posted post_shared(SrqId srq, std::span<const RecvWr> list) = 0;
   virtual void ring() = 0;
   virtual std::uint32_t poll(CqId cq, std::span<Completion> out) = 0;
   virtual Outcome<void> arm(CqId cq, bool solicited_only) = 0;

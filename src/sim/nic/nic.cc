@@ -58,6 +58,7 @@ Outcome<Qpn> Nic::create_qp(const PortQueuePair& wanted) {
   init.recv_cq = wanted.recv_cq;
   init.caps = wanted.caps;
   init.signal_all = wanted.signal_all;
+  init.srq = wanted.srq;
   return device().create_qp(init);
 }
 
@@ -116,6 +117,10 @@ VerbsPort::Posted Nic::post_send(Qpn qpn, std::span<const SendWr> list) {
 
 VerbsPort::Posted Nic::post_recv(Qpn qpn, std::span<const RecvWr> list) {
   return post_each(list, [&](const RecvWr& wr) { return device().post_recv(qpn, wr); });
+}
+
+VerbsPort::Posted Nic::post_shared(SrqId srq, std::span<const RecvWr> list) {
+  return post_each(list, [&](const RecvWr& wr) { return device().post_srq_recv(srq, wr); });
 }
 
 void Nic::fall(Qpn qpn) {

@@ -45,6 +45,10 @@ class Nic : public MeetingPort {
   Outcome<void> release(Key lkey) override;
   Outcome<CqId> create_cq(std::uint32_t entries) override { return device().create_cq(entries); }
   Outcome<void> destroy_cq(CqId cq) override { return device().destroy_cq(cq); }
+  Outcome<SrqId> create_srq(std::uint32_t entries) override {
+    return device().create_srq(domain_, {entries, 1, 0});
+  }
+  Outcome<void> destroy_srq(SrqId srq) override { return device().destroy_srq(srq); }
   Outcome<Qpn> create_qp(const PortQueuePair& wanted) override;
   Outcome<PortMemory> adopt(std::span<std::uint8_t> bytes, std::uint8_t access) override;
   Outcome<void> prepare(Qpn qpn) override;
@@ -54,6 +58,7 @@ class Nic : public MeetingPort {
   Posted post_send(Qpn qpn, std::span<const SendWr> list) final;
   // A receive lies in host memory, and the NIC reads it when it needs it. No doorbell is waited for.
   Posted post_recv(Qpn qpn, std::span<const RecvWr> list) override;
+  Posted post_shared(SrqId srq, std::span<const RecvWr> list) override;
   Outcome<void> arm(CqId cq, bool solicited_only) override {
     return device().request_notify(cq, solicited_only);
   }
