@@ -7,22 +7,20 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/commands.h"
 #include "cli/stopwatch.h"
+#include "monitor/state.h"
 #include "page/reader.h"
 
 namespace weft::cli {
 namespace {
 
-using nlohmann::json;
 using page::Found;
 using page::ReadPage;
 using page::ReadTable;
-using page::Sort;
 
 constexpr std::uint64_t kSilent = 1'000'000'000;  // ns without a poll: worth a word
 
@@ -71,48 +69,6 @@ void each_row(const ReadPage& p, std::string_view table, See see) {
 
 double silent_s(const ReadPage& p, std::uint64_t now) {
   return p.updated == 0 || now < p.updated ? 0.0 : static_cast<double>(now - p.updated) / 1e9;
-}
-
-// --- JSON: keys are the columns' names, with the unit where there is one ---
-
-json to_json(const ReadTable& t) {
-  json rows = json::array();
-  for (const auto& cells : t.rows) {
-    json row;
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      const page::ReadColumn& c = t.columns[i];
-      switch (c.sort) {
-        case Sort::kNanos:
-        case Sort::kMoment:
-          row[c.name + "_ns"] = cells[i];
-          break;
-        case Sort::kAddress:
-        case Sort::kWord:
-          row[c.name] = text_of(c.sort, cells[i]);
-          break;
-        default:
-          row[c.name] = cells[i];
-      }
-    }
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
-json to_json(const Found& found, std::uint64_t now) {
-  json all = {
-      {"processes", json::array()}, {"stale_removed", found.removed}, {"unreadable", found.forbidden}};
-  for (const ReadPage& p : found.pages) {
-    json one = {{"pid", p.pid},
-                {"command", p.command},
-                {"kind", p.kind},
-                {"title", p.title},
-                {"state", std::string(1, p.state)},
-                {"silent_seconds", silent_s(p, now)}};
-    for (const ReadTable& t : p.tables) one[t.name] = to_json(t);
-    all["processes"].push_back(std::move(one));
-  }
-  return all;
 }
 
 // --- text ---
@@ -231,7 +187,7 @@ void say_slow(const Found& found, std::uint64_t now) {
 
 void say(const Found& found, const Wanted& w, std::uint64_t now) {
   if (w.as_json) {
-    std::printf("%s\n", to_json(found, now).dump(w.pretty ? 2 : -1).c_str());
+    std::printf("%s\n", monitor::state_json(found, now, w.pretty).c_str());
     return;
   }
   if (found.pages.empty() && !w.bare)

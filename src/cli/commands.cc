@@ -13,10 +13,11 @@ namespace weft::cli {
 namespace {
 
 constexpr std::array kCommands{
-    Command{"run", add_run},       Command{"sim", add_sim},   Command{"pair", add_pair},
-    Command{"lab", add_lab},       Command{"nic", add_nic},   Command{"wan", add_wan},
-    Command{"replay", add_replay}, Command{"stat", add_stat}, Command{"ping", add_ping},
-    Command{"perf", add_perf},     Command{"adm", add_adm},   Command{"doctor", add_doctor},
+    Command{"run", add_run},       Command{"sim", add_sim},         Command{"pair", add_pair},
+    Command{"lab", add_lab},       Command{"nic", add_nic},         Command{"wan", add_wan},
+    Command{"replay", add_replay}, Command{"stat", add_stat},       Command{"ping", add_ping},
+    Command{"perf", add_perf},     Command{"monitor", add_monitor}, Command{"adm", add_adm},
+    Command{"doctor", add_doctor},
 };
 
 constexpr const char* kAbout =

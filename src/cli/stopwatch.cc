@@ -22,6 +22,12 @@ double Stopwatch::seconds() const { return static_cast<double>(now_ns() - start_
 
 std::uint64_t steady_ns() { return static_cast<std::uint64_t>(now_ns()); }
 
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 void sleep_seconds(double seconds) {
   const auto whole = static_cast<time_t>(seconds);
   const timespec nap{whole, static_cast<long>((seconds - static_cast<double>(whole)) * 1e9)};

@@ -16,6 +16,8 @@ class Stopwatch {
 
 // The machine's steady clock, as statistics pages have it.
 std::uint64_t steady_ns();
+// The machine's clock as people have it, milliseconds since 1970: for what is remembered.
+std::int64_t unix_ms();
 void sleep_seconds(double seconds);
 
 // Wall time from some moment on.

@@ -39,6 +39,7 @@ PRINTING = {
     "ping": [["ping", "--help"]],
     "perf": [["perf", "--help"]],
     "stat": [["stat"], ["stat", "-j"]],
+    "monitor": [["monitor", "--once"]],
     "adm": [["adm", "list"], ["adm", "list", "-j"], ["adm", "get"], ["adm", "get", "-j"]],
     "doctor": [["doctor"], ["doctor", "-j"]],
 }
