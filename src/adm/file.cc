@@ -76,6 +76,12 @@ std::string settings_path() {
   return std::strcmp(asked, "0") == 0 ? "" : asked;
 }
 
+std::uint64_t number_of(const std::string& path) {
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+  for (const char c : path) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash | 1U;
+}
+
 Result<Settings> load(const std::string& path) {
   const Fd file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   if (file.get() < 0 && (errno == ENOENT || errno == ENOTDIR)) return Settings{};

@@ -17,6 +17,9 @@ namespace weft::adm {
 // Empty: WEFT_PARAMETERS=0, this program is nobody's to administer.
 std::string settings_path();
 
+// A number for a file's name: how a program's page tells which one it follows. Never 0.
+std::uint64_t number_of(const std::string& path);
+
 // What it says; a file that is not there says nothing.
 Result<Settings> load(const std::string& path);
 

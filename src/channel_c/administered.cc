@@ -29,6 +29,7 @@ std::string program_name() {
 Administered::Administered(Context& context)
     : context_(context),
       path_(adm::settings_path()),
+      file_(path_.empty() ? 0 : adm::number_of(path_)),
       program_(program_name()),
       watch_(path_),
       kept_(params().size()) {}

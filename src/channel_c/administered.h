@@ -30,6 +30,7 @@ class Administered {
   void look(Time now);
   void rebase(Duration by) { next_ = next_.ps > by.ps ? next_ - by : Time{}; }
 
+  std::uint64_t file() const { return file_; }        // adm::number_of; 0: none
   std::uint64_t version() const { return version_; }  // of the file that was applied last
   std::uint64_t refused() const { return refused_; }  // of its lines for this program
 
@@ -38,6 +39,7 @@ class Administered {
 
   Context& context_;
   const std::string path_;
+  const std::uint64_t file_;
   const std::string program_;
   adm::Watch watch_;
   Time next_{};

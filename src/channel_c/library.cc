@@ -50,7 +50,7 @@ struct weft_context {
     } else {
       administered->turn(at);
     }
-    publisher->administered(administered->version(), administered->refused());
+    publisher->administered(administered->file(), administered->version(), administered->refused());
     publisher->turn(at);
   }
   Notice kept;  // taken, but there was no room for it

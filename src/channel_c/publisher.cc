@@ -26,6 +26,7 @@ constexpr Column kTotalColumns[] = {
     {"send_memory_used", Sort::kBytes}, {"recv_memory", Sort::kBytes}, {"recv_memory_used", Sort::kBytes},
     {"dropped", Sort::kCount},          {"failed", Sort::kCount},      {"traced", Sort::kCount},
     {"slow_lines", Sort::kCount},       {"adm_version", Sort::kCount}, {"adm_refused", Sort::kCount},
+    {"adm_file", Sort::kCount},
 };
 constexpr Column kChannelColumns[] = {
     {"state", Sort::kWord},       {"peer", Sort::kAddress},     {"service", Sort::kCount},
@@ -130,7 +131,8 @@ void Publisher::totals() {
                                  n.traced,
                                  context_.slow_log().written(),
                                  adm_version_,
-                                 adm_refused_};
+                                 adm_refused_,
+                                 adm_file_};
   static_assert(std::size(cells) == std::size(kTotalColumns));
   page_->put(kTotals, 0, cells);
 }

@@ -24,9 +24,10 @@ class Publisher {
     if (page_ != nullptr && now >= next_) publish(now);
   }
   // What an administrator wanted of this context (administered.h).
-  void administered(std::uint64_t version, std::uint64_t refused) {
-    if (version == adm_version_ && refused == adm_refused_) return;
+  void administered(std::uint64_t file, std::uint64_t version, std::uint64_t refused) {
+    if (file == adm_file_ && version == adm_version_ && refused == adm_refused_) return;
     rows_behind_ = rows_behind_ == 0 ? 1 : rows_behind_;
+    adm_file_ = file;
     adm_version_ = version;
     adm_refused_ = refused;
   }
@@ -50,6 +51,7 @@ class Publisher {
   std::uint64_t seen_ = 0;  // of what happened
   std::uint64_t slow_seen_ = 0;
   std::uint64_t settings_seen_ = UINT64_MAX;
+  std::uint64_t adm_file_ = 0;
   std::uint64_t adm_version_ = 0;
   std::uint64_t adm_refused_ = 0;
   std::vector<bool> shown_;
