@@ -167,7 +167,7 @@ int get(const Wanted& w) {
       for (const auto& [name, value] : a.values) one["values"][name] = value;
       all["programs"].push_back(std::move(one));
     }
-    fmt::print("{}\n", all.dump());
+    std::cout << all.dump() << "\n";
     return 0;
   }
   fmt::print("{}: version {}{}\n", *path, settings->version,
@@ -227,7 +227,7 @@ int list(const Wanted& w) {
       fmt::print("{:<20} {:<8} {}\n", p.name, p.online ? "online" : "offline", p.meaning);
     }
   }
-  if (w.as_json) fmt::print("{}\n", all.dump());
+  if (w.as_json) std::cout << all.dump() << "\n";
   return 0;
 }
 

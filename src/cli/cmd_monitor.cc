@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <sstream>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/stopwatch.h"
@@ -46,11 +46,11 @@ bool split(const std::string& text, std::string& address, std::uint16_t& port) {
   return error == std::errc{} && end == text.data() + text.size() && number < 65536;
 }
 
-// What `weft ping --mesh -j` wrote, as it is; empty: it is not there, or no JSON object.
+// What `weft ping --mesh -j` wrote, as it is; empty: it is not there, or not a whole JSON object.
 std::string mesh_of(const std::string& file) {
   std::ifstream in(file);
   std::string text(std::istreambuf_iterator<char>(in), {});
-  return text.size() <= kMostMesh && text.starts_with('{') ? text : "";
+  return text.size() <= kMostMesh && text.starts_with('{') && nlohmann::json::accept(text) ? text : "";
 }
 
 // The signals that end it; blocked before there are threads, so that only the turn takes them.
@@ -69,7 +69,7 @@ class Monitor {
 
   int run() {
     if (w_.once) {
-      std::printf("%s", look().text().c_str());
+      std::cout << look().text();
       return 0;
     }
     std::string address;

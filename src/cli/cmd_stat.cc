@@ -187,7 +187,7 @@ void say_slow(const Found& found, std::uint64_t now) {
 
 void say(const Found& found, const Wanted& w, std::uint64_t now) {
   if (w.as_json) {
-    std::printf("%s\n", monitor::state_json(found, now, w.pretty).c_str());
+    std::cout << monitor::state_json(found, now, w.pretty) << "\n";
     return;
   }
   if (found.pages.empty() && !w.bare)

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 
 from serving import Serving, fetch, free_port, needed
-from stage import ACTOR, WEFT, Actor, expect, pages, until, weft
+from stage import WEFT, Actor, expect, pages, until, weft
 
 ETCD = needed("etcd")
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import tempfile
 
-from stage import ACTOR, WEFT, Actor, expect, pages, until, weft
+from stage import WEFT, Actor, expect, pages, until, weft
 
 
 def parameters(pid):

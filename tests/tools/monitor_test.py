@@ -7,7 +7,7 @@ import tempfile
 import time
 import urllib.parse
 
-from serving import Monitor, fetch
+from serving import Monitor, answers, fetch, name_actors
 from stage import WEFT, Actor, expect, until, weft
 
 
@@ -17,8 +17,9 @@ def refusal(*words):
     return done.stderr
 
 
-PROGRAM = 'program="weft_tools_acto"'
 with tempfile.TemporaryDirectory() as folder:
+    name = name_actors(folder)
+    PROGRAM = f'program="{name}"'
     history, mesh = f"{folder}/h.db", f"{folder}/mesh.json"
     with Monitor("--history", history, "--history-every", "0.1", "--keep-rows", "1000", "--mesh", mesh) as m:
         expect(fetch(m.base + "/healthz") == "ok\n")
@@ -38,7 +39,8 @@ with tempfile.TemporaryDirectory() as folder:
             # The same as weft stat -j.
             state = m.get("/v1/state")
             expect({p["pid"] for p in state["processes"]} >= {holder.pid}, state)
-            expect(sum(len(p.get("channel", [])) for p in state["processes"]) == 4, state)
+            mine = [p for p in state["processes"] if p["command"] == name]
+            expect(len(mine) == 4 and sum(len(p.get("channel", [])) for p in mine) == 4, state)
             # Printed once, as from the server.
             once = weft("monitor", "--once")
             expect(f"weft_channels_held_full{{{PROGRAM}}} 2\n" in once, once)
@@ -48,7 +50,7 @@ with tempfile.TemporaryDirectory() as folder:
             with Monitor("--peer", m.place, "--peer", "127.0.0.1:1") as other:
                 until("it has pulled", lambda: [h["up"] for h in other.get("/v1/cluster")["hosts"]] == [True, False])
                 hosts = other.get("/v1/cluster")["hosts"]
-                expect(len(hosts[0]["state"]["processes"]) == 4 and hosts[0]["age_seconds"] is not None, hosts[0])
+                expect(sum(p["command"] == name for p in hosts[0]["state"]["processes"]) == 4 and hosts[0]["age_seconds"] is not None, hosts[0])
                 expect(hosts[1]["state"] is None and hosts[1]["age_seconds"] is None, hosts[1])
                 up = other.metrics()
                 expect(up[f'weft_peer_up{{peer="{m.place}"}}'] == 1 and up['weft_peer_up{peer="127.0.0.1:1"}'] == 0, up)
@@ -76,13 +78,17 @@ with tempfile.TemporaryDirectory() as folder:
         fetch(m.base + "/metrics", body=b"x", code=404)  # nothing can be changed
 
         # A matrix of weft ping is served as it is; half a file is not.
-        pathlib.Path(mesh).write_text(json.dumps({"hosts": ["a", "b"]}))
-        until("the matrix is served", lambda: "hosts" in fetch(m.base + "/v1/mesh") if pathlib.Path(mesh).exists() else False)
+        pathlib.Path(mesh).write_text('{"hosts": ["a", "b"]}')
+        until("the matrix is served", lambda: answers(m.base + "/v1/mesh"))
+        expect(m.get("/v1/mesh") == {"hosts": ["a", "b"]})
+        pathlib.Path(mesh).write_text('{"hosts": ["a", ')
+        until("half a matrix is not", lambda: not answers(m.base + "/v1/mesh"))
         m.stop(code=0)
 
     # It goes on with what it remembered.
+    ended = time.time()
     with Monitor("--history", history) as again:
-        expect(series in again.get("/v1/series"))
+        expect(again.get("/v1/history?series=weft_host_roce_sockets")[0][0] <= ended, "samples of the monitor before")
 
 expect("ADDRESS:PORT" in refusal("--listen", "here"))
 expect("HOST:PORT" in refusal("--listen", "127.0.0.1:0", "--peer", "there"))

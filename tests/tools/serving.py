@@ -1,5 +1,6 @@
 """Programs that serve on loopback, for the tests of weft monitor and weft adm: each ends with its `with` block."""
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -7,7 +8,16 @@ import sys
 import urllib.error
 import urllib.request
 
+import stage
 from stage import WEFT, expect, until
+
+
+def name_actors(folder):
+    """From here on actors have a name of their own, so that others' on this host are not in their figures."""
+    name = f"actor-{os.getpid()}"
+    os.symlink(stage.ACTOR, f"{folder}/{name}")
+    stage.ACTOR = f"{folder}/{name}"
+    return name
 
 
 def free_port():
