@@ -218,7 +218,6 @@ int watch(const Wanted& w) {
 }
 
 int list(const Wanted& w) {
-  const channel::Config defaults;
   json all = json::array();
   for (const channel::Param& p : channel::params()) {
     if (w.as_json) {
