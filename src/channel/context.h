@@ -223,7 +223,7 @@ class Context {
   void give_body(const Channel& c, Message& body);
   void last_receive(Qpn qpn);
   Outcome<Qpn> take_qp(const Channel& c);
-  Outcome<Qpn> take_or_make_qp();
+  Outcome<Qpn> take_or_make_qp(bool goes_on);
   void check_shared() const;
   Channel* by_qpn(Qpn qpn);
   const Channel* by_qpn(Qpn qpn) const { return const_cast<Context*>(this)->by_qpn(qpn); }

@@ -28,10 +28,10 @@ void Context::check_shared() const {
 
 Outcome<Qpn> Context::take_qp(const Channel& c) {
   if (busy_qps_ == most_qps_) return fail(Errc::kNoMemory);
-  if (!shared_.on()) return take_or_make_qp();
+  if (!shared_.on()) return take_or_make_qp(c.opened_once);
   const std::uint32_t here = messages_here(c);
   if (!shared_.join(here)) return fail(Errc::kNoMemory);
-  const auto qp = take_or_make_qp();
+  const auto qp = take_or_make_qp(c.opened_once);
   if (!qp) {
     shared_.leave(here);
   } else {
@@ -40,8 +40,10 @@ Outcome<Qpn> Context::take_qp(const Channel& c) {
   return qp;
 }
 
-Outcome<Qpn> Context::take_or_make_qp() {
-  if (!idle_qps_.empty()) {
+// For a while after a connection its two ends refuse one that has its queue pair's number: a session that
+// goes on has a new one.
+Outcome<Qpn> Context::take_or_make_qp(bool goes_on) {
+  if (!idle_qps_.empty() && !goes_on) {
     const Qpn q = idle_qps_.back();
     idle_qps_.pop_back();
     ++busy_qps_;

@@ -22,12 +22,12 @@ std::string text(Duration d) {
 }
 
 void line(std::string& out, std::initializer_list<std::string_view> columns) {
-  constexpr std::size_t kWidths[] = {11, 22, 9, 7, 5, 6, 10, 14, 10, 14, 10, 10};
+  constexpr std::size_t kWidths[] = {11, 6, 22, 9, 7, 5, 6, 10, 14, 10, 14, 10, 10};
   std::size_t i = 0;
   for (const std::string_view c : columns) {
     const std::size_t width = kWidths[i];
     const std::string gap(width > c.size() ? width - c.size() : 1, ' ');
-    const bool words = i++ < 2;  // to the left; numbers to the right
+    const bool words = i++ < 3;  // to the left; numbers to the right
     out += words ? std::string(c) + gap : gap + std::string(c);
   }
   out += '\n';
@@ -58,10 +58,13 @@ const char* name_of(Channel::State state) {
   return "";
 }
 
+const char* name_of(Carrier carrier) { return carrier == Carrier::kTcp ? "TCP" : "RDMA"; }
+
 ChannelStat stat_of(const Channel& c) {
   ChannelStat s;
   s.state = c.state;
   s.asked = c.asked;
+  s.carrier = c.carrier;
   s.peer = c.peer;
   s.service = c.service;
   s.depth = c.tx.depth;
@@ -115,12 +118,12 @@ std::string report(const Context& context) {
     say(", and byte ", text(o.at));
     out.append(" was written\n");
   }
-  line(out, {"state", "peer", "in flight", "queued", "held", "calls", "sent", "bytes", "received", "bytes",
-             "rtt us", "least us"});
+  line(out, {"state", "over", "peer", "in flight", "queued", "held", "calls", "sent", "bytes", "received",
+             "bytes", "rtt us", "least us"});
   context.each_channel([&](const Channel& c) {
     const ChannelStat s = stat_of(c);
     const bool timed = s.round_trips.count != 0;
-    line(out, {name_of(s.state), text(s.peer) + ":" + text(s.service),
+    line(out, {name_of(s.state), name_of(s.carrier), text(s.peer) + ":" + text(s.service),
                text(s.in_flight) + "/" + text(s.depth), text(s.queued), text(s.held), text(s.calls),
                text(s.counts.sent), text(s.counts.sent_bytes), text(s.counts.received),
                text(s.counts.received_bytes), timed ? text(s.round_trips.smoothed) : std::string("-"),

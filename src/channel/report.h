@@ -11,6 +11,7 @@ namespace weft::channel {
 struct ChannelStat {
   Channel::State state = Channel::State::kFree;
   bool asked = false;  // this end asked for it
+  Carrier carrier = Carrier::kRdma;
   wire::Address peer;
   std::uint16_t service = 0;
   std::uint32_t depth = 0;
@@ -25,6 +26,7 @@ struct ChannelStat {
 ChannelStat stat_of(const Channel& channel);
 
 const char* name_of(Channel::State state);
+const char* name_of(Carrier carrier);
 
 // One line of the context, a heading, and a line for each channel that is not over. What the network lost and
 // the transport repaired is the device's to tell: `weft nic`, or the counters of its driver.

@@ -2,7 +2,7 @@
 // carries bytes both ways, in order and whole, until it fails.
 //
 //   channel_world/streams.h   in virtual time
-//   the C library             sockets
+//   channel_c/tcp.h           sockets
 //
 // Single-threaded, without a clock; no call waits.
 //

@@ -18,6 +18,7 @@
 #include "channel_c/clock.h"
 #include "channel_c/pages.h"
 #include "channel_c/publisher.h"
+#include "channel_c/tcp.h"
 #include "channel_c/weft/channel.h"
 #include "live/wires/entropy.h"
 #include "verbs_port/verbs_port.h"
@@ -40,6 +41,7 @@ struct weft_context {
     });
   }
   std::unique_ptr<weft::IbverbsPort> port;
+  std::unique_ptr<weft::channel::TcpPort> tcp;
   std::unique_ptr<Context> context;
   std::unique_ptr<weft::channel::Publisher> publisher;
   std::unique_ptr<weft::channel::Administered> administered;
@@ -72,6 +74,8 @@ int number(Errc e) {
       return ENOMEM;
     case Errc::kNotFound:
       return ENOENT;
+    case Errc::kUnsupported:
+      return EOPNOTSUPP;
     default:
       return EINVAL;
   }
@@ -173,7 +177,13 @@ int open_context(weft_context** out, const char* device, const char* const* para
   config.draw = random_name;
   config.program = made.get();
   config.clock = steady_ns;
-  auto context = Context::open(*made->port, config, random_name());
+  auto tcp = weft::channel::TcpPort::open(made->port->facts().address);
+  if (!tcp || !made->port->watch((*tcp)->event_fd())) {
+    say(tcp ? "the kernel has no room to watch TCP beside the device" : tcp.error().message, why, room);
+    return ENOMEM;
+  }
+  made->tcp = std::move(*tcp);
+  auto context = Context::open(*made->port, config, random_name(), made->tcp.get());
   if (!context) {
     say(context.error().message, why, room);
     return ENOMEM;
@@ -313,6 +323,14 @@ void weft_abort(weft_channel* c) {
   (void)at_edge([&] { return of(c)->context->abort(*of(c)), 0; });
 }
 
+int weft_move(weft_channel* c, int carrier) {
+  if (carrier != WEFT_RDMA && carrier != WEFT_TCP) return EINVAL;
+  return at_edge([&] {
+    const auto to = carrier == WEFT_TCP ? weft::channel::Carrier::kTcp : weft::channel::Carrier::kRdma;
+    return number(timely(c).move(*of(c), to));
+  });
+}
+
 int weft_send(weft_channel* c, weft_message* m, uint64_t user, int flags) {
   return at_edge([&] { return number(of(c)->context->send(*of(c), of(m), user, (flags & WEFT_TELL) != 0)); });
 }
@@ -419,6 +437,8 @@ void weft_counts(const weft_channel* channel, weft_channel_counts* out, size_t s
   all.rtt_least_ns = static_cast<std::uint64_t>(s.round_trips.least.ns());
   all.rtt_smoothed_ns = static_cast<std::uint64_t>(s.round_trips.smoothed.ns());
   all.rtt_count = s.round_trips.count;
+  all.carrier = c.carrier == weft::channel::Carrier::kTcp ? WEFT_TCP : WEFT_RDMA;
+  all.moves = c.counts.moves;
   give(all, out, size);
 }
 

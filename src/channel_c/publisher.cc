@@ -38,7 +38,7 @@ constexpr Column kChannelColumns[] = {
     {"nops", Sort::kCount},       {"probes", Sort::kCount},     {"rtt", Sort::kNanos},
     {"rtt_last", Sort::kNanos},   {"rtt_least", Sort::kNanos},  {"rtt_count", Sort::kCount},
     {"way", Sort::kNanos},        {"way_last", Sort::kNanos},   {"way_longest", Sort::kNanos},
-    {"way_count", Sort::kCount},
+    {"way_count", Sort::kCount},  {"carrier", Sort::kWord},     {"moves", Sort::kCount},
 };
 constexpr Column kSlowColumns[] = {
     {"number", Sort::kCount}, {"at", Sort::kMoment},     {"place", Sort::kWord},
@@ -92,7 +92,8 @@ void Publisher::publish(Time now) {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   page_->updated(
       static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count()));
-  const std::uint64_t happened = context_.counts().completions * 8 + context_.open_channels();
+  const std::uint64_t happened =
+      (context_.counts().completions + context_.counts().stream_frames) * 8 + context_.open_channels();
   if (happened != seen_) rows_behind_ = rows_;
   seen_ = happened;
   totals();
@@ -173,7 +174,9 @@ void Publisher::channel_row(std::uint32_t index) {
                                  c.ways.smoothed_ns,
                                  c.ways.last_ns,
                                  c.ways.longest_ns,
-                                 c.ways.count};
+                                 c.ways.count,
+                                 page::word(name_of(s.carrier)),
+                                 s.counts.moves};
   static_assert(std::size(cells) == std::size(kChannelColumns));
   page_->put(kChannels, index, cells);
 }

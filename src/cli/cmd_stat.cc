@@ -120,22 +120,24 @@ void say_channels(const Found& found, const Wanted& w) {
   for (const ReadPage& p : found.pages) {
     each_row(p, "channel", [&](const Row& r) {
       if (!headed)
-        std::printf("%-8s %9s %6s %6s %6s %-21s %10s %10s %10s%s\n", "State", "In-Flight", "Queued", "Held",
-                    "Calls", "Peer:Service", "Sent", "Received", "RTT us", w.processes ? " Process" : "");
+        std::printf("%-8s %-4s %9s %6s %6s %6s %-21s %10s %10s %10s%s\n", "State", "Over", "In-Flight",
+                    "Queued", "Held", "Calls", "Peer:Service", "Sent", "Received", "RTT us",
+                    w.processes ? " Process" : "");
       headed = true;
-      std::printf("%-8s %9s %6s %6s %6s %-21s %10s %10s %10s%s\n", r.text("state").c_str(),
-                  (r.text("in_flight") + "/" + r.text("depth")).c_str(), r.text("queued").c_str(),
-                  r.text("held").c_str(), r.text("calls").c_str(),
+      std::printf("%-8s %-4s %9s %6s %6s %6s %-21s %10s %10s %10s%s\n", r.text("state").c_str(),
+                  r.text("carrier").c_str(), (r.text("in_flight") + "/" + r.text("depth")).c_str(),
+                  r.text("queued").c_str(), r.text("held").c_str(), r.text("calls").c_str(),
                   (r.text("peer") + ":" + r.text("service")).c_str(), r.text("sent").c_str(),
                   r.text("received").c_str(), r.number("rtt_count") != 0 ? r.text("rtt").c_str() : "-",
                   w.processes ? (" " + users(p)).c_str() : "");
       if (!w.info) return;
       std::printf(
-          "\t qpn:%s bytes_sent:%s bytes_received:%s fetching:%s waited:%s reconnects:%s acks:%s nops:%s "
+          "\t qpn:%s bytes_sent:%s bytes_received:%s fetching:%s waited:%s reconnects:%s moves:%s acks:%s "
+          "nops:%s "
           "probes:%s",
           r.text("qpn").c_str(), r.text("sent_bytes").c_str(), r.text("received_bytes").c_str(),
           r.text("fetching").c_str(), r.text("waited").c_str(), r.text("reconnects").c_str(),
-          r.text("acks").c_str(), r.text("nops").c_str(), r.text("probes").c_str());
+          r.text("moves").c_str(), r.text("acks").c_str(), r.text("nops").c_str(), r.text("probes").c_str());
       if (r.number("rtt_count") != 0)
         std::printf(" rtt:%s/%s/%s", r.text("rtt").c_str(), r.text("rtt_least").c_str(),
                     r.text("rtt_last").c_str());

@@ -1,6 +1,8 @@
 // Frames over TCP (docs/protocol/channel.md#over-tcp): in pieces, too long, wrong in every way, to a peer
 // that does not read.
+#include "core/base/prng.h"
 #include "tests/channel/two_carriers.h"
+#include "tests/fuzz/stream_peer.h"
 
 namespace weft::channel_test {
 namespace {
@@ -132,6 +134,27 @@ TEST(StreamFrames, WaitForAPeerThatDoesNotRead) {
     EXPECT_EQ(p.length, 100U);
     EXPECT_EQ(at.seq, i);
   }
+}
+
+// Bytes at random through the fuzzer's world: enough of them are right that channels move and messages come,
+// and enough are wrong.
+TEST(StreamStrangers, MaySayWhatAByteStringSays) {
+  std::uint64_t messages = 0;
+  std::uint64_t violations = 0;
+  std::uint64_t moves = 0;
+  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+    Prng random(seed);
+    std::vector<std::uint8_t> bytes(1500);
+    for (std::uint8_t& b : bytes) b = static_cast<std::uint8_t>(random.next());
+    fuzz::StreamPeer peer(bytes);
+    peer.run();
+    messages += peer.messages();
+    violations += peer.violations();
+    moves += peer.moves();
+  }
+  EXPECT_GT(messages, 500U);
+  EXPECT_GT(violations, 100U);
+  EXPECT_GT(moves, 100U);
 }
 
 }  // namespace

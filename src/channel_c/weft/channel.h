@@ -100,6 +100,13 @@ WEFT_API void weft_refuse(weft_channel* channel);
 WEFT_API void weft_close(weft_channel* channel); /* when everything that was sent is taken */
 WEFT_API void weft_abort(weft_channel* channel); /* now */
 
+/* The channel goes on over this carrier, and nothing is lost or repeated. 0: it has begun; weft_counts() says
+ * what carries the channel. If the peer does not answer over TCP, the channel goes back to RDMA. EOPNOTSUPP:
+ * an end keeps no sessions (reconnect_ms), or the end that was asked has no tcp_port. EAGAIN: the channel is
+ * just reconnecting. */
+enum { WEFT_RDMA = 0, WEFT_TCP = 1 };
+WEFT_API int weft_move(weft_channel* channel, int carrier);
+
 /* Messages. With WEFT_TELL the delivery is told too; a failure always is. */
 enum { WEFT_TELL = 1 };
 WEFT_API int weft_send(weft_channel* channel, weft_message* message, uint64_t user, int flags);
@@ -129,6 +136,7 @@ typedef struct weft_channel_counts {
   uint32_t held, calls; /* received and not released; requests without an answer */
   /* Nanoseconds from weft_call() to its response: the last, the least, smoothed; how many. */
   uint64_t rtt_last_ns, rtt_least_ns, rtt_smoothed_ns, rtt_count;
+  uint32_t carrier, moves; /* WEFT_RDMA or WEFT_TCP; how often it changed */
 } weft_channel_counts;
 /* `size` is sizeof(weft_channel_counts). */
 WEFT_API void weft_counts(const weft_channel* channel, weft_channel_counts* out, size_t size);

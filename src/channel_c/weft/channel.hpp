@@ -1,6 +1,7 @@
 // weft channels for programs in C++20: weft/channel.h with owners and exceptions for what only a mistake or a missing
 // resource brings about. Everything else is the C interface's, and both may be mixed.
 #pragma once
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
@@ -99,6 +100,12 @@ class Context {
   }
   bool answer(const Message& request, Message& m, std::uint32_t status = 0, std::uint64_t user = 0) const {
     return taken(m, weft_answer(request.get(), m.get(), status, user));
+  }
+  // The channel goes on over WEFT_RDMA or WEFT_TCP. False: it is just reconnecting; try again.
+  bool move(weft_channel* channel, int carrier) const {
+    const int error = weft_move(channel, carrier);
+    if (error != EAGAIN) check(error, "move");
+    return error == 0;
   }
   // What happened next; nothing after `timeout_ms` (-1: it waits).
   std::optional<weft_notice> wait(int timeout_ms = -1) const {
