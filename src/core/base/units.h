@@ -5,7 +5,7 @@
 // days, longer than any run. Both worlds use the same clock type: virtual time in the simulator,
 // CLOCK_MONOTONIC scaled to picoseconds in the live one. Nothing here reads a clock.
 //
-// Overflow: operator+ does not check. `Time::after` saturates at kNever, and deadlines use it.
+// Overflow: operator+ does not check. `Time::after` saturates, above at kNever, and deadlines use it.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -42,7 +42,11 @@ struct Time {
   constexpr Time operator-(Duration d) const { return {ps - d.ps}; }
   constexpr Duration operator-(Time o) const { return {ps - o.ps}; }
   // Saturating addition: a deadline never wraps into the past.
-  constexpr Time after(Duration d) const { return d.ps > INT64_MAX - ps ? Time{INT64_MAX} : Time{ps + d.ps}; }
+  constexpr Time after(Duration d) const {
+    std::int64_t sum = 0;
+    if (__builtin_add_overflow(ps, d.ps, &sum)) return Time{d.ps < 0 ? INT64_MIN : INT64_MAX};
+    return Time{sum};
+  }
 };
 
 inline constexpr Time kNever{INT64_MAX};

@@ -42,6 +42,13 @@ TEST(Units, ADeadlineNeverWrapsIntoThePast) {
   EXPECT_EQ(kNever.after(picoseconds(1)), kNever);
   EXPECT_EQ(Time{INT64_MAX - 1}.after(picoseconds(1)), kNever);
   EXPECT_EQ(Time{INT64_MAX - 2}.after(picoseconds(1)), Time{INT64_MAX - 1});
+  // Times before the start of the world, too, and in both directions: a constant expression that overflows
+  // does not compile.
+  static_assert(Time{-5}.after(picoseconds(7)) == Time{2});
+  static_assert(Time{-5}.after(kForever) == Time{INT64_MAX - 5});
+  static_assert(Time{-5}.after(picoseconds(-7)) == Time{-12});
+  static_assert(Time{INT64_MIN}.after(picoseconds(-1)) == Time{INT64_MIN});
+  static_assert(Time{INT64_MIN}.after(kForever) == Time{-1});
 }
 
 TEST(Units, ConversionsToCoarserUnitsCutOff) {
