@@ -43,6 +43,8 @@ struct Config {
   Bytes region{4U << 20U};        // X-RDMA §4.5
   Bytes memory{1U << 30U};        // registered at most, for what is sent and for what is received each
   MemoryMode memory_mode = MemoryMode::kPort;
+  bool fork_safe =
+      false;             // a child's calls are refused, and nothing that it does reaches the parent's memory
   bool isolate = false;  // guards behind every block, holes around every region (X-RDMA §6.3)
   std::uint16_t tcp_port =
       0;        // where sessions of this end may go on over TCP (X-RDMA §6.3, Mock); 0: nowhere

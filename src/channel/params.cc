@@ -80,6 +80,8 @@ void set_port(Config& c, std::uint64_t v) {
 std::uint64_t get_port(const Config& c) { return c.tcp_port; }
 void set_srq(Config& c, std::uint64_t v) { c.use_srq = v != 0; }
 std::uint64_t get_srq(const Config& c) { return c.use_srq ? 1 : 0; }
+void set_forks(Config& c, std::uint64_t v) { c.fork_safe = v != 0; }
+std::uint64_t get_forks(const Config& c) { return c.fork_safe ? 1 : 0; }
 void set_isolate(Config& c, std::uint64_t v) { c.isolate = v != 0; }
 std::uint64_t get_isolate(const Config& c) { return c.isolate ? 1 : 0; }
 void set_mode(Config& c, std::uint64_t v) {
@@ -92,6 +94,8 @@ constexpr Param kParams[] = {
     {"memory_mode", "pages of the memory cache: 0 the device's own, 1 anonymous, 2 huge", false, get_mode,
      set_mode},
     {"isolate", "1: guards behind every message, holes around every region", false, get_isolate, set_isolate},
+    {"fork_safe", "1: a child of this process may exist, and its calls are refused", false, get_forks,
+     set_forks},
     {"use_srq", "1: the receives of all channels are one queue", false, get_srq, set_srq},
     number<&Config::srq_size>("srq_size", "entries of that queue"),
     number<&Config::cq_size>("cq_size", "entries of the completion queue; 0: as many as the channels need"),

@@ -1,6 +1,7 @@
 // The edge of the C interface: what it does without memory, without room, and for programs that are newer or
 // older than the library. Both ends are contexts of this process, over our own libibverbs.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -237,6 +238,81 @@ TEST(OverLibibverbs, ChannelsShareReceivesAndQueuePairsServeAgain) {
   EXPECT_NE(std::string(page).find("and at most 120"), std::string::npos) << page;  // three times 40
   EXPECT_NE(std::string(page).find("without memory for 0"), std::string::npos) << page;
   EXPECT_NE(std::string(page).find(" posted of 48, peers may fill"), std::string::npos) << page;
+  weft_free(client);
+  weft_free(server);
+  alarm(0);
+}
+
+// A program forks with messages under way. The child is refused whatever it asks, and ends; nothing of the
+// parent's is lost or comes twice.
+TEST(Forks, LeaveTheParentsTrafficAlone) {
+  alarm(60);
+  const std::string address = own_address();
+  char why[256] = "";
+  const char* const parameters[] = {"fork_safe=1", nullptr};
+  weft_context* server = nullptr;
+  weft_context* client = nullptr;
+  ASSERT_EQ(weft_open(&server, nullptr, parameters, why, sizeof why), 0) << why;
+  ASSERT_EQ(weft_open(&client, nullptr, parameters, why, sizeof why), 0) << why;
+  EXPECT_EQ(weft_set(server, "fork_safe", 0, why, sizeof why), EBUSY);
+  ASSERT_EQ(weft_listen(server, 7), 0);
+  weft_channel* channel = nullptr;
+  ASSERT_EQ(weft_connect(client, address.c_str(), 7, 0, &channel), 0);
+  constexpr std::uint32_t kMessages = 3000;
+  std::uint32_t sent = 0;
+  std::uint32_t came = 0;
+  bool open = false;
+  pid_t children[3] = {};
+  int forked = 0;
+  while (came < kMessages && !::testing::Test::HasFailure()) {  // alarm() ends it
+    weft_notice n{};
+    if (weft_poll(client, &n, 1) == 1 && n.kind == WEFT_OPENED) open = true;
+    while (open && sent < kMessages) {
+      weft_message* const m = weft_allocate(client, 4);
+      ASSERT_NE(m, nullptr);
+      std::memcpy(weft_data(m), &sent, 4);
+      if (weft_send(channel, m, 0, 0) != 0) {
+        weft_release(client, m);
+        break;
+      }
+      ++sent;
+    }
+    if (forked < 3 && sent > 500U * static_cast<std::uint32_t>(forked + 1)) {
+      weft_message* const held = weft_allocate(client, 4);
+      const pid_t child = fork();
+      if (child == 0) {
+        int wrong = 0;
+        char said[128] = "";
+        wrong |= weft_send(channel, held, 0, 0) != ECHILD ? 1 : 0;
+        wrong |= weft_allocate(client, 4) != nullptr ? 2 : 0;
+        wrong |= weft_poll(server, &n, 1) != 0 || weft_wait(server, &n, 1, -1) != 0 ? 4 : 0;
+        wrong |= weft_set(client, "look_us", 5, said, sizeof said) != ECHILD ? 8 : 0;
+        wrong |= std::strstr(said, "a child opens one of its own") == nullptr ? 16 : 0;
+        weft_free(client);
+        weft_free(server);
+        _exit(wrong);
+      }
+      ASSERT_GT(child, 0);
+      weft_release(client, held);
+      children[forked++] = child;
+    }
+    if (weft_poll(server, &n, 1) == 0) continue;
+    if (n.kind == WEFT_ASKED) weft_accept(n.channel, 0);
+    ASSERT_NE(n.kind, WEFT_CLOSED) << n.why;
+    if (n.kind != WEFT_MESSAGE) continue;
+    std::uint32_t number = 0;
+    std::memcpy(&number, weft_data(n.message), 4);
+    EXPECT_EQ(number, came);
+    ++came;
+    weft_release(server, n.message);
+  }
+  EXPECT_EQ(forked, 3);
+  for (const pid_t child : children) {
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << status;
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+  }
   weft_free(client);
   weft_free(server);
   alarm(0);

@@ -55,6 +55,7 @@ struct weft_context {
     publisher->administered(administered->file(), administered->version(), administered->refused());
     publisher->turn(at);
   }
+  weft::channel::Owner owner;
   Notice kept;  // taken, but there was no room for it
   bool has_kept = false;
 };
@@ -124,6 +125,21 @@ const Message* of(const weft_message* m) { return reinterpret_cast<const Message
 weft_channel* to(Channel* c) { return reinterpret_cast<weft_channel*>(c); }
 weft_message* to(Message* m) { return reinterpret_cast<weft_message*>(m); }
 
+constexpr const char* kInherited =
+    "this context is of the process that forked; a child opens one of its own, or ends";
+bool inherited(const weft_context* c) { return c->owner.inherited(); }
+bool inherited(const weft_channel* c) {
+  return inherited(static_cast<const weft_context*>(of(c)->context->config().program));
+}
+
+// A call in a child of the process that made the context is refused.
+template <class Of, class Call>
+int at_edge_of(const Of* c, const Call& call, char* why = nullptr, std::size_t room = 0) {
+  if (!inherited(c)) return at_edge(call, why, room);
+  say(kInherited, why, room);
+  return ECHILD;
+}
+
 // The context of a channel, for a call that sets a deadline: it knows the time.
 Context& timely(weft_channel* c) {
   Context& context = *of(c)->context;
@@ -168,6 +184,12 @@ int open_context(weft_context** out, const char* device, const char* const* para
     }
   }
   auto made = std::make_unique<weft_context>();
+  if (config.fork_safe && !(weft::keep_memory_from_children() && made->owner.mark())) {
+    say("fork_safe = 1: memory is registered already, or the kernel cannot keep it from children; open this "
+        "context before anything else uses RDMA",
+        why, room);
+    return EINVAL;
+  }
   auto port = weft::open_ibverbs(device != nullptr ? device : "");
   if (!port) {
     say(port.error().message, why, room);
@@ -209,7 +231,7 @@ int weft_open(weft_context** out, const char* device, const char* const* paramet
 }
 
 void weft_free(weft_context* c) {
-  if (c == nullptr) return;
+  if (c == nullptr || c->owner.inherited()) return;  // the kernel gives a child's copy back
   c->administered.reset();
   c->publisher.reset();
   c->context.reset();
@@ -224,7 +246,7 @@ int weft_set(weft_context* c, const char* name, uint64_t value, char* why, size_
     const auto* const p = weft::channel::find_param(name);
     return p != nullptr && !p->online ? EBUSY : EINVAL;
   };
-  return at_edge(call, why, room);
+  return at_edge_of(c, call, why, room);
 }
 
 int weft_get(const weft_context* c, const char* name, uint64_t* value) {
@@ -244,11 +266,11 @@ const char* weft_parameter(unsigned index, const char** meaning, int* online) {
 
 weft_message* weft_allocate(weft_context* c, uint32_t length) {
   weft_message* m = nullptr;
-  (void)at_edge([&] { return m = to(c->context->allocate(length)), 0; });
+  (void)at_edge_of(c, [&] { return m = to(c->context->allocate(length)), 0; });
   return m;
 }
 void weft_release(weft_context* c, weft_message* m) {
-  (void)at_edge([&] { return c->context->release(of(m)), 0; });
+  (void)at_edge_of(c, [&] { return c->context->release(of(m)), 0; });
 }
 void* weft_data(weft_message* m) { return of(m)->data; }
 uint32_t weft_length(const weft_message* m) { return of(m)->length; }
@@ -258,25 +280,25 @@ int weft_shorten(weft_message* m, uint32_t length) {
   return 0;
 }
 int weft_reserve(weft_context* c, uint32_t length, uint32_t count) {
-  return at_edge([&] { return c->context->reserve(length, count) ? 0 : ENOMEM; });
+  return at_edge_of(c, [&] { return c->context->reserve(length, count) ? 0 : ENOMEM; });
 }
 
 int weft_register(weft_context* c, void* at, size_t length, weft_memory** out) {
-  return at_edge([&] {
+  return at_edge_of(c, [&] {
     const auto made = c->context->register_memory({static_cast<std::uint8_t*>(at), length});
     if (made) *out = reinterpret_cast<weft_memory*>(*made);
     return number(made);
   });
 }
 int weft_deregister(weft_context* c, weft_memory* m) {
-  return at_edge([&] {
+  return at_edge_of(c, [&] {
     const auto gone = c->context->deregister_memory(*reinterpret_cast<weft::channel::Registered*>(m));
     return !gone && gone.error() == Errc::kBusy ? EBUSY : number(gone);
   });
 }
 weft_message* weft_wrap(weft_context* c, weft_memory* memory, uint64_t offset, uint32_t length) {
   weft_message* m = nullptr;
-  (void)at_edge([&] {
+  (void)at_edge_of(c, [&] {
     m = to(c->context->wrap(*reinterpret_cast<weft::channel::Registered*>(memory), offset, length));
     return 0;
   });
@@ -284,7 +306,7 @@ weft_message* weft_wrap(weft_context* c, weft_memory* memory, uint64_t offset, u
 }
 
 int weft_listen(weft_context* c, uint16_t service) {
-  return at_edge([&] { return number(c->context->listen(service)); });
+  return at_edge_of(c, [&] { return number(c->context->listen(service)); });
 }
 
 int weft_connect(weft_context* c, const char* address, uint16_t service, uint64_t user, weft_channel** out) {
@@ -292,7 +314,7 @@ int weft_connect(weft_context* c, const char* address, uint16_t service, uint64_
   if (inet_pton(AF_INET, address, &in) != 1) return EINVAL;
   std::uint8_t b[4];
   std::memcpy(b, &in, sizeof b);
-  return at_edge([&] {
+  return at_edge_of(c, [&] {
     c->context->at(c->now());
     const auto made = c->context->connect(weft::wire::Address::v4(b[0], b[1], b[2], b[3]), service, user);
     if (made) *out = to(*made);
@@ -301,7 +323,7 @@ int weft_connect(weft_context* c, const char* address, uint16_t service, uint64_
 }
 
 int weft_peer(const weft_channel* c, char* address, size_t room) {
-  return at_edge([&] {
+  return at_edge_of(c, [&] {
     const auto& bytes = of(c)->peer.bytes;
     const std::string text = std::to_string(bytes[12]) + "." + std::to_string(bytes[13]) + "." +
                              std::to_string(bytes[14]) + "." + std::to_string(bytes[15]);
@@ -311,16 +333,16 @@ int weft_peer(const weft_channel* c, char* address, size_t room) {
   });
 }
 void weft_accept(weft_channel* c, uint64_t user) {
-  (void)at_edge([&] { return timely(c).accept(*of(c), user), 0; });
+  (void)at_edge_of(c, [&] { return timely(c).accept(*of(c), user), 0; });
 }
 void weft_refuse(weft_channel* c) {
-  (void)at_edge([&] { return of(c)->context->refuse(*of(c)), 0; });
+  (void)at_edge_of(c, [&] { return of(c)->context->refuse(*of(c)), 0; });
 }
 void weft_close(weft_channel* c) {
-  (void)at_edge([&] { return timely(c).close(*of(c)), 0; });
+  (void)at_edge_of(c, [&] { return timely(c).close(*of(c)), 0; });
 }
 void weft_abort(weft_channel* c) {
-  (void)at_edge([&] { return of(c)->context->abort(*of(c)), 0; });
+  (void)at_edge_of(c, [&] { return of(c)->context->abort(*of(c)), 0; });
 }
 
 int weft_move(weft_channel* c, int carrier) {
@@ -332,10 +354,11 @@ int weft_move(weft_channel* c, int carrier) {
 }
 
 int weft_send(weft_channel* c, weft_message* m, uint64_t user, int flags) {
-  return at_edge([&] { return number(of(c)->context->send(*of(c), of(m), user, (flags & WEFT_TELL) != 0)); });
+  return at_edge_of(
+      c, [&] { return number(of(c)->context->send(*of(c), of(m), user, (flags & WEFT_TELL) != 0)); });
 }
 int weft_call(weft_channel* c, weft_message* m, uint64_t user, uint64_t timeout_us, uint32_t* id) {
-  return at_edge([&] {
+  return at_edge_of(c, [&] {
     Context& context = timely(c);
     const auto wait = std::min<std::uint64_t>(timeout_us, INT64_MAX / 1'000'000);
     const Time deadline = timeout_us == 0
@@ -347,18 +370,18 @@ int weft_call(weft_channel* c, weft_message* m, uint64_t user, uint64_t timeout_
   });
 }
 int weft_answer(weft_message* request, weft_message* response, uint32_t status, uint64_t user) {
-  return at_edge([&] {
+  return at_edge_of(to(of(request)->channel), [&] {
     return number(of(request)->channel->context->answer(*of(request), of(response), status, user));
   });
 }
 int weft_cancel(weft_context* c, uint32_t id) {
-  return at_edge([&] { return c->context->cancel({id}) ? 0 : ENOENT; });
+  return at_edge_of(c, [&] { return c->context->cancel({id}) ? 0 : ENOENT; });
 }
 
 int weft_poll(weft_context* c, weft_notice* notices, int room) {
   int n = 0;
-  (void)at_edge([&] { return c->context->poll(c->now()), 0; });
-  (void)at_edge([&] {  // what was seen is told whether or not all of it could be looked at
+  (void)at_edge_of(c, [&] { return c->context->poll(c->now()), 0; });
+  (void)at_edge_of(c, [&] {  // what was seen is told whether or not all of it could be looked at
     if (c->has_kept && n < room) {
       fill(c->kept, notices[n++]);
       c->has_kept = false;
@@ -366,7 +389,7 @@ int weft_poll(weft_context* c, weft_notice* notices, int room) {
     for (Notice told; n < room && c->context->next(told);) fill(told, notices[n++]);
     return 0;
   });
-  (void)at_edge([&] { return c->tend(c->context->now(), false), 0; });
+  (void)at_edge_of(c, [&] { return c->tend(c->context->now(), false), 0; });
   return n;
 }
 
@@ -374,7 +397,7 @@ int weft_event_fd(const weft_context* c) { return c->port->event_fd(); }
 
 int weft_arm(weft_context* c, uint64_t* sleep_us) {
   if (sleep_us != nullptr) *sleep_us = 1000;  // without memory: look again soon
-  (void)at_edge([&] {
+  (void)at_edge_of(c, [&] {
     const Time now = c->now();
     c->context->look_next_time();
     c->context->poll(now);
@@ -395,7 +418,7 @@ int weft_arm(weft_context* c, uint64_t* sleep_us) {
 int weft_wait(weft_context* c, weft_notice* notices, int room, int timeout_ms) {
   const auto begin = std::chrono::steady_clock::now();
   int n = weft_poll(c, notices, room);
-  if (room <= 0) return 0;  // nothing can be told, however long it waits
+  if (room <= 0 || inherited(c)) return 0;  // nothing can be told, however long it waits
   while (n == 0 && std::chrono::steady_clock::now() - begin < kSpin) n = weft_poll(c, notices, room);
   while (n == 0) {
     std::uint64_t sleep_us = 0;
@@ -450,7 +473,7 @@ size_t weft_report(const weft_context* c, char* out, size_t room) {
     length = page.size();
     return 0;
   };
-  (void)at_edge(call, out, room);
+  (void)at_edge_of(c, call, out, room);
   return length;
 }
 
@@ -485,6 +508,6 @@ size_t weft_slow(weft_context* c, char* out, size_t room) {
     length = line.size();
     return 0;
   };
-  (void)at_edge(call, out, room);
+  (void)at_edge_of(c, call, out, room);
   return length;
 }

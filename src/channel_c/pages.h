@@ -5,6 +5,7 @@
 #pragma once
 #include <sys/mman.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace weft::channel {
@@ -36,5 +37,29 @@ inline void* map_pages(std::uint64_t bytes, bool huge) {
 inline void unmap_pages(void* memory, std::uint64_t bytes) {
   munmap(static_cast<std::uint8_t*>(memory) - kHole, whole_holes(bytes) + 2 * kHole);
 }
+
+// A page that says whether this process made it: a child finds zeros. No call of the kernel is needed to
+// look.
+class Owner {
+ public:
+  Owner() = default;
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+  ~Owner() {
+    if (page_ != nullptr) munmap(page_, kPage);
+  }
+  bool mark() {
+    void* const at = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return false;
+    page_ = static_cast<unsigned char*>(at);
+    *page_ = 1;
+    return madvise(at, kPage, MADV_WIPEONFORK) == 0;
+  }
+  bool inherited() const { return page_ != nullptr && *page_ == 0; }
+
+ private:
+  static constexpr std::size_t kPage = 4096;
+  unsigned char* page_ = nullptr;
+};
 
 }  // namespace weft::channel

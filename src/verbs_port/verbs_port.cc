@@ -358,6 +358,8 @@ class Ibverbs final : public IbverbsPort {
 
 }  // namespace
 
+bool keep_memory_from_children() { return ibv_fork_init() == 0; }
+
 Result<std::unique_ptr<IbverbsPort>> open_ibverbs(const std::string& device) {
   auto port = std::make_unique<Ibverbs>();
   if (const auto open = port->open(device); !open) return tl::unexpected(open.error());

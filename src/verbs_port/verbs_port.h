@@ -25,6 +25,10 @@ class IbverbsPort : public VerbsPort {
 };
 
 // The first device with an IPv4 GID, or the named one.
+// For a process that forks: memory registered from here on is not a child's. False: the kernel or the library
+// cannot, or memory was registered before.
+bool keep_memory_from_children();
+
 Result<std::unique_ptr<IbverbsPort>> open_ibverbs(const std::string& device = "");
 
 }  // namespace weft
