@@ -58,6 +58,16 @@ Result<void> Config::validate() const {
                               not_negative("filter_delay_us", filter_delay, true)}) {
     if (!checked) return checked;
   }
+  for (const auto& checked :
+       {within("mtu", terms.mtu, 256, 4096), within("service level", terms.service_level, 0, 15),
+        within("min_rnr_timer", terms.min_rnr_timer, 0, 31), within("timeout", terms.timeout, 0, 31),
+        within("retry_count", terms.retry_count, 0, 7), within("rnr_retry", terms.rnr_retry, 0, 7)}) {
+    if (!checked) return checked;
+  }
+  if (memory.n / 2 < small)
+    return fail("memory = " + std::to_string(memory.n) +
+                ": half of it is the longest message, which must not be " + "shorter than small_msg_size, " +
+                std::to_string(small));
   if (memory_mode != MemoryMode::kPort && pages.map == nullptr)
     return fail("memory_mode = " + std::to_string(static_cast<unsigned>(memory_mode)) +
                 ": this platform maps no pages; 0 is the device's own memory");

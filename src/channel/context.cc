@@ -240,11 +240,14 @@ void Context::turn(bool looks) {
   std::uint32_t n = kBatch;
   {
     const Section timed(*this, Place::kCompletions);
+    look_at_batch();
     for (int batch = 0; batch < kBatches && n == kBatch; ++batch) {
       n = port_.poll(cq_, batch_);
-      if (busy_qps_ > kFewChannels) look_ahead(n);
-      for (std::uint32_t i = 0; i < n; ++i) completed(batch_[i]);
       counts_.completions += n;
+      batch_end_ = n;
+      batch_at_ = 0;
+      if (busy_qps_ > kFewChannels) look_ahead(n);
+      look_at_batch();
     }
   }
   // What arrived before a connection ended is looked at before its end is.
@@ -255,6 +258,11 @@ void Context::turn(bool looks) {
   if (fetching_ != nullptr) fetch();
   if (!behind_ && !graves_.empty()) bury();
   ring();
+}
+
+// A completion for which there is no memory ends the turn by an exception; the next one goes on behind it.
+void Context::look_at_batch() {
+  while (batch_at_ != batch_end_) completed(batch_[batch_at_++]);
 }
 
 // What the completions of a batch will touch, asked for before the first of them is looked at: over many

@@ -214,6 +214,7 @@ class Context {
   void tell(Telling& telling, Telling::What what);
   void turn(bool looks);
   void look_ahead(std::uint32_t n) const;
+  void look_at_batch();
   void completed(const Completion& c);
   void shared_came(std::uint32_t slot, const Completion& done);
   // queue_pairs.cc
@@ -448,6 +449,8 @@ class Context {
   bool timing_ = false;         // parts of the turn are timed
   std::uint64_t sampling_ = 0;  // the mask, as far as it has gone round
   std::array<Completion, kBatch> batch_;
+  std::uint32_t batch_at_ = 0;  // of these the next to be looked at
+  std::uint32_t batch_end_ = 0;
   Time look_at_{};
   std::vector<PortEvent> put_off_;  // events of the port, older than those it still has
   Time shrink_at_{};
@@ -470,8 +473,7 @@ class Context {
   std::vector<Grave> graves_;
   std::uint64_t turn_ = 0;
   std::uint32_t busy_qps_ = 0;  // in channels and in graves; each may fill its share of the completion queue
-  // Not tsl::robin_map, the project's hash table: it has a static that is made at run time, which programs
-  // that link this library would share.
+  // Not tsl::robin_map: its static would be shared by the programs that link this library.
   std::unordered_map<ConnectionId, std::uint32_t, ConnectionHash> by_connection_;  // indexes of channels
   std::unordered_map<Qpn, std::uint32_t, QpnHash> by_qpn_;                  // of those that share receives
   std::unordered_map<SessionName, std::uint32_t, SessionHash> by_session_;  // those that a peer asked for

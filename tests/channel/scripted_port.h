@@ -18,7 +18,7 @@
 
 namespace weft::channel_test {
 
-class ScriptedPort final : public VerbsPort {
+class ScriptedPort : public VerbsPort {
  public:
   struct Send {
     std::uint64_t wr_id;

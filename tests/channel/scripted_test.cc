@@ -2,7 +2,9 @@
 // back, and anything that a byte string can say (tests/fuzz/channel_peer.h).
 #include <gtest/gtest.h>
 
+#include <new>
 #include <string>
+#include <utility>
 
 #include "core/base/prng.h"
 #include "tests/channel/null_port.h"
@@ -30,6 +32,15 @@ Hello hello(std::uint64_t session) {
   h.reconnect_ms = 1000;
   return h;
 }
+
+// A device that has no memory for one call.
+struct ScarcePort final : ScriptedPort {
+  Posted post_recv(Qpn qpn, std::span<const RecvWr> list) override {
+    if (std::exchange(scarce, false)) throw std::bad_alloc();
+    return ScriptedPort::post_recv(qpn, list);
+  }
+  bool scarce = false;
+};
 
 // A context that is asked, and accepts whoever asks.
 struct Server {
@@ -227,6 +238,39 @@ TEST(Strangers, MaySayWhatAByteStringSays) {
   }
   EXPECT_GT(messages, 1000U);
   EXPECT_GT(violations, 100U);
+}
+
+// Three frames come in one batch, and for the first, a NOP, there is no memory. The turn ends there; the two
+// messages are told in the next.
+TEST(ATurnWithoutMemory, LosesNothingOfWhatCameBehind) {
+  ScarcePort port;
+  User user(port, Config{}, 1);
+  const Time now = Time{} + seconds(1);
+  user.poll(now);
+  const ConnectionId id = port.ask(kThere, kService, write_hello(hello(7)));
+  user.poll(now);
+  const Notice asked = user.take();
+  ASSERT_EQ(asked.kind, Notice::Kind::kAsked);
+  user.context->accept(*asked.channel, 1);
+  port.confirm(id, {});
+  user.poll(now);
+  ASSERT_EQ(user.take().kind, Notice::Kind::kOpened);
+  const Qpn qpn = port.connections[id.v].qpn;
+  asked.channel->may_early = false;  // so that a NOP may come
+  Immediate i;
+  i.kind = Kind::kNop;
+  i.may = true;
+  const std::uint8_t bytes[8] = {};
+  ASSERT_TRUE(port.frame(qpn, pack(i), {}));
+  i = {};
+  for (i.seq = 0; i.seq < 2; ++i.seq) ASSERT_TRUE(port.frame(qpn, pack(i), bytes));
+  port.scarce = true;
+  EXPECT_THROW(user.context->poll(now), std::bad_alloc);
+  user.poll(now);
+  EXPECT_EQ(user.notices.size(), 2U);
+  while (!user.notices.empty()) user.context->release(user.take().message);
+  user.context->abort(*asked.channel);
+  user.poll(now);
 }
 
 }  // namespace

@@ -163,6 +163,21 @@ TEST(SharedReceivesWithoutMemory, RefuseTheChannelThatWouldBeOneTooMany) {
   context->check_invariants();
 }
 
+TEST(Limits, OfAConnectionAndOfMessagesAreSaid) {
+  Config config = small_config();
+  config.terms.timeout = 32;
+  EXPECT_EQ(config.validate().error().message, "timeout = 32: it must lie between 0 and 31");
+  config = small_config();
+  config.terms.mtu = 8192;
+  EXPECT_EQ(config.validate().error().message, "mtu = 8192: it must lie between 256 and 4096");
+  config = small_config();
+  config.small = config.largest = 1U << 20U;
+  config.region = config.memory = Bytes{1U << 20U};
+  EXPECT_EQ(config.validate().error().message,
+            "memory = 1048576: half of it is the longest message, which must not be shorter than "
+            "small_msg_size, 1048576");
+}
+
 TEST(QueueSizes, AreFixedAndSaidWhenTheyAreTooSmall) {
   NullPort port;
   Config config = small_config();
