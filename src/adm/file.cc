@@ -14,6 +14,7 @@ namespace weft::adm {
 namespace {
 
 constexpr const char* kDefault = "/run/weft/parameters";
+constexpr int kPatience = 5;  // seconds that a change waits for another
 
 class Fd {
  public:
@@ -41,11 +42,26 @@ tl::unexpected<Error> cannot_write(const std::string& path) {
                    "programs' environment");
 }
 
-// `name` beside the file, in a folder that is made if there is none.
-int open_beside(const std::string& path, const char* name) {
+// `name` beside the file, in a folder that is made if there is none. Programs of all users follow what is in
+// the folder, whatever the umask is; a lock is its owner's alone, because whoever may open it may hold it for
+// ever.
+int open_lock(const std::string& path, const char* name) {
   const std::string folder = path.substr(0, path.rfind('/') + 1);
-  if (!folder.empty()) mkdir(folder.c_str(), 0755);
-  return open((path + name).c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (!folder.empty() && mkdir(folder.c_str(), 0755) == 0) chmod(folder.c_str(), 0755);
+  const int fd = open((path + name).c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd >= 0) fchmod(fd, 0600);
+  return fd;
+}
+
+// Whoever changes the file, or looks for an agent, holds a lock for a moment.
+bool locked_within(int fd, int seconds) {
+  constexpr int kTries = 50;  // a second
+  for (int i = 0; i < seconds * kTries; ++i) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK && errno != EINTR) return false;
+    usleep(1'000'000 / kTries);
+  }
+  return false;
 }
 
 bool write_all(int fd, std::string_view text) {
@@ -107,8 +123,11 @@ Result<Settings> load(const std::string& path) {
 }
 
 Result<Settings> change(const std::string& path, const std::function<Result<void>(Settings&)>& change) {
-  const Fd lock(open_beside(path, ".lock"));
-  if (lock.get() < 0 || flock(lock.get(), LOCK_EX) != 0) return cannot_write(path);
+  const Fd lock(open_lock(path, ".lock"));
+  if (lock.get() < 0) return cannot_write(path);
+  if (!locked_within(lock.get(), kPatience))
+    return wrong(path, "somebody else has been changing it for " + std::to_string(kPatience) + " s; 'fuser " +
+                           path + ".lock' names the process: end it, and try again");
   auto settings = load(path);
   if (!settings) return settings;
   if (const auto changed = change(*settings); !changed) return tl::unexpected(changed.error());
@@ -123,9 +142,9 @@ bool has_agent(const std::string& path) {
 }
 
 Result<std::unique_ptr<Agency>> Agency::begin(const std::string& path) {
-  Fd lock(open_beside(path, ".agent"));
+  Fd lock(open_lock(path, ".agent"));
   if (lock.get() < 0) return cannot_write(path);
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+  if (!locked_within(lock.get(), 1))
     return wrong(path, "another weft adm agent keeps it; end that one first");
   return std::unique_ptr<Agency>(new Agency(lock.release()));
 }

@@ -66,6 +66,25 @@ TEST_F(File, ThatOthersMayWriteIsNotRead) {
   EXPECT_FALSE(load(path));
 }
 
+// Programs of all users follow the file, and none of them can hold up those who change it.
+TEST_F(File, IsForAllToReadAndItsLocksForItsOwner) {
+  const mode_t before = umask(077);
+  ASSERT_TRUE(give(3));
+  const auto agent = Agency::begin(path);
+  umask(before);
+  ASSERT_TRUE(agent);
+  const auto mode = [](const std::string& name) {
+    struct stat s {};
+    return stat(name.c_str(), &s) == 0 ? s.st_mode & 0777U : 0U;
+  };
+  EXPECT_EQ(mode(folder + "/weft"), 0755U);
+  EXPECT_EQ(mode(path), 0644U);
+  for (const char* const lock : {".lock", ".agent"}) EXPECT_EQ(mode(path + lock), 0600U);
+  ASSERT_EQ(chmod((path + ".lock").c_str(), 0644), 0);
+  ASSERT_TRUE(give(4));
+  EXPECT_EQ(mode(path + ".lock"), 0600U);
+}
+
 TEST_F(File, HasOneAgentAsLongAsThatLives) {
   {
     const auto agent = Agency::begin(path);

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::uint32_t kOfFolder = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB |
                                     IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
-constexpr std::uint32_t kOfParent = IN_CREATE | IN_MOVED_TO | IN_ONLYDIR;
+constexpr std::uint32_t kOfParent =
+    IN_CREATE | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR;  // a folder may open to us
 constexpr std::uint32_t kFolderGone = IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT;
 
 std::string folder_of(const std::string& path) {

@@ -82,15 +82,20 @@ def finish(process):
 def pair(folder, command, options=(), client_options=(), **how):
     """Both ends' outputs; both traced."""
     server = start(SERVER, ["--trace", f"{folder}/server.pcapng", *options], command)
-    while True:
-        time.sleep(0.2)
-        client = start(CLIENT, ["--trace", f"{folder}/client.pcapng", *options, *client_options], [*command, SERVER], **how)
-        text = finish(client)
-        if client.returncode == 0 or server.poll() is not None or "Couldn't connect" not in text:
-            break
-    assert client.returncode == 0, text
-    server_text = finish(server)
-    assert server.returncode == 0, server_text
+    try:
+        for _ in range(100):
+            time.sleep(0.2)
+            client = start(CLIENT, ["--trace", f"{folder}/client.pcapng", *options, *client_options], [*command, SERVER], **how)
+            text = finish(client)
+            if client.returncode == 0 or server.poll() is not None or "Couldn't connect" not in text:
+                break
+        assert client.returncode == 0, text
+        server_text = finish(server)
+        assert server.returncode == 0, server_text
+    finally:
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
     return text, server_text
 
 

@@ -57,13 +57,26 @@ class Serving:
     def __init__(self, command, ready=None, **options):
         self.process = subprocess.Popen(list(map(str, command)), text=True, **options)
         if ready is not None:
-            until(f"{command[0]} answers", lambda: answers(ready) or self.process.poll() is not None)
+            self.or_end(lambda: until(f"{command[0]} answers", lambda: self.alive() and answers(ready)))
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.stop()
+
+    def alive(self):
+        expect(self.process.poll() is None, self.process.args, "ended with", self.process.returncode)
+        return True
+
+    def or_end(self, begin):
+        """Who never gets into the `with` block ends here."""
+        try:
+            begin()
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            raise
 
     def stop(self, code=None):
         self.process.terminate()
@@ -77,7 +90,7 @@ class Monitor(Serving):
     def __init__(self, *words):
         super().__init__([WEFT, "monitor", "--listen", "127.0.0.1:0", "--every", "0.1", *words], stdout=subprocess.PIPE)
         line = self.process.stdout.readline()
-        expect(line.startswith("serving http://127.0.0.1:") and line.endswith("/metrics\n"), line)
+        self.or_end(lambda: expect(line.startswith("serving http://127.0.0.1:") and line.endswith("/metrics\n"), line))
         self.base = line.split()[1].removesuffix("/metrics")
         self.place = self.base.removeprefix("http://")
 

@@ -17,6 +17,7 @@ class Actor:
         self.pid = self.process.pid  # weft run becomes the program
         first = self.process.stdout.readline()
         if first != "ready\n":
+            self.process.kill()
             sys.exit(f"actor {words}: {first!r} {self.process.stdout.read()!r}")
 
     def __enter__(self):

@@ -1,7 +1,9 @@
 // The ring of blocks, the counter of blocks, and the names and locks of files; what is in a trace is judged
 // by tests/interop/run_traced.py.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -156,6 +158,25 @@ TEST(TraceFile, IsNeverWrittenByTwoNorOverwritten) {
   ::testing::internal::GetCapturedStderr();
   ASSERT_TRUE(prepare_trace("--trace", name).has_value());
   EXPECT_EQ((*TraceFile::open(name))->name(), name);
+}
+
+// Payloads and keys are in a trace, also in one whose file was there before.
+TEST(TraceFile, IsItsOwnersAlone) {
+  const Folder folder;
+  const std::string name = folder.name("t.pcapng");
+  const std::string other = folder.name("other.pcapng");
+  close(::open(name.c_str(), O_WRONLY | O_CREAT, 0666));
+  ASSERT_EQ(chmod(name.c_str(), 0666), 0);
+  ASSERT_TRUE(prepare_trace("--trace", name).has_value());
+  struct stat s {};
+  ASSERT_EQ(stat(name.c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 0777U, 0600U);
+  ASSERT_EQ(chmod(name.c_str(), 0666), 0);
+  ASSERT_TRUE(TraceFile::open(name).has_value());
+  ASSERT_EQ(stat(name.c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 0777U, 0600U);
+  ASSERT_EQ(link(name.c_str(), other.c_str()), 0);
+  EXPECT_THAT(prepare_trace("--trace", other).error().message, HasSubstr("name a file of your own"));
 }
 
 TEST(TraceFile, RefusesWhatIsNoFile) {

@@ -25,6 +25,12 @@ constexpr mode_t kOwnersOnly = 0600;
 
 std::string reason(int error) { return std::strerror(error); }
 
+// Payloads and keys are in it: from here on nobody else may open it. False: it is, or is also, somebody
+// else's.
+bool owners_only(int fd, const struct stat& s) {
+  return s.st_uid == geteuid() && s.st_nlink == 1 && fchmod(fd, kOwnersOnly) == 0;
+}
+
 // Open and ours: an ordinary file, empty and locked. -1: it is somebody's, or cannot be had (errno).
 int take(const std::string& name, int more_flags) {
   const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | more_flags, kOwnersOnly);
@@ -35,6 +41,8 @@ int take(const std::string& name, int more_flags) {
     error = errno;
   } else if (!S_ISREG(s.st_mode)) {
     error = EINVAL;
+  } else if (!owners_only(fd, s)) {
+    error = EPERM;
   } else if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     error = errno;
   } else if (fstat(fd, &s) != 0 || s.st_size != 0) {
@@ -49,7 +57,9 @@ int take(const std::string& name, int more_flags) {
 
 std::string sentence(const std::string& name, int error) {
   return "trace '" + name + "': " +
-         (error == EINVAL ? "it is no ordinary file; name a file, such as trace.pcapng" : reason(error));
+         (error == EINVAL  ? "it is no ordinary file; name a file, such as trace.pcapng"
+          : error == EPERM ? "it is another user's, or has other names; name a file of your own"
+                           : reason(error));
 }
 
 }  // namespace
@@ -75,6 +85,8 @@ Result<void> prepare_trace(const char* field, const std::string& name) {
   Result<void> done;
   if (!S_ISREG(s.st_mode)) {
     done = fail(std::string(field) + ": " + sentence(name, EINVAL));
+  } else if (!owners_only(fd, s)) {
+    done = fail(std::string(field) + ": " + sentence(name, EPERM));
   } else if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     done = fail(std::string(field) + ": '" + name +
                 "' is being written by another process; name another file, or end that process");

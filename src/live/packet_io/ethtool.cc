@@ -79,24 +79,26 @@ std::optional<bool> feature(const std::string& interface, std::string_view name)
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> statistics(const std::string& interface) {
-  constexpr std::uint32_t kMost = 1U << 16U;
+  // A driver may count more from one question to the next, and the kernel then writes that many, whatever it
+  // was told: there is room for far more than was counted.
+  constexpr std::uint32_t kMost = 1U << 12U;
+  constexpr std::size_t kRoom = 4 * kMost;
   Asking asking(interface);
   ethtool_drvinfo driver{};
   driver.cmd = ETHTOOL_GDRVINFO;
   if (!asking.ask(&driver) || driver.n_stats == 0 || driver.n_stats > kMost) return {};
   const std::size_t count = driver.n_stats;
-  std::vector<std::uint32_t> names((sizeof(ethtool_gstrings) + count * ETH_GSTRING_LEN) / 4 + 1);
+  std::vector<std::uint32_t> names((sizeof(ethtool_gstrings) + kRoom * ETH_GSTRING_LEN) / 4 + 1);
   auto* const strings = reinterpret_cast<ethtool_gstrings*>(names.data());
   strings->cmd = ETHTOOL_GSTRINGS;
   strings->string_set = ETH_SS_STATS;
   strings->len = driver.n_stats;
-  std::vector<std::uint64_t> values(sizeof(ethtool_stats) / 8 + count);
+  std::vector<std::uint64_t> values(sizeof(ethtool_stats) / 8 + kRoom);
   auto* const stats = reinterpret_cast<ethtool_stats*>(values.data());
   stats->cmd = ETHTOOL_GSTATS;
   stats->n_stats = driver.n_stats;
   if (!asking.ask(strings) || !asking.ask(stats)) return {};
   std::vector<std::pair<std::string, std::uint64_t>> all;
-  // A driver that grew meanwhile has told as many as there was room for.
   for (std::size_t i = 0; i < std::min<std::size_t>({count, strings->len, stats->n_stats}); ++i) {
     const char* const text = reinterpret_cast<const char*>(strings->data) + i * ETH_GSTRING_LEN;
     all.emplace_back(std::string(text, strnlen(text, ETH_GSTRING_LEN)), stats->data[i]);
