@@ -206,7 +206,7 @@ void say(const Found& found, const Wanted& w, std::uint64_t now) {
   if (!w.summary && !w.slow && (both || w.qps)) say_qps(found, w);
   if (w.slow) say_slow(found, now);
   if (found.forbidden != 0 && !w.bare)
-    std::printf("%u pages of other users are not shown\n", found.forbidden);
+    std::printf("%u pages are not shown: other users', or too many for one look\n", found.forbidden);
 }
 
 }  // namespace

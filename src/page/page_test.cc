@@ -1,6 +1,7 @@
 #include "page/page.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -241,6 +242,71 @@ TEST_F(MadeUpPage, IsRemovedOnlyWhenItsProcessIsCertainlyGone) {
   EXPECT_EQ(with([](Header& h) { h.magic[0] = 0; }), 0U) << "it is being made";
   EXPECT_EQ(with([](Header& h) { ++h.began; }), 1U) << "its number is another's now";
   EXPECT_EQ(with([](Header& h) { h.pid = UINT64_MAX; }), 1U) << "there is no such number";
+}
+
+// Nothing but a file with one name is a page: a pipe would hang its reader, and a link make it read or remove
+// what is not the writer's.
+TEST_F(MadeUpPage, IsAFileWithOneName) {
+  const std::string bytes = two_tables(1, kFirst + row_bytes(0), 2);
+  write_down(bytes);
+  EXPECT_EQ(read_pages(directory_).pages.size(), 1U);
+  const std::string other = std::string(directory_) + "/other";
+  ASSERT_EQ(link(path_.c_str(), other.c_str()), 0);
+  Found found = read_pages(directory_);
+  EXPECT_TRUE(found.pages.empty());
+  EXPECT_EQ(found.forbidden, 1U);
+  ASSERT_EQ(unlink(path_.c_str()), 0);
+  ASSERT_EQ(symlink(other.c_str(), path_.c_str()), 0);
+  EXPECT_EQ(read_pages(directory_).forbidden, 1U);
+  ASSERT_EQ(unlink(path_.c_str()), 0);
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  found = read_pages(directory_);
+  EXPECT_TRUE(found.pages.empty());
+  EXPECT_EQ(found.forbidden, 1U);
+  unlink(other.c_str());
+}
+
+// However many pages a user makes, and however long they are, a look ends, and says what it left out.
+TEST_F(MadeUpPage, DoNotTakeALookWithoutBound) {
+  constexpr std::uint32_t kRows = 12'000;
+  Header h;
+  h.tables = 1;
+  h.pid = static_cast<std::uint64_t>(getpid());
+  h.began = began(h.pid);
+  h.space = process_space();
+  TableEntry e;
+  e.columns = kMostColumns;
+  e.rows = e.used = kRows;
+  e.offset = 8192;
+  h.bytes = e.offset + kRows * row_bytes(kMostColumns);
+  ASSERT_LE(h.bytes, kMostBytes);
+  std::string bytes(e.offset, '\0');
+  const auto make = [&](std::uint64_t count) {
+    std::memcpy(bytes.data(), &h, sizeof h);
+    std::memcpy(bytes.data() + sizeof h, &e, sizeof e);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      path_ = std::string(directory_) + "/weft-" + std::to_string(i);
+      write_down(bytes);
+      ASSERT_EQ(truncate(path_.c_str(), static_cast<off_t>(h.bytes)), 0);  // rows that nobody wrote
+    }
+  };
+  const auto remove = [&](std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i)
+      unlink((std::string(directory_) + "/weft-" + std::to_string(i)).c_str());
+  };
+  constexpr std::uint64_t kFit = kMostOfUser.words / (kRows * (2 + kMostColumns));
+  make(kFit + 3);
+  Found found = read_pages(directory_);
+  EXPECT_EQ(found.pages.size(), kFit);
+  EXPECT_EQ(found.forbidden, 3U);
+  remove(kFit + 3);
+  e.rows = e.used = 0;
+  h.bytes = e.offset;
+  make(kMostOfUser.pages + 2);
+  found = read_pages(directory_);
+  EXPECT_EQ(found.pages.size(), kMostOfUser.pages);
+  EXPECT_EQ(found.forbidden, 2U);
+  remove(kMostOfUser.pages + 2);
 }
 
 }  // namespace

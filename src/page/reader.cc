@@ -2,12 +2,16 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
+#include <map>
+#include <optional>
 
 #include "page/leftovers.h"
 
@@ -33,6 +37,13 @@ class File {
   }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
+  bool there() const { return fd_ >= 0; }
+  // Its number and owner. Nothing: it is no file, or it has another name, too, as no page has.
+  std::optional<struct stat> about() const {
+    struct stat s {};
+    if (fd_ < 0 || fstat(fd_, &s) != 0 || !S_ISREG(s.st_mode) || s.st_nlink != 1) return std::nullopt;
+    return s;
+  }
   bool read(std::uint64_t offset, void* to, std::uint64_t bytes) const {
     return fd_ >= 0 && offset < UINT32_MAX &&
            pread(fd_, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
@@ -112,23 +123,30 @@ const ReadTable* ReadPage::table(std::string_view wanted) const {
   return nullptr;
 }
 
-bool read_page(const std::string& path, ReadPage& out, std::uint64_t& began) {
-  const File file(path);
+namespace {
+
+enum class Answer : std::uint8_t { kPage, kNone, kTooMuch };
+
+// `left` is how much of a look there is for it.
+Answer read_file(const File& file, const Bound& left, ReadPage& out, std::uint64_t& began,
+                 std::uint64_t& words_read) {
   Header h;
   const Header right;
   // The magic first, and the rest after it: it was written last.
   if (!file.read(0, h.magic, sizeof h.magic) || std::memcmp(h.magic, right.magic, sizeof h.magic) != 0)
-    return false;
+    return Answer::kNone;
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (!file.read(0, &h, sizeof h)) return false;
+  if (!file.read(0, &h, sizeof h)) return Answer::kNone;
   if (std::memcmp(h.magic, right.magic, sizeof h.magic) != 0 || h.version != kVersion ||
       h.tables > kMostTables || h.bytes > kMostBytes)
-    return false;
+    return Answer::kNone;
   std::vector<TableEntry> tables(h.tables);
   if (!file.read(sizeof h, tables.data(), tables.size() * sizeof(TableEntry)) || !bounded(h, tables))
-    return false;
+    return Answer::kNone;
+  words_read = 0;
+  for (const TableEntry& e : tables) words_read += std::uint64_t{std::min(e.rows, e.used)} * (2 + e.columns);
+  if (left.pages == 0 || words_read > left.words) return Answer::kTooMuch;
   out = {};
-  out.path = path;
   out.kind = name_in(h.kind, sizeof h.kind);
   out.title = name_in(h.title, sizeof h.title);
   out.command = name_in(h.command, sizeof h.command);
@@ -141,7 +159,7 @@ bool read_page(const std::string& path, ReadPage& out, std::uint64_t& began) {
     const std::uint64_t names =
         sizeof h + h.tables * sizeof e + std::uint64_t{e.first_column} * sizeof(ColumnEntry);
     std::vector<ColumnEntry> columns(e.columns);
-    if (!file.read(names, columns.data(), e.columns * sizeof(ColumnEntry))) return false;
+    if (!file.read(names, columns.data(), e.columns * sizeof(ColumnEntry))) return Answer::kNone;
     ReadTable t;
     t.name = name_in(e.name, sizeof e.name);
     for (const ColumnEntry& c : columns)
@@ -150,11 +168,23 @@ bool read_page(const std::string& path, ReadPage& out, std::uint64_t& began) {
     std::vector<std::uint64_t> words(2 + e.columns);
     for (std::uint32_t r = 0; r < std::min(e.rows, e.used); ++r) {
       const Row row = read_row(file, e.offset + r * row_bytes(e.columns), words, tries);
-      if (row == Row::kUnreadable) return false;
+      if (row == Row::kUnreadable) return Answer::kNone;
       if (row == Row::kThere) t.rows.emplace_back(words.begin() + 2, words.end());
     }
     out.tables.push_back(std::move(t));
   }
+  return Answer::kPage;
+}
+
+}  // namespace
+
+bool read_page(const std::string& path, ReadPage& out, std::uint64_t& began) {
+  const File file(path);
+  const auto about = file.about();
+  std::uint64_t words = 0;
+  if (!about || read_file(file, kMostOfLook, out, began, words) != Answer::kPage) return false;
+  out.path = path;
+  out.file = about->st_ino;
   return true;
 }
 
@@ -164,18 +194,36 @@ Found read_pages(const std::string& directory) {
   if (d == nullptr) return found;
   std::vector<std::string> paths;
   while (const dirent* const e = readdir(d)) {
-    if (std::strncmp(e->d_name, "weft-", 5) == 0) paths.push_back(directory + "/" + e->d_name);
+    if (std::strncmp(e->d_name, "weft-", 5) != 0) continue;
+    if (paths.size() == kMostNames) {
+      ++found.forbidden;
+    } else {
+      paths.push_back(directory + "/" + e->d_name);
+    }
   }
   closedir(d);
   std::sort(paths.begin(), paths.end());
+  Bound left = kMostOfLook;
+  std::map<uid_t, Bound> users;
   for (const std::string& path : paths) {
-    ReadPage page;
-    std::uint64_t began_then = 0;
-    if (access(path.c_str(), R_OK) != 0) {
+    const File file(path);
+    if (!file.there() && errno == ENOENT) continue;
+    const auto about = file.about();
+    if (!about) {
       ++found.forbidden;
       continue;
     }
-    if (!read_page(path, page, began_then)) continue;
+    Bound& own = users.try_emplace(about->st_uid, kMostOfUser).first->second;
+    ReadPage page;
+    std::uint64_t began_then = 0;
+    std::uint64_t words = 0;
+    const Bound least{std::min(left.pages, own.pages), std::min(left.words, own.words)};
+    const Answer answer = read_file(file, least, page, began_then, words);
+    if (answer == Answer::kTooMuch) ++found.forbidden;
+    if (answer != Answer::kPage) continue;
+    for (Bound* const b : {&left, &own}) *b = {b->pages - 1, b->words - words};
+    page.path = path;
+    page.file = about->st_ino;
     const bool ours = page.space == process_space();  // a container's processes have other numbers
     if (gone(page.pid, began_then, page.space)) {
       if (unlink(path.c_str()) == 0) ++found.removed;
