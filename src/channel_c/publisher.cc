@@ -39,6 +39,7 @@ constexpr Column kChannelColumns[] = {
     {"rtt_last", Sort::kNanos},   {"rtt_least", Sort::kNanos},  {"rtt_count", Sort::kCount},
     {"way", Sort::kNanos},        {"way_last", Sort::kNanos},   {"way_longest", Sort::kNanos},
     {"way_count", Sort::kCount},  {"carrier", Sort::kWord},     {"moves", Sort::kCount},
+    {"opening", Sort::kCount},
 };
 constexpr Column kSlowColumns[] = {
     {"number", Sort::kCount}, {"at", Sort::kMoment},     {"place", Sort::kWord},
@@ -141,11 +142,13 @@ void Publisher::totals() {
 void Publisher::channel_row(std::uint32_t index) {
   const Channel& c = context_.channel_at(index);
   if (c.over()) {
-    if (shown_[index]) page_->clear(kChannels, index);
-    shown_[index] = false;
+    if (shown_[index].opening != 0) page_->clear(kChannels, index);
+    shown_[index] = {};
     return;
   }
-  shown_[index] = true;
+  // Another channel may have taken the row's place since it was written.
+  if (shown_[index].opening == 0 || shown_[index].session != c.session)
+    shown_[index] = {c.session, ++openings_};
   const ChannelStat s = stat_of(c);
   const std::uint64_t cells[] = {page::word(word_of(s.state)),
                                  number_of(s.peer),
@@ -176,7 +179,8 @@ void Publisher::channel_row(std::uint32_t index) {
                                  c.ways.longest_ns,
                                  c.ways.count,
                                  page::word(name_of(s.carrier)),
-                                 s.counts.moves};
+                                 s.counts.moves,
+                                 shown_[index].opening};
   static_assert(std::size(cells) == std::size(kChannelColumns));
   page_->put(kChannels, index, cells);
 }

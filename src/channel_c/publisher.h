@@ -54,7 +54,14 @@ class Publisher {
   std::uint64_t adm_file_ = 0;
   std::uint64_t adm_version_ = 0;
   std::uint64_t adm_refused_ = 0;
-  std::vector<bool> shown_;
+  // What each row shows. A channel keeps its opening for its life; its queue pair comes and goes with its
+  // connections. The session is the program's secret and stays out of the page.
+  struct Shown {
+    std::uint64_t session = 0;
+    std::uint64_t opening = 0;  // 0: the row is clear
+  };
+  std::vector<Shown> shown_;
+  std::uint64_t openings_ = 0;
 };
 
 }  // namespace weft::channel

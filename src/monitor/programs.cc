@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <optional>
 
 #include "core/transport/counters.h"
 
@@ -11,6 +11,8 @@ namespace {
 
 using page::ReadPage;
 using page::ReadTable;
+
+constexpr const char* kOther = "other";
 
 // A column that only grows, and what the monitor calls it.
 struct Counted {
@@ -74,30 +76,48 @@ std::uint64_t cell(const ReadTable& t, const std::vector<std::uint64_t>& row, st
   return i < 0 ? 0 : row[static_cast<std::size_t>(i)];
 }
 
-// What tells a row of a table from its other rows, for as long as it is the same thing.
-std::string key_of(const ReadTable& t, const std::vector<std::uint64_t>& row) {
-  if (t.name != "channel") return t.name;
-  return t.name + " " + std::to_string(cell(t, row, "qpn")) + " " + std::to_string(cell(t, row, "peer")) +
-         " " + std::to_string(cell(t, row, "service"));
+std::string command_of(const ReadPage& p) { return p.command.empty() ? "?" : p.command; }
+
+// What tells a row of a table from its other rows, for as long as it is the same thing; nothing: nobody
+// knows. A channel's queue pair is no name of it: another connection has another one, and over TCP there is
+// none.
+std::optional<std::uint64_t> name_in(const ReadTable& t, const std::vector<std::uint64_t>& row) {
+  if (t.name != "channel") return 0;
+  if (t.column("opening") < 0) return std::nullopt;
+  return cell(t, row, "opening");
 }
 
 }  // namespace
 
-std::string Programs::name_of(const ReadPage& p) {
-  const std::string name = p.command.empty() ? "?" : p.command;
-  return programs_.contains(name) || programs_.size() < kMostPrograms ? name : "other";
+// When there is no room, the name that has been gone longest goes.
+std::string Programs::name_of(const ReadPage& p, const std::set<std::string>& here) {
+  const std::string name = command_of(p);
+  if (programs_.contains(name)) return name;
+  if (programs_.size() - programs_.count(kOther) < kMostPrograms) return name;
+  auto oldest = programs_.end();
+  for (auto at = programs_.begin(); at != programs_.end(); ++at) {
+    if (at->first == kOther || here.contains(at->first) || at->second.seen + kLooksWithout > looks_) continue;
+    if (oldest == programs_.end() || at->second.seen < oldest->second.seen) oldest = at;
+  }
+  if (oldest == programs_.end()) return kOther;
+  programs_.erase(oldest);
+  return name;
 }
 
 void Programs::count(Seen& seen, Program& program, const ReadTable& table) {
+  if (table.name != "channel" && table.name != "context" && table.name != "nic") return;
   for (const auto& row : table.rows) {
-    Row& before = seen.rows[key_of(table, row)];
-    before.resize(row.size());
-    const auto gain = [&](const char* column, const std::string& name) {
+    const auto name = name_in(table, row);
+    if (!name) continue;
+    Row& before = seen.rows[{table.name, *name}];
+    before.seen = looks_;
+    before.cells.resize(row.size());
+    const auto gain = [&](const char* column, const std::string& counter) {
       const int i = table.column(column);
       if (i < 0) return;
       const auto k = static_cast<std::size_t>(i);
       // Less than before: it is another one, which began anew.
-      program.counters[name] += row[k] >= before[k] ? row[k] - before[k] : row[k];
+      program.counters[counter] += row[k] >= before.cells[k] ? row[k] - before.cells[k] : row[k];
     };
     for (const Counted& c : kCounted) {
       if (table.name == c.table) gain(c.column, c.name);
@@ -105,24 +125,24 @@ void Programs::count(Seen& seen, Program& program, const ReadTable& table) {
     if (table.name == "nic") {
       for (const CounterInfo& c : kCounterInfo) gain(c.name, "weft_nic_" + std::string(c.name) + "_total");
     }
-    before = row;
+    before.cells = row;
   }
-  // A row that is gone is forgotten; one that has its name later is another one.
-  if (table.name != "channel") return;
-  std::set<std::string> here;
-  for (const auto& row : table.rows) here.insert(key_of(table, row));
-  std::erase_if(seen.rows,
-                [&](const auto& r) { return r.first.starts_with("channel ") && !here.contains(r.first); });
+  std::erase_if(seen.rows, [&](const auto& r) {
+    return r.first.first == table.name && r.second.seen + kLooksWithout <= looks_;
+  });
 }
 
 void Programs::look(const page::Found& found, std::uint64_t now) {
-  for (auto& [path, seen] : pages_) seen.here = false;
+  ++looks_;
+  std::set<std::string> here;
+  for (const ReadPage& p : found.pages) here.insert(command_of(p));
   for (auto& [name, program] : programs_) program.gauges.clear();
   unreadable_ = found.forbidden;
   for (const ReadPage& p : found.pages) {
-    Program& program = programs_[name_of(p)];
-    Seen& seen = pages_[p.path + " " + std::to_string(p.pid)];
-    seen.here = true;
+    Program& program = programs_[name_of(p, here)];
+    program.seen = looks_;
+    Seen& seen = pages_[p.path + " " + std::to_string(p.pid) + " " + std::to_string(p.file)];
+    seen.seen = looks_;
     for (const ReadTable& t : p.tables) {
       count(seen, program, t);
       for (const Gauge& g : kGauges) {
@@ -148,7 +168,7 @@ void Programs::look(const page::Found& found, std::uint64_t now) {
     if (p.updated != 0 && now > p.updated)
       silent = std::max(silent, static_cast<double>(now - p.updated) / 1e9);
   }
-  std::erase_if(pages_, [](const auto& p) { return !p.second.here; });
+  std::erase_if(pages_, [this](const auto& p) { return p.second.seen + kLooksWithout <= looks_; });
 }
 
 void Programs::tell(Metrics& metrics) const {
@@ -171,8 +191,9 @@ void Programs::tell(Metrics& metrics) const {
   for (const Gauge& g : kGauges) gauge(g.name, g.help);
   for (const Counted& c : kCounted) counter(c.name, c.help);
   for (const CounterInfo& c : kCounterInfo) counter("weft_nic_" + std::string(c.name) + "_total", c.text);
-  metrics.add("weft_pages_unreadable", "statistics pages of other users, which are not in the figures",
-              Kind::kGauge, {}, unreadable_);
+  metrics.add("weft_pages_unreadable",
+              "statistics pages that are not in the figures: other users', or beyond a bound", Kind::kGauge,
+              {}, unreadable_);
 }
 
 }  // namespace weft::monitor

@@ -3,13 +3,17 @@
 // each page gained since it was seen last is added. What happened between the last look and the end of a
 // process, or in a channel that came and went between two looks, is not in them.
 //
+// A row that is being written, and a page that cannot be read, are missing from one look: both are remembered
+// until kLooksWithout looks have passed without them, or what they counted would be added again.
+//
 // Labels are bounded: kMostPrograms names, further ones are together "other"; no addresses and no process
-// numbers.
+// numbers. A program that is gone keeps its name and its counters until another one needs the room.
 #pragma once
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "monitor/metrics.h"
@@ -18,6 +22,7 @@
 namespace weft::monitor {
 
 inline constexpr std::size_t kMostPrograms = 64;
+inline constexpr std::uint64_t kLooksWithout = 3;
 
 class Programs {
  public:
@@ -26,21 +31,27 @@ class Programs {
   void tell(Metrics& metrics) const;
 
  private:
-  using Row = std::vector<std::uint64_t>;
+  // Each knows the look that it was seen in last.
+  struct Row {
+    std::vector<std::uint64_t> cells;
+    std::uint64_t seen = 0;
+  };
   struct Seen {
-    std::map<std::string, Row> rows;  // by table and what names the row there
-    bool here = false;
+    std::map<std::pair<std::string, std::uint64_t>, Row> rows;  // by table, and what names the row there
+    std::uint64_t seen = 0;
   };
   struct Program {
     std::map<std::string, double> gauges;
     std::map<std::string, std::uint64_t> counters;
+    std::uint64_t seen = 0;
   };
 
-  std::string name_of(const page::ReadPage& page);
+  std::string name_of(const page::ReadPage& page, const std::set<std::string>& here);
   void count(Seen& seen, Program& program, const page::ReadTable& table);
 
-  std::map<std::string, Seen> pages_;  // by path and process
+  std::map<std::string, Seen> pages_;  // by path, process and file
   std::map<std::string, Program> programs_;
+  std::uint64_t looks_ = 0;
   std::uint32_t unreadable_ = 0;
 };
 
