@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kFormat = 1;  // of the tables below
 constexpr int kPatienceMs = 5000;
+constexpr std::uint64_t kForgetEvery = 64;  // moments; names without samples go then, and at the beginning
 
 constexpr const char* kTables = R"(
   CREATE TABLE IF NOT EXISTS series (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -76,6 +77,7 @@ struct History::Database {
   sqlite3* handle = nullptr;
   std::string file;
   Keep keep;
+  std::uint64_t moments = 0;
 
   ~Database() { sqlite3_close(handle); }
   tl::unexpected<Error> wrong() const {
@@ -147,7 +149,9 @@ bool History::Database::forget(std::int64_t at_ms) const {
 
 Result<void> History::add(std::int64_t at_ms, const Metrics& metrics, const std::vector<Slow>& slow) {
   if (!database_->execute("BEGIN IMMEDIATE")) return database_->wrong();
-  if (database_->write(at_ms, metrics, slow) && database_->forget(at_ms) && database_->execute("COMMIT"))
+  const bool names = ++database_->moments % kForgetEvery == 0;
+  if (database_->write(at_ms, metrics, slow) && database_->forget(at_ms) &&
+      (!names || database_->execute(kForget)) && database_->execute("COMMIT"))
     return {};
   const auto why = database_->wrong();
   database_->execute("ROLLBACK");
@@ -184,7 +188,8 @@ Result<std::vector<Slow>> History::slow(std::int64_t since_ms) const {
 }
 
 Result<std::vector<std::string>> History::series() const {
-  Statement s(database_->handle, "SELECT name FROM series ORDER BY name");
+  Statement s(database_->handle, "SELECT name FROM series ORDER BY name LIMIT ?");
+  s.bind(static_cast<std::int64_t>(kMostAnswers));
   std::vector<std::string> all;
   int answer = s.step();
   for (; answer == SQLITE_ROW; answer = s.step()) all.push_back(s.text(0));

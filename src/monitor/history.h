@@ -51,7 +51,7 @@ class History {
   // Oldest first, the newest kMostAnswers.
   Result<std::vector<Sample>> samples(const std::string& series, std::int64_t since_ms) const;
   Result<std::vector<Slow>> slow(std::int64_t since_ms) const;
-  Result<std::vector<std::string>> series() const;
+  Result<std::vector<std::string>> series() const;  // by name, the first kMostAnswers
   Result<std::uint64_t> rows() const;
 
  private:

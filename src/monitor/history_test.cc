@@ -55,6 +55,26 @@ TEST_F(Histories, AreBoundedByRowsAndByAge) {
   EXPECT_EQ((*h)->rows(), 8U);
 }
 
+// Programs and interfaces come and go while one monitor runs.
+TEST_F(Histories, ForgetNamesOfWhichNothingIsLeft) {
+  const auto h = History::open(file, {.rows = 100, .seconds = 1'000'000});
+  for (int i = 0; i < 1000; ++i) {
+    Metrics m;
+    m.add("a", "", Kind::kGauge, {{"program", std::to_string(i)}}, i);
+    ASSERT_TRUE((*h)->add(1000 * i, m, {}));
+  }
+  EXPECT_LT((*h)->series()->size(), 200U);
+}
+
+TEST_F(Histories, TellABoundedNumberOfNames) {
+  const auto h = History::open(file, {});
+  Metrics m;
+  for (std::uint64_t i = 0; i < kMostAnswers + 5; ++i)
+    m.add("a", "", Kind::kGauge, {{"program", std::to_string(i)}}, 1);
+  ASSERT_TRUE((*h)->add(1000, m, {}));
+  EXPECT_EQ((*h)->series()->size(), kMostAnswers);
+}
+
 TEST_F(Histories, OfAnotherFormatAreLeftAlone) {
   std::ofstream(file)
       << "this is no database, and it is longer than a header of one would be, so that it is read";

@@ -68,8 +68,10 @@ struct Server::Inside {
         return refuse(response, 400, "since: it must be Unix time in whole seconds");
       if (history == nullptr)
         return refuse(response, 404, "there is no history; start the monitor with --history");
-      const std::lock_guard held(lock);
-      const Result<json> answer = ask(*history, request, since);
+      const Result<json> answer = [&] {
+        const std::lock_guard held(lock);
+        return ask(*history, request, since);
+      }();
       if (!answer) return refuse(response, 400, answer.error().message);
       response.set_content(answer->dump(-1, ' ', false, json::error_handler_t::replace), kJson);
     });
