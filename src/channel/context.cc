@@ -167,7 +167,11 @@ Result<void> Context::set(std::string_view name, std::uint64_t value) {
   for (Channel& c : channels_) {
     if (c.over()) continue;
     if (c.state == Channel::State::kOpen) begin_clock(c);
-    if (name == "mock") (void)move(c, value != 0 ? Carrier::kTcp : Carrier::kRdma);
+    if (name == "mock") want(c, value != 0 ? Carrier::kTcp : Carrier::kRdma);
+    if (name == "mock_slow_us") {  // what was measured was held against another limit
+      c.moving.timing = false;
+      c.moving.slow_since = kNever;
+    }
     arm(c, due(c));
   }
   return done;
@@ -415,8 +419,9 @@ bool Context::next(Notice& out) {
 
 Time Context::next_wake() const {
   Time at = next_time();
-  if (has_ripe_graves() || behind_ || !readable_.empty()) at = std::min(at, now_);
-  for (const Stranger& s : strangers_) at = std::min(at, s.until);
+  const bool events = !put_off_.empty() || met_early_;
+  if (has_ripe_graves() || behind_ || events || !readable_.empty()) at = std::min(at, now_);
+  for (const Stranger& s : strangers_) at = std::min(at, std::max(s.until, look_at_));
   return at;
 }
 

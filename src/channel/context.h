@@ -4,18 +4,15 @@
 //
 // The contract:
 //
-//   one thread     A context, its channels and its messages belong to one thread. There is no lock, no
-//   atomic, and
-//                  on the way of a message no system call and no allocation.
+//   one thread     A context, its channels and its messages belong to one thread. There is no lock and
+//                  no atomic, and on the way of a message no system call and no allocation.
 //   no clock       poll() is told the time. Everything else happens at the time of the last poll() or at().
 //   no callbacks   What happens stands in a line, and next() tells it, in order. A call never waits.
 //   told           A message is told delivered when the program at the far side gave it back. One that fails
-//   is
-//                  always told: not sent, or unknown.
+//                  is always told: not sent, or unknown.
 //   bounded        depth in flight, queue in waiting, and depth + calls more for answers: send() and its like
-//   answer
-//                  kBusy beyond. What a peer may send has a
-//                  receive posted for it, so there is no receiver-not-ready NAK.
+//                  answer kBusy beyond. What a peer may send has a receive posted for it, so there is no
+//                  receiver-not-ready NAK.
 //   hostile peers  A peer that breaks the protocol gets its channel closed, and nothing else happens.
 //
 //   context.cc   making one, memory, the turn, completions       life.cc      from the first word to the last
@@ -324,7 +321,7 @@ class Context {
   void drop_received(Message& m);
   // stream.cc
   enum class Begun : std::uint8_t { kYes, kNot, kHungry };
-  bool streaming() const { return streams_ != nullptr && (carried_ != 0 || !strangers_.empty()); }
+  bool streaming() const { return streams_ != nullptr && carried_ != 0; }  // strangers wait for look()
   static bool still_on(const Channel& c, StreamId stream) {
     return c.carried != nullptr && c.carried->stream == stream;
   }
@@ -350,6 +347,8 @@ class Context {
   bool frame_ended(Channel& c);
   // moving.cc
   bool can_move(const Channel& c) const;
+  bool no_time_for_two(const Channel& c) const;
+  void want(Channel& c, Carrier to);
   bool ask_to_move(Channel& c, bool command);
   void peer_moves(Channel& c, bool command);
   void change_over(Channel& c, Carrier to);
@@ -444,6 +443,7 @@ class Context {
   Time now_{};
   Time polled_{};
   bool behind_ = false;         // completions are left from the last turn
+  bool met_early_ = false;      // events of the port were taken out of their turn since the last look
   bool posted_ = false;         // something was posted since the port was rung
   bool slept_ = false;          // the program may have slept since the last poll
   bool timing_ = false;         // parts of the turn are timed

@@ -44,6 +44,7 @@ Reason reason_of(Refusal r) {
 void Context::look() {
   const Section timed(*this, Place::kEvents);
   look_at_ = now_.after(config_.look);
+  met_early_ = false;
   look_at_port();
   if (streams_ != nullptr && !streaming()) stream_turn();
 }
@@ -226,7 +227,7 @@ void Context::asked(const PortEvent& e) {
   Channel* c = by_session(name);
   if (theirs.continues) {
     if (const Refusal why = resume(c, theirs); why != Refusal::kNone) return reject(e.connection, why);
-    bury();  // its queue pair may be the last that there is
+    if (!shared_.on() || !behind_) bury();  // its queue pair may be the last that there is
     c->carrier = Carrier::kRdma;
     c->connection = e.connection;
     (void)agree(*c, theirs, c->rx.rta);  // what is taken from here on is told in frames

@@ -3,11 +3,12 @@
 // (docs/protocol/channel.md#changing-the-carrier): the end that asked for the channel hangs up and dials; the
 // other end asks it to by a frame.
 //
-//   by command    move(), or the parameter `mock` for all channels. The channel stays where it was sent.
+//   by command    move(), or the parameter `mock` for all channels. The channel stays where it was sent. A
+//                 command back to RDMA that fails once ends over TCP, like a try after mock_cool.
 //   by itself     when a message's time to the peer's device and back was above mock_slow for mock_slow_for,
-//   or
-//                 after mock_redials attempts over RDMA that failed. After mock_cool RDMA is tried again; a
-//                 try that fails, or that is followed by another change soon, doubles the next wait.
+//                 or after mock_redials attempts over RDMA that failed, or as many as the time for which the
+//                 session is kept has room for. After mock_cool RDMA is tried again; a try that fails, or
+//                 that is followed by another change soon, doubles the next wait.
 //
 // What is timed is one message at a time, from its posting to the device's completion: the peer's program is
 // not in it. A poll that came late is in it, so such a time does not count.
@@ -30,13 +31,23 @@ bool Context::can_move(const Channel& c) const {
 Outcome<void> Context::move(Channel& c, Carrier to) {
   if (c.over() || !can_move(c)) return fail(Errc::kUnsupported);
   if (c.state != Channel::State::kOpen) return fail(Errc::kBusy);
-  c.moving.cool_until = kNever;
+  c.moving.cool_until = c.moving.wanted_at = kNever;
   if (c.carrier == to) return {};
   if (c.asked) {
     change_over(c, to);
     return {};
   }
   return ask_to_move(c, true) ? Outcome<void>{} : fail(Errc::kBusy);
+}
+
+// The parameter `mock`: where the channel cannot be moved now, it is moved later.
+void Context::want(Channel& c, Carrier to) {
+  Moving& m = c.moving;
+  m.wanted_at = kNever;
+  if (const auto moved = move(c, to); moved || moved.error() != Errc::kBusy) return;
+  m.wants_tcp = to == Carrier::kTcp;
+  m.wanted_at = now_.after(config_.redial);
+  arm(c, m.wanted_at);
 }
 
 // Once on a connection: the peer hangs up, or does not want to.
@@ -61,6 +72,7 @@ void Context::change_over(Channel& c, Carrier to) {
   hang_up(c);
   c.state = Channel::State::kBroken;
   c.carrier = to;
+  c.moving.back = to == Carrier::kRdma;
   c.until = c.kept_until;
   c.redial_at = now_;
   arm(c, now_);
@@ -94,8 +106,9 @@ void Context::choose_carrier(Channel& c, bool was_open) {
     return;
   }
   ++m.attempts;
-  const bool enough = m.trial || (config_.mock_redials != 0 && m.attempts >= config_.mock_redials);
-  if (!enough || !can_move(c)) return;
+  if (!can_move(c)) return;
+  const bool enough = m.attempts >= config_.mock_redials || no_time_for_two(c);
+  if (!m.trial && !m.back && (config_.mock_redials == 0 || !enough)) return;
   cool_down(c);
   c.carrier = Carrier::kTcp;
   m.attempts = 0;
@@ -108,19 +121,26 @@ Duration Context::attempt_time(const Channel& c) const {
   return std::min(config_.connecting, kept / 4);
 }
 
+// The end that keeps the session for the shorter time will soon have forgotten it.
+bool Context::no_time_for_two(const Channel& c) const {
+  const Duration kept = std::min(config_.reconnect, milliseconds(std::int64_t{c.peer_keeps_ms}));
+  return c.kept_until - now_ < config_.reconnect - kept + attempt_time(c) * 2;
+}
+
 void Context::carrier_opened(Channel& c, bool again) {
   Moving& m = c.moving;
   if (again && c.carrier != c.opened_over) ++c.counts.moves;
   c.opened_over = c.carrier;
   m.attempts = 0;
-  m.asked_peer = false;
+  m.asked_peer = m.back = false;
   m.slow_since = kNever;
   if (c.carrier == Carrier::kRdma) {
     if (m.trial) m.back_since = now_;
     m.trial = false;
     m.cool_until = kNever;
   }
-  if (!again && config_.mock != 0) (void)move(c, Carrier::kTcp);
+  if (m.wanted_at != kNever) return want(c, m.wants_tcp ? Carrier::kTcp : Carrier::kRdma);
+  if (!again && config_.mock != 0) want(c, Carrier::kTcp);
 }
 
 // --- how fast RDMA is ---

@@ -24,6 +24,9 @@ void Context::meet_early(Channel& c) {
   };
   auto found = std::find_if(put_off_.begin(), put_off_.end(), answers);
   for (PortEvent e; found == put_off_.end() && port_.poll_event(e);) {
+    // The port's event that rings for completions may be among these, so the program does not sleep.
+    met_early_ = true;
+    look_at_ = {};
     put_off_.push_back(e);
     found = answers(e) ? put_off_.end() - 1 : put_off_.end();
   }

@@ -166,7 +166,7 @@ void Context::put_hello(Channel& c) {
 // There are no READs over a stream: what was announced and is not whole is sent again, and all behind it. The
 // queue pair goes first where it can, because its READs may place bytes until then.
 void Context::forget_fetches(Channel& c) {
-  bury();
+  if (!shared_.on() || !behind_) bury();  // receives that it took may be among the completions that are left
   TakeWindow& rx = c.rx;
   std::uint64_t first = rx.handed;
   while (first != rx.wta && c.taken_at(first)->is(Message::kWhole)) ++first;

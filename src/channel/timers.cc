@@ -20,6 +20,7 @@ Time Context::due(const Channel& c) const {
   if (c.state == Channel::State::kOpen && config_.keepalive.ps != 0 && !c.probing && c.qpn != kNoQpn)
     at = std::min(at, c.heard.after(config_.keepalive));
   if (c.state == Channel::State::kOpen) at = std::min({at, c.clock.ask_at, too_slow_at(c)});
+  if (c.state == Channel::State::kOpen) at = std::min(at, c.moving.wanted_at);
   if (c.state == Channel::State::kOpen && c.asked) at = std::min(at, c.moving.cool_until);
   return at;
 }
@@ -122,6 +123,10 @@ void Context::channel_time(Channel& c) {
     c.moving.trial = true;
     return change_over(c, Carrier::kRdma);
   }
+  if (c.moving.wanted_at <= now_ && c.state == Channel::State::kOpen) {
+    want(c, c.moving.wants_tcp ? Carrier::kTcp : Carrier::kRdma);
+    if (!c.talks()) return;
+  }
   if (too_slow_at(c) <= now_) {
     judge_time(c, false);
     if (!c.talks()) return;
@@ -155,9 +160,9 @@ void Context::rebase(Duration by) {
   own_.rebase(by);
   channel_times_ = Deadlines(config_.channels);
   for (Channel& c : channels_) {
-    for (Time* t :
-         {&c.hungry_at, &c.slow_until, &c.heard, &c.until, &c.kept_until, &c.redial_at, &c.clock.ask_at,
-          &c.moving.timed_at, &c.moving.slow_since, &c.moving.cool_until, &c.moving.back_since})
+    for (Time* t : {&c.hungry_at, &c.slow_until, &c.heard, &c.until, &c.kept_until, &c.redial_at,
+                    &c.clock.ask_at, &c.moving.timed_at, &c.moving.slow_since, &c.moving.cool_until,
+                    &c.moving.back_since, &c.moving.wanted_at})
       move(*t);
     if (!c.over()) arm(c, due(c));
   }

@@ -288,6 +288,7 @@ TEST(Forks, LeaveTheParentsTrafficAlone) {
         wrong |= weft_poll(server, &n, 1) != 0 || weft_wait(server, &n, 1, -1) != 0 ? 4 : 0;
         wrong |= weft_set(client, "look_us", 5, said, sizeof said) != ECHILD ? 8 : 0;
         wrong |= std::strstr(said, "a child opens one of its own") == nullptr ? 16 : 0;
+        wrong |= weft_move(channel, WEFT_TCP) != ECHILD ? 32 : 0;
         weft_free(client);
         weft_free(server);
         _exit(wrong);

@@ -347,7 +347,7 @@ void weft_abort(weft_channel* c) {
 
 int weft_move(weft_channel* c, int carrier) {
   if (carrier != WEFT_RDMA && carrier != WEFT_TCP) return EINVAL;
-  return at_edge([&] {
+  return at_edge_of(c, [&] {
     const auto to = carrier == WEFT_TCP ? weft::channel::Carrier::kTcp : weft::channel::Carrier::kRdma;
     return number(timely(c).move(*of(c), to));
   });
@@ -479,6 +479,7 @@ size_t weft_report(const weft_context* c, char* out, size_t room) {
 
 int weft_trace(const weft_message* m, weft_message_trace* out, size_t size) {
   weft::channel::Trace t;
+  if (of(m)->channel != nullptr && inherited(to(of(m)->channel))) return ECHILD;
   if (of(m)->channel == nullptr || !of(m)->channel->context->trace_of(*of(m), t)) return ENOENT;
   weft_message_trace all{};
   all.id = t.id;

@@ -1,5 +1,6 @@
 #include "channel_c/tcp.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -108,8 +109,11 @@ void TcpPort::watch_over(int fd, Duration alive) const {
 
 // --- beginning ---
 
+// A program that this one becomes or starts does not inherit it.
+int TcpPort::spare_descriptor() const { return fcntl(epoll_, F_DUPFD_CLOEXEC, 0); }
+
 Outcome<void> TcpPort::listen(std::uint16_t port) {
-  spare_ = dup(epoll_);
+  spare_ = spare_descriptor();
   listener_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (listener_ < 0) return fail(Errc::kNoMemory);
   set(listener_, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -159,7 +163,7 @@ void TcpPort::accept_some() {
       fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
       if (fd >= 0) ::close(fd);
       fd = -1;
-      spare_ = dup(epoll_);
+      spare_ = spare_descriptor();
     }
     if (place.v == UINT32_MAX) {
       if (fd >= 0) ::close(fd);

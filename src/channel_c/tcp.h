@@ -57,6 +57,7 @@ class TcpPort final : public StreamPort {
   void give_place(StreamId stream);
   bool adopt(StreamId place, int fd);
   void accept_some();
+  int spare_descriptor() const;
   void drain(StreamId stream);
   void watch_over(int fd, Duration alive) const;
 

@@ -197,6 +197,93 @@ TEST(Moves, ThatComeToNothingEndOverRdma) {
   }
 }
 
+// RDMA is dead, and a command sends the channel back to it: one attempt, and the session goes on over TCP.
+TEST(Moves, BackToRdmaThatComeToNothingEndOverTcp) {
+  using Command = void (*)(Host&, Channel&);
+  const Command commands[] = {
+      [](Host& h, Channel& c) { ASSERT_TRUE(h.user.context->move(c, Carrier::kRdma).has_value()); },
+      [](Host& h, Channel&) { ASSERT_TRUE(h.user.context->set("mock", 0).has_value()); },
+      [](Host& h, Channel&) {
+        Immediate move = said(Kind::kMove);
+        move.role = Role::kRequest;
+        h.streams.feed(h.last(), frame(move, 0, 0));
+      }};
+  for (const Command command : commands) {
+    for (const bool silent : {false, true}) {
+      Host h;
+      Channel* const c = h.asks();
+      ASSERT_NE(c, nullptr);
+      ASSERT_TRUE(h.user.context->set("mock", 1).has_value());
+      h.turn();
+      h.answer_stream(*c);
+      ASSERT_EQ(c->carrier, Carrier::kTcp);
+      ASSERT_EQ(c->state, Channel::State::kOpen);
+      command(h, *c);
+      h.turn();
+      h.turn();
+      ASSERT_EQ(c->carrier, Carrier::kRdma);
+      ASSERT_TRUE(c->connected);
+      if (!silent) h.port.refuse(c->connection, {});
+      h.turn();
+      h.pass(silent ? milliseconds(250) : h.user.context->config().redial);
+      ASSERT_EQ(c->carrier, Carrier::kTcp);
+      h.answer_stream(*c);
+      EXPECT_EQ(c->state, Channel::State::kOpen);
+    }
+  }
+}
+
+// The parameter is set while a channel cannot be moved: while its session is broken, and while its stream
+// takes nothing. It is moved when it can be.
+TEST(Moves, OfAllChannelsReachThoseThatAreBusy) {
+  Host h;
+  Channel* const c = h.asks();
+  ASSERT_NE(c, nullptr);
+  h.port.hang_up(c->connection);
+  h.turn();
+  ASSERT_EQ(c->state, Channel::State::kBroken);
+  ASSERT_TRUE(h.user.context->set("mock", 1).has_value());
+  h.pass(h.user.context->config().redial);
+  ASSERT_TRUE(c->connected);
+  h.answer(*c);
+  EXPECT_EQ(c->carrier, Carrier::kTcp);
+
+  Host other;
+  Channel* const there = other.asked();
+  ASSERT_NE(there, nullptr);
+  const std::uint32_t s = other.say(kHere, bytes_of(hello(7, true)));
+  ASSERT_EQ(there->carrier, Carrier::kTcp);
+  ASSERT_EQ(there->state, Channel::State::kOpen);
+  other.streams.give_room(s, 2);
+  ASSERT_TRUE(other.user.context->send(*there, other.user.make(10, 0), 0, false).has_value());
+  const std::size_t before = other.streams.streams[s].said.size() - 2;
+  ASSERT_TRUE(other.user.context->set("mock", 1).has_value());
+  ASSERT_TRUE(other.user.context->set("mock", 0).has_value());
+  other.streams.give_room(s, SIZE_MAX);
+  other.turn();
+  other.pass(other.user.context->config().redial);
+  const Bytes8& said = other.streams.streams[s].said;
+  ASSERT_EQ(said.size(), before + Prefix::kBytes + 10 + Prefix::kBytes);
+  Immediate i;
+  ASSERT_TRUE(channel::unpack(channel::read_prefix(said.data() + said.size() - Prefix::kBytes).immediate, i));
+  EXPECT_EQ(i.kind, Kind::kMove);
+}
+
+// Strangers are heard when the context looks, and cost no turn of their own.
+TEST(Moves, ThatAreNotYetNamedCostNoTurn) {
+  Config config = config_of();
+  config.look = milliseconds(1);
+  Host h(config);
+  h.pass(milliseconds(1));
+  (void)h.streams.come(kThere);
+  h.pass(milliseconds(1));
+  const std::uint64_t looks = h.streams.looks;
+  for (int i = 0; i < 50; ++i) h.pass(microseconds(10));
+  EXPECT_EQ(h.streams.looks, looks);
+  h.pass(milliseconds(1));
+  EXPECT_GT(h.streams.looks, looks);
+}
+
 // --- by itself ---
 
 Config policy() {
@@ -282,6 +369,22 @@ TEST(SlowRdma, IsNotWhatAProgramThatComesLateSees) {
   EXPECT_EQ(c->carrier, Carrier::kRdma);
 }
 
+// A limit that is set anew knows nothing of what the one before it measured.
+TEST(SlowRdma, IsMeasuredAnewAgainstAnotherLimit) {
+  Host h(policy());
+  Channel* const c = h.asks();
+  ASSERT_NE(c, nullptr);
+  ASSERT_TRUE(h.user.context->send(*c, h.user.make(10, 0), 0, false).has_value());
+  h.pass(microseconds(100));
+  ASSERT_TRUE(h.user.context->set("mock_slow_us", 0).has_value());
+  while (h.port.complete(c->qpn)) {
+  }
+  for (int i = 0; i < 300; ++i) h.pass(microseconds(100));
+  ASSERT_TRUE(h.user.context->set("mock_slow_us", 500).has_value());
+  for (int i = 0; i < 300; ++i) h.pass(microseconds(100));
+  EXPECT_EQ(c->carrier, Carrier::kRdma);
+}
+
 TEST(SlowRdma, IsTheOtherEndsToTell) {
   Host h(policy());
   Channel* const c = h.asked();
@@ -324,6 +427,30 @@ TEST(LostRdma, IsReplacedAfterAttemptsThatFail) {
   h.port.refuse(c->connection, {});
   h.turn();
   EXPECT_EQ(c->carrier, Carrier::kTcp);
+}
+
+// Attempts that nobody answers take their time: TCP gets its turn while the session is kept.
+TEST(LostRdma, IsReplacedWhileThereIsTime) {
+  for (const std::uint32_t peer_keeps : {1000U, 600U}) {
+    Config config = config_of();
+    config.mock_redials = 100;
+    Host h(config);
+    const auto made = h.user.context->connect(kThere, kService, 1);
+    ASSERT_TRUE(made.has_value());
+    Channel* const c = *made;
+    Hello theirs = hello(c->session);
+    theirs.reconnect_ms = peer_keeps;
+    h.port.confirm(c->connection, write_hello(theirs));
+    h.turn();
+    ASSERT_EQ(c->state, Channel::State::kOpen);
+    h.port.hang_up(c->connection);
+    h.turn();
+    const Time forgotten = h.now + milliseconds(peer_keeps);
+    while (c->carrier == Carrier::kRdma && h.now < forgotten) h.pass(milliseconds(10));
+    EXPECT_EQ(c->carrier, Carrier::kTcp);
+    EXPECT_GE(forgotten - h.now, milliseconds(peer_keeps / 4));
+    EXPECT_EQ(c->state, Channel::State::kBroken);
+  }
 }
 
 TEST(LostRdma, IsWaitedForWhereNothingElseIsAllowed) {

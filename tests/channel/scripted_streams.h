@@ -27,7 +27,8 @@ class ScriptedStreams final : public channel::StreamPort {
   };
   std::vector<Stream> streams;
   std::vector<std::uint16_t> listening;
-  bool refuses = false;  // connect() fails
+  bool refuses = false;     // connect() fails
+  std::uint64_t looks = 0;  // how often the context asked for events
 
   // --- what the test says ---
   std::uint32_t come(const wire::Address& peer) {
@@ -91,6 +92,7 @@ class ScriptedStreams final : public channel::StreamPort {
     streams[stream.v].closed = true;
   }
   bool poll_event(channel::StreamEvent& out) override {
+    ++looks;
     while (!events_.empty()) {
       out = events_.front();
       events_.pop_front();

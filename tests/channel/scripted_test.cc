@@ -273,5 +273,31 @@ TEST(ATurnWithoutMemory, LosesNothingOfWhatCameBehind) {
   user.poll(now);
 }
 
+// A frame comes while a program that goes to sleep arms: the answer to its connection is taken out of turn,
+// and with it every event before, one of which would have rung. The program looks again before it sleeps.
+TEST(Sleep, DoesNotBeginBeforeEventsThatWereTakenEarly) {
+  for (const bool another : {false, true}) {
+    Server s(Config{});
+    const auto made = s.user.context->connect(kThere, kService, 1);
+    ASSERT_TRUE(made.has_value());
+    Channel* const c = *made;
+    s.user.poll(s.now);
+    if (another) (void)s.port.ask(kHere, kService, write_hello(hello(8)));
+    s.port.confirm(c->connection, write_hello(hello(c->session)));
+    ASSERT_TRUE(
+        s.port.frame(c->qpn, channel::pack({0, 0, false, false, channel::Role::kPlain, Kind::kMessage}), {}));
+    ASSERT_TRUE(s.user.context->arm().has_value());
+    ASSERT_EQ(c->state, Channel::State::kOpen);
+    EXPECT_LE(s.user.context->next_wake(), s.now);
+    s.user.poll(s.now);
+    EXPECT_GT(s.user.context->next_wake(), s.now);
+    EXPECT_EQ(s.user.take().kind, Notice::Kind::kOpened);
+    const Notice message = s.user.take();
+    ASSERT_EQ(message.kind, Notice::Kind::kMessage);
+    s.user.context->release(message.message);
+    EXPECT_EQ(s.user.notices.size(), another ? 1U : 0U);
+  }
+}
+
 }  // namespace
 }  // namespace weft::channel_test
