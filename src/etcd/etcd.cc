@@ -8,6 +8,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "http/ask.h"
+
 namespace weft::etcd {
 namespace {
 
@@ -56,10 +58,6 @@ std::int64_t revision_of(const json& answer) {
   return n;
 }
 
-std::string why(httplib::Error error) {
-  return error == httplib::Error::Connection ? "nobody answers there" : httplib::to_string(error);
-}
-
 }  // namespace
 
 Result<Cluster> Cluster::at(const std::vector<std::string>& members, const std::string& prefix) {
@@ -78,16 +76,13 @@ Result<Cluster> Cluster::at(const std::vector<std::string>& members, const std::
 Result<std::string> Cluster::ask(const char* path, const std::string& question) {
   std::string first;
   for (std::size_t tried = 0; tried < members_.size(); ++tried) {
-    httplib::Client client(members_[current_]);
-    client.set_connection_timeout(kPatience);
-    client.set_read_timeout(kPatience);
-    client.set_write_timeout(kPatience);
-    auto answer = client.Post(path, question, "application/json");
-    if (answer && answer->status == 200 && answer->body.size() <= kMostAnswer) return std::move(answer->body);
+    http::Asker asker;
+    auto answer = asker.ask({members_[current_], path, question, kPatience, kMostAnswer});
+    if (answer.status == 200) return std::move(answer.body);
     if (first.empty())
       first = fmt::format(
           "etcd at {}: {}", members_[current_],
-          answer ? fmt::format("it answers with status {}", answer->status) : why(answer.error()));
+          answer.status != 0 ? fmt::format("it answers with status {}", answer.status) : answer.why);
     current_ = (current_ + 1) % members_.size();
   }
   return fail(first);
@@ -134,29 +129,20 @@ void Cluster::wait(std::int64_t revision) {
                           {{"key", encoded(prefix_)},
                            {"range_end", encoded(behind(prefix_))},
                            {"start_revision", std::to_string(revision + 1)}}}};
-  httplib::Client client(members_[current_]);
-  client.set_connection_timeout(kPatience);
-  client.set_read_timeout(kLongestWait);
-  httplib::Request request;
-  request.method = "POST";
-  request.path = "/v3/watch";
-  request.body = question.dump();
-  request.set_header("Content-Type", "application/json");
   // One JSON object a line. The first says that the watch is there; any other ends it.
-  std::string line;
-  request.content_receiver = [&](const char* data, std::size_t length, std::uint64_t, std::uint64_t) {
-    line.append(data, length);
-    for (std::size_t end = line.find('\n'); end != std::string::npos; end = line.find('\n')) {
-      const json said = json::parse(line.substr(0, end), nullptr, false);
-      line.erase(0, end + 1);
-      const bool only_there = said.is_object() && said.contains("result") &&
-                              said["result"].contains("created") && !said["result"].contains("events") &&
-                              !said["result"].contains("canceled");
-      if (!only_there) return false;
-    }
-    return line.size() <= kMostAnswer;
-  };
-  (void)client.send(request);
+  http::Asker asker;
+  (void)asker.ask(
+      {members_[current_], "/v3/watch", question.dump(), kLongestWait, kMostAnswer}, [](std::string& line) {
+        for (std::size_t end = line.find('\n'); end != std::string::npos; end = line.find('\n')) {
+          const json said = json::parse(line.substr(0, end), nullptr, false);
+          line.erase(0, end + 1);
+          const bool only_there = said.is_object() && said.contains("result") &&
+                                  said["result"].contains("created") && !said["result"].contains("events") &&
+                                  !said["result"].contains("canceled");
+          if (!only_there) return false;
+        }
+        return true;
+      });
 }
 
 }  // namespace weft::etcd

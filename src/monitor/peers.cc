@@ -1,7 +1,6 @@
 #include "monitor/peers.h"
 
 #include <fmt/format.h>
-#include <httplib.h>
 
 #include <charconv>
 #include <chrono>
@@ -9,6 +8,8 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
+
+#include "http/ask.h"
 
 namespace weft::monitor {
 namespace {
@@ -21,7 +22,7 @@ struct Peer {
   int port = 0;
   bool up = false;
   std::int64_t heard_ms = 0;  // 0: never
-  json state;
+  std::string state;          // its text
 };
 
 Result<Peer> peer_of(const std::string& text) {
@@ -36,20 +37,47 @@ Result<Peer> peer_of(const std::string& text) {
   return fail(fmt::format("--peer '{}': write HOST:PORT, with a port from 1 to 65535", text));
 }
 
+// Whether a text is an object with processes, of bounded depth: nothing is built of it, and it is handed on
+// as it is.
+class State : public nlohmann::json_sax<json> {
+ public:
+  static bool is(const std::string& text) {
+    // The parser passes over a mark of the byte order, and takes a zero for the end.
+    if (!text.starts_with('{') || text.find('\0') != std::string::npos) return false;
+    State state;
+    return json::sax_parse(text, &state) && state.processes_;
+  }
+  bool null() override { return one_more(); }
+  bool boolean(bool) override { return one_more(); }
+  bool number_integer(number_integer_t) override { return one_more(); }
+  bool number_unsigned(number_unsigned_t) override { return one_more(); }
+  bool number_float(number_float_t, const string_t&) override { return one_more(); }
+  bool string(string_t&) override { return one_more(); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return ++depth_ <= kMostStateDepth && one_more(); }
+  bool end_object() override { return --depth_, true; }
+  bool start_array(std::size_t) override { return ++depth_ <= kMostStateDepth && one_more(); }
+  bool end_array() override { return --depth_, true; }
+  bool key(string_t& name) override {
+    processes_ = processes_ || (depth_ == 1 && name == "processes");
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  bool one_more() { return ++values_ <= kMostStateValues; }
+  int depth_ = 0;
+  std::size_t values_ = 0;
+  bool processes_ = false;
+};
+
 // What a peer says of itself; nothing: it is down, or no monitor.
-json state_of(const Peer& peer) {
-  httplib::Client client(peer.host, peer.port);
-  client.set_connection_timeout(kPatienceOfPeer);
-  client.set_read_timeout(kPatienceOfPeer);
-  client.set_write_timeout(kPatienceOfPeer);
-  std::string body;
-  const auto response = client.Get("/v1/state", [&](const char* data, std::size_t length) {
-    body.append(data, length);
-    return body.size() <= kMostStateBytes;
-  });
-  if (!response || response->status != 200) return {};
-  json state = json::parse(body, nullptr, false);
-  return state.is_object() && state.contains("processes") ? state : json();
+std::string state_of(http::Asker& asker, const std::string& host, int port) {
+  http::Answer answer =
+      asker.ask({fmt::format("http://{}:{}", host, port), "/v1/state", "", kPatienceOfPeer, kMostStateBytes});
+  return answer.status == 200 && State::is(answer.body) ? std::move(answer.body) : "";
 }
 
 }  // namespace
@@ -57,6 +85,7 @@ json state_of(const Peer& peer) {
 struct Peers::Inside {
   mutable std::mutex lock;
   std::condition_variable ending;
+  http::Asker asker;
   bool end = false;
   std::vector<Peer> peers;
   std::int64_t (*unix_ms)() = nullptr;
@@ -67,12 +96,13 @@ struct Peers::Inside {
     std::unique_lock held(lock);
     while (!end) {
       for (std::size_t i = 0; i < peers.size() && !end; ++i) {
-        const Peer asked{peers[i].name, peers[i].host, peers[i].port, false, 0, {}};
+        const std::string host = peers[i].host;
+        const int port = peers[i].port;
         held.unlock();
-        nlohmann::json state = state_of(asked);
+        std::string state = state_of(asker, host, port);
         held.lock();
         Peer& p = peers[i];
-        p.up = !state.is_null();
+        p.up = !state.empty();
         if (!p.up) continue;
         p.heard_ms = unix_ms();
         p.state = std::move(state);
@@ -105,6 +135,7 @@ Peers::~Peers() {
     const std::lock_guard held(inside_->lock);
     inside_->end = true;
   }
+  inside_->asker.end();
   inside_->ending.notify_all();
   inside_->thread.join();
 }
@@ -118,16 +149,17 @@ void Peers::tell(Metrics& metrics) const {
 
 std::string Peers::json() const {
   const std::lock_guard held(inside_->lock);
-  nlohmann::json hosts = nlohmann::json::array();
+  std::string hosts;
   const std::int64_t now = inside_->unix_ms();
   for (const Peer& p : inside_->peers) {
-    nlohmann::json one = {{"peer", p.name}, {"up", p.up}, {"state", p.state}};
-    one["age_seconds"] =
-        p.heard_ms == 0 ? nlohmann::json() : nlohmann::json(static_cast<double>(now - p.heard_ms) / 1000);
-    hosts.push_back(std::move(one));
+    const nlohmann::json name = p.name;
+    hosts += fmt::format(
+        "{}{{\"peer\":{},\"up\":{},\"age_seconds\":{},\"state\":{}}}", hosts.empty() ? "" : ",",
+        name.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), p.up,
+        p.heard_ms == 0 ? "null" : fmt::format("{:.3f}", static_cast<double>(now - p.heard_ms) / 1000),
+        p.state.empty() ? "null" : p.state);
   }
-  return nlohmann::json{{"hosts", std::move(hosts)}}.dump(-1, ' ', false,
-                                                          nlohmann::json::error_handler_t::replace);
+  return "{\"hosts\":[" + hosts + "]}";
 }
 
 }  // namespace weft::monitor

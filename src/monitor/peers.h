@@ -15,6 +15,8 @@ namespace weft::monitor {
 inline constexpr std::size_t kMostPeers = 256;
 inline constexpr int kPatienceOfPeer = 2;                   // seconds
 inline constexpr std::size_t kMostStateBytes = 16U << 20U;  // of a peer's answer
+inline constexpr std::size_t kMostStateValues = 1U << 21U;  // in it
+inline constexpr int kMostStateDepth = 8;
 
 class Peers {
  public:

@@ -8,14 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "http/listener.h"
+
 namespace weft::monitor {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kThreads = 4;
-constexpr std::size_t kMostBody = 4096;  // of a question
-constexpr int kPatience = 5;             // seconds, for a question to come and an answer to go
 constexpr const char* kJson = "application/json";
 constexpr const char* kText = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -40,7 +39,8 @@ bool since_of(const httplib::Request& request, std::int64_t& out_ms) {
 }  // namespace
 
 struct Server::Inside {
-  httplib::Server http;
+  http::Listener listener;
+  httplib::Server& http = listener.server();
   std::mutex lock;
   std::shared_ptr<const Collected> last = std::make_shared<Collected>();
   History* history = nullptr;
@@ -125,10 +125,6 @@ Result<std::unique_ptr<Server>> Server::open(const std::string& address, std::ui
                                              History* history) {
   auto inside = std::make_unique<Inside>();
   inside->history = history;
-  inside->http.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-  inside->http.set_payload_max_length(kMostBody);
-  inside->http.set_read_timeout(kPatience);
-  inside->http.set_write_timeout(kPatience);
   // Not SO_REUSEPORT, which the library sets by itself: two monitors on one port would share what is asked.
   inside->http.set_socket_options([](socket_t fd) {
     const int yes = 1;
@@ -150,7 +146,7 @@ Result<std::unique_ptr<Server>> Server::open(const std::string& address, std::ui
 }
 
 Server::~Server() {
-  inside_->http.stop();
+  inside_->listener.end();
   inside_->thread.join();
 }
 

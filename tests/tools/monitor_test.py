@@ -1,9 +1,12 @@
 """weft monitor over real processes: what it serves, remembers and pulls from its peers."""
+import contextlib
 import json
 import pathlib
+import socket
 import sqlite3
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.parse
 
@@ -15,6 +18,55 @@ def refusal(*words):
     done = subprocess.run([WEFT, "monitor", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
     expect(done.returncode == 2 and done.stderr.count("\n") == 1, words, done)
     return done.stderr
+
+
+def said(m, question):
+    """What it answers to these bytes until it closes the connection."""
+    with socket.create_connection(m.place.split(":"), timeout=20) as s:
+        got = b""
+        try:
+            s.sendall(question)
+            while piece := s.recv(65536):
+                got += piece
+        except ConnectionError:
+            pass
+        return got
+
+
+@contextlib.contextmanager
+def dripping(m):
+    """Five clients that send a byte now and then, and never end."""
+    clients = [socket.create_connection(m.place.split(":"), timeout=20) for _ in range(5)]
+    end = threading.Event()
+    def drip():
+        while not end.wait(0.2):
+            for c in clients:
+                with contextlib.suppress(OSError):
+                    c.send(b"G")
+    thread = threading.Thread(target=drip)
+    thread.start()
+    time.sleep(0.5)
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+        for c in clients:
+            c.close()
+
+
+def peer(behave):
+    """The place of a server that takes a question and then does as it likes."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    def one(client):
+        with client, contextlib.suppress(OSError):
+            client.recv(65536)
+            behave(client)
+    def serve():
+        while True:
+            threading.Thread(target=one, args=(listening.accept()[0],), daemon=True).start()
+    threading.Thread(target=serve, daemon=True).start()
+    return "127.0.0.1:%d" % listening.getsockname()[1]
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +127,17 @@ with tempfile.TemporaryDirectory() as folder:
         expect("Unix time" in m.get("/v1/history?series=x&since=soon", code=400)["error"])
         expect("name one of" in m.get("/v1/history", code=400)["error"])
         fetch(m.base + "/nothing", code=404)
-        fetch(m.base + "/metrics", body=b"x", code=404)  # nothing can be changed
+        # Nothing can be changed, and a question is short, comes in time and is answered once.
+        expect(said(m, b"POST /metrics HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\n").startswith(b"HTTP/1.1 405 "))
+        expect(said(m, b"GET /metrics HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n").startswith(b"HTTP/1.1 400 "))
+        many = said(m, b"GET /metrics HTTP/1.1\r\nRange: bytes=" + b",".join([b"0-"] * 1000) + b"\r\n\r\n")
+        expect(many.startswith(b"HTTP/1.1 400 ") and len(many) < 1000, len(many), many[:200])
+        expect(said(m, b"GET /" + b"x" * 100000) == b"", "a line without an end")
+        expect(said(m, b"GET /metrics HTTP/1.1\r\n" + b"a: b\r\n" * 20000).split(b"\r\n")[0] in (b"", b"HTTP/1.1 400 Bad Request"), "headers without an end")
+        begin = time.monotonic()
+        with dripping(m):
+            until("a question that drips is given up", lambda: answers(m.base + "/healthz"))
+        expect(time.monotonic() - begin < 15, "five dripping clients hold four threads for one patience")
 
         # A matrix of weft ping is served as it is; half a file is not.
         pathlib.Path(mesh).write_text('{"hosts": ["a", "b"]}')
@@ -83,7 +145,29 @@ with tempfile.TemporaryDirectory() as folder:
         expect(m.get("/v1/mesh") == {"hosts": ["a", "b"]})
         pathlib.Path(mesh).write_text('{"hosts": ["a", ')
         until("half a matrix is not", lambda: not answers(m.base + "/v1/mesh"))
+        with dripping(m):
+            begin = time.monotonic()
+            m.stop(code=0)
+            expect(time.monotonic() - begin < 3, "clients hold up its end")
+
+    # Peers that answer without end, or what nobody should build in memory, are down.
+    def forever(client):
+        client.sendall(b"HTTP/1.1 200 OK\r\n\r\n{")
+        while True:
+            client.sendall(b" ")
+            time.sleep(0.2)
+    def deep(client):
+        text = b'{"processes":' + b"[" * 3000000 + b"]" * 3000000 + b"}"
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+    def right(client):
+        text = b'{"processes":[], "x":"y"}'
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+    with Monitor("--peer", peer(forever), "--peer", peer(deep), "--peer", peer(right)) as m:
+        until("the third is reached", lambda: [h["up"] for h in m.get("/v1/cluster")["hosts"]] == [False, False, True])
+        expect(m.get("/v1/cluster")["hosts"][2]["state"] == {"processes": [], "x": "y"})
+        begin = time.monotonic()
         m.stop(code=0)
+        expect(time.monotonic() - begin < 1.5, "a peer holds up its end")
 
     # It goes on with what it remembered.
     ended = time.time()
