@@ -70,6 +70,7 @@ struct Carried {
 };
 
 // A stream of a peer that has not said yet who it is.
+inline constexpr std::size_t kMostStrangers = 64;
 struct Stranger {
   StreamId stream{};
   wire::Address peer;

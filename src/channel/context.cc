@@ -98,6 +98,9 @@ Context::Context(VerbsPort& port, const Config& config, std::uint64_t seed, Stre
   for (std::uint32_t i = config.calls; i-- > 0;) free_calls_.push_back(static_cast<std::uint16_t>(i));
   idle_qps_.reserve(config.cached_qps);
   graves_.reserve(config.channels);
+  if (streams_ == nullptr) return;
+  strangers_.reserve(kMostStrangers);
+  readable_.reserve(2 * std::size_t{config.channels});
 }
 
 Result<void> Context::set_up() {
@@ -150,7 +153,7 @@ std::uint64_t Context::bytes_per_channel(const Config& config) {
   const std::uint64_t ring = std::bit_ceil(config.depth);
   // Its entries in two rows, in the deadlines, and in the two tables that find it, which are half full at the
   // least.
-  constexpr std::uint64_t kEntries = 2 * 16 + 64 + 2 * (16 + 40);
+  constexpr std::uint64_t kEntries = 2 * 16 + 64 + 2 * (16 + 40) + 2 * 4;
   return sizeof(Channel) + kEntries + (2 * ring + config.depth + kControls) * sizeof(Message*);
 }
 
@@ -258,6 +261,10 @@ void Context::turn(bool looks) {
   behind_ = n == kBatch;
   if (looks && now_ >= look_at_ && !behind_) look();
   if (looks && streaming()) stream_turn();
+  if (timed_ != nullptr) [[unlikely]] {
+    if (!timed_->over()) arm(*timed_, now_);
+    timed_ = nullptr;
+  }
   if (next_time() <= now_ || shrink_at_ <= now_) timers();
   if (fetching_ != nullptr) fetch();
   if (!behind_ && !graves_.empty()) bury();
@@ -419,7 +426,7 @@ bool Context::next(Notice& out) {
 
 Time Context::next_wake() const {
   Time at = next_time();
-  const bool events = !put_off_.empty() || met_early_;
+  const bool events = !put_off_.empty() || met_early_ || timed_ != nullptr;
   if (has_ripe_graves() || behind_ || events || !readable_.empty()) at = std::min(at, now_);
   for (const Stranger& s : strangers_) at = std::min(at, std::max(s.until, look_at_));
   return at;

@@ -240,11 +240,7 @@ class Context {
   }
   // life.cc
   void look();
-  void look_at_port() {
-    for (std::size_t i = 0; i < put_off_.size(); ++i) happened(put_off_[i]);
-    put_off_.clear();
-    for (PortEvent e; port_.poll_event(e);) happened(e);
-  }
+  void look_at_port();
   void meet_early(Channel& c);
   void happened(const PortEvent& e);
   void asked(const PortEvent& e);
@@ -488,6 +484,8 @@ class Context {
   std::uint32_t outstanding_ = 0;
   std::vector<Stranger> strangers_;
   std::vector<std::uint32_t> readable_;  // channels whose streams may have something to read
+  std::size_t read_ = 0;                 // of these, in a turn that goes on or ended for want of memory
+  Channel* timed_ = nullptr;             // whose deadline was met in such a turn
   std::uint32_t carried_ = 0;            // channels that have a stream
   std::uint32_t slow_polls_ = 0;         // polls that came too late to time a message
   ContextCounts counts_;

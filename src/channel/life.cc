@@ -49,6 +49,16 @@ void Context::look() {
   if (streams_ != nullptr && !streaming()) stream_turn();
 }
 
+// An event is handled once, also by a turn that ends for want of memory.
+void Context::look_at_port() {
+  while (!put_off_.empty()) {
+    const PortEvent e = put_off_.front();
+    put_off_.erase(put_off_.begin());
+    happened(e);
+  }
+  for (PortEvent e; port_.poll_event(e);) happened(e);
+}
+
 void Context::happened(const PortEvent& e) {
   if (e.kind == PortEventKind::kConnectRequest) return asked(e);
   if (e.kind == PortEventKind::kLastReceive) return last_receive(e.qpn);

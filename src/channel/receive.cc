@@ -134,7 +134,8 @@ bool Context::message_came(Channel& c, Message& m, const Immediate& i, std::uint
   m.state = state;  // until here the block counts as a posted receive, and a violation gives it back
   m.number = c.rx.wta++;
   c.taken_at(m.number) = &m;
-  if (shared_.on() && c.qpn != kNoQpn) shared_.kept();
+  const bool took = shared_.on() && c.qpn != kNoQpn;
+  if (took) shared_.kept();
   c.counts.received += i.role != Role::kClock ? 1U : 0U;
   c.counts.received_bytes += m.length;
   if (m.is(Message::kWhole)) {
@@ -142,6 +143,7 @@ bool Context::message_came(Channel& c, Message& m, const Immediate& i, std::uint
   } else {
     join_fetching(c);
   }
+  if (took) shared_.replace();  // last: the turn may end here for want of memory
   return true;
 }
 

@@ -28,6 +28,7 @@ void SharedQueue::close() {
     if (m != nullptr) memory_.give(m);
   }
   slots_.clear();
+  if (Message* const m = std::exchange(spare_, nullptr)) memory_.give(m);
 }
 
 bool SharedQueue::join(std::uint32_t here) {
@@ -66,10 +67,11 @@ void SharedQueue::give(Message& block) {
 bool SharedQueue::top_up() {
   bool whole = true;
   while (whole && posted_ < wanted()) {
-    Message* const m = memory_.take_frame();
-    whole = m != nullptr && post(*m);
-    if (!whole) ++counts_.short_of;
-    if (!whole && m != nullptr) memory_.give(m);
+    ++counts_.short_of;  // until it is posted: the turn may end here for want of memory
+    if (spare_ == nullptr) spare_ = memory_.take_frame();
+    whole = spare_ != nullptr && post(*spare_);
+    if (whole) --counts_.short_of;
+    if (Message* const m = std::exchange(spare_, nullptr); !whole && m != nullptr) memory_.give(m);
   }
   set_aside();
   return whole;

@@ -55,12 +55,10 @@ class SharedQueue {
   void begin_turn() { at_hand_ = posted_; }
   Message& at(std::uint32_t slot) const { return *slots_[slot]; }
   Message& take(std::uint32_t slot);  // its completion has come
-  void kept() {                       // the block that came is a message's for now
-    ++here_;
-    top_up();
-  }
-  void gone() { --here_; }    // the program gave a message back, and its peer may send another
-  void give(Message& block);  // back into the queue, or to the cache if the queue has what it needs
+  void kept() { ++here_; }            // the block that came is a message's for now
+  void replace() { top_up(); }        // after kept()
+  void gone() { --here_; }            // the program gave a message back, and its peer may send another
+  void give(Message& block);          // back into the queue, or to the cache if the queue has what it needs
 
   std::uint32_t entries() const { return static_cast<std::uint32_t>(slots_.size()); }
   std::uint32_t posted() const { return posted_; }
@@ -82,6 +80,7 @@ class SharedQueue {
   const std::uint32_t frame_;
   const std::uint32_t each_;
   SrqId id_ = kNoSrq;
+  Message* spare_ = nullptr;         // was to be posted when a turn ended for want of memory
   std::vector<Message*> slots_;      // by the number in the work request
   std::vector<std::uint32_t> free_;  // numbers without a block
   std::uint32_t users_ = 0;

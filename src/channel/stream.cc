@@ -17,8 +17,7 @@
 namespace weft::channel {
 namespace {
 
-constexpr std::size_t kShare = 64U << 10U;  // bytes of a stream that are read in one turn
-constexpr std::size_t kMostStrangers = 64;
+constexpr std::size_t kShare = 64U << 10U;       // bytes of a stream that are read in one turn
 constexpr Duration kHungry = microseconds(100);  // before memory is asked for again
 
 ConnectData hello_in(std::span<const std::uint8_t> bytes) {
@@ -33,6 +32,12 @@ ConnectData hello_in(std::span<const std::uint8_t> bytes) {
 // --- the turn ---
 
 void Context::stream_turn() {
+  if (read_ != 0) {  // a turn ended for want of memory, at this channel
+    Channel& c = channels_[readable_[read_ - 1]];
+    readable_.erase(readable_.begin(), readable_.begin() + static_cast<std::ptrdiff_t>(read_));
+    read_ = 0;
+    enlist(c);
+  }
   for (StreamEvent e; streams_->poll_event(e);) stream_happened(e);
   for (std::size_t i = 0; i < strangers_.size();) {
     if (strangers_[i].until <= now_) {
@@ -43,13 +48,14 @@ void Context::stream_turn() {
   }
   // Those that have more than a share stand at the end of the line again.
   const std::size_t n = readable_.size();
-  for (std::size_t i = 0; i < n; ++i) {
-    Channel& c = channels_[readable_[i]];
+  while (read_ != n) {
+    Channel& c = channels_[readable_[read_++]];
     if (c.carried == nullptr || !c.carried->listed) continue;
     c.carried->listed = false;
     read_stream(c);
   }
   readable_.erase(readable_.begin(), readable_.begin() + static_cast<std::ptrdiff_t>(n));
+  read_ = 0;
 }
 
 void Context::stream_happened(const StreamEvent& e) {
@@ -79,8 +85,8 @@ void Context::stream_happened(const StreamEvent& e) {
 
 void Context::enlist(Channel& c) {
   if (c.carried == nullptr || c.carried->listed) return;
-  c.carried->listed = true;
   readable_.push_back(c.index);
+  c.carried->listed = true;
 }
 
 // --- meeting ---
@@ -354,7 +360,10 @@ Context::Begun Context::frame_begins(Channel& c) {
     if (s.body == nullptr) return go_hungry(c);
   }
   if (shared_.on()) {
-    s.block = s.own_block = own_.take_frame();
+    // What is set aside is for peers over RDMA: they have been told that it is there.
+    s.own_block = own_.take_frame();
+    if (s.own_block != nullptr && !own_.has_set_aside()) own_.give(std::exchange(s.own_block, nullptr));
+    s.block = s.own_block;
     s.begun = s.block != nullptr;
     return s.begun ? Begun::kYes : go_hungry(c);
   }

@@ -53,7 +53,9 @@ void Context::timers() {
     channel_times_.remove(index);
     if (forgotten) continue;
     Channel& c = channels_[index];
+    timed_ = &c;
     channel_time(c);
+    timed_ = nullptr;
     const Time again = c.over() ? kNever : due(c);
     if (again != kNever) arm(c, std::max(again, now_.after(microseconds(1))));
   }
@@ -99,7 +101,7 @@ void Context::channel_time(Channel& c) {
                                                           : Reason::kLate);
   }
   if (c.redial_at <= now_) {
-    if (c.connected || c.carried != nullptr) {
+    if (c.connected || c.carried != nullptr || c.qpn != kNoQpn) {
       hang_up(c);
       choose_carrier(c, false);
     }

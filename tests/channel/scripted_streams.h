@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <new>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "channel/stream_port.h"
@@ -28,6 +30,7 @@ class ScriptedStreams final : public channel::StreamPort {
   std::vector<Stream> streams;
   std::vector<std::uint16_t> listening;
   bool refuses = false;     // connect() fails
+  bool scarce = false;      // there is no memory for the next connect() or receive()
   std::uint64_t looks = 0;  // how often the context asked for events
 
   // --- what the test says ---
@@ -58,6 +61,7 @@ class ScriptedStreams final : public channel::StreamPort {
   }
   Outcome<channel::StreamId> connect(const wire::Address& to, std::uint16_t port, Duration,
                                      std::uint32_t tag) override {
+    if (std::exchange(scarce, false)) throw std::bad_alloc();
     if (refuses) return weft::fail(Errc::kNoMemory);
     streams.push_back({to, port, tag, {}, {}, SIZE_MAX, SIZE_MAX, false, false});
     return channel::StreamId{static_cast<std::uint32_t>(streams.size() - 1)};
@@ -79,6 +83,7 @@ class ScriptedStreams final : public channel::StreamPort {
     return taken;
   }
   Outcome<std::size_t> receive(channel::StreamId stream, std::span<std::uint8_t> into) override {
+    if (std::exchange(scarce, false)) throw std::bad_alloc();
     Stream& s = streams[stream.v];
     CHECK(!s.closed && !into.empty());
     const std::size_t n = std::min({into.size(), s.comes.size(), s.at_once});

@@ -39,6 +39,10 @@ struct ScarcePort final : ScriptedPort {
     if (std::exchange(scarce, false)) throw std::bad_alloc();
     return ScriptedPort::post_recv(qpn, list);
   }
+  Posted post_shared(SrqId srq, std::span<const RecvWr> list) override {
+    if (std::exchange(scarce, false)) throw std::bad_alloc();
+    return ScriptedPort::post_shared(srq, list);
+  }
   bool scarce = false;
 };
 
@@ -271,6 +275,42 @@ TEST(ATurnWithoutMemory, LosesNothingOfWhatCameBehind) {
   while (!user.notices.empty()) user.context->release(user.take().message);
   user.context->abort(*asked.channel);
   user.poll(now);
+}
+
+// A receive of the shared queue cannot be replaced: the message that took it is told all the same, and it
+// is replaced when something is given back.
+TEST(ATurnWithoutMemory, TellsWhatTookASharedReceive) {
+  ScarcePort port;
+  Config config;
+  config.use_srq = true;
+  config.srq_size = 2 * config.depth;  // less than two peers may send
+  User user(port, config, 1);
+  const Time now = Time{} + seconds(1);
+  user.poll(now);
+  ConnectionId id{};
+  for (const wire::Address& peer : {kHere, kThere}) {
+    id = port.ask(peer, kService, write_hello(hello(7)));
+    user.poll(now);
+    const Notice asked = user.take();
+    ASSERT_EQ(asked.kind, Notice::Kind::kAsked);
+    user.context->accept(*asked.channel, 1);
+    port.confirm(id, {});
+    user.poll(now);
+    ASSERT_EQ(user.take().kind, Notice::Kind::kOpened);
+  }
+  const Qpn qpn = port.connections[id.v].qpn;
+  const auto posted = user.context->shared_receives().posted();
+  Immediate i;
+  i.kind = Kind::kMessage;
+  ASSERT_TRUE(port.frame(qpn, pack(i), {}));
+  port.scarce = true;
+  EXPECT_THROW(user.context->poll(now), std::bad_alloc);
+  Notice n;
+  ASSERT_TRUE(user.context->next(n));
+  user.poll(now);
+  ASSERT_EQ(n.kind, Notice::Kind::kMessage);
+  user.context->release(n.message);
+  EXPECT_EQ(user.context->shared_receives().posted(), posted);
 }
 
 // A frame comes while a program that goes to sleep arms: the answer to its connection is taken out of turn,

@@ -157,5 +157,40 @@ TEST(StreamStrangers, MaySayWhatAByteStringSays) {
   EXPECT_GT(moves, 100U);
 }
 
+// --- turns that end for want of memory ---
+
+TEST(ATurnWithoutMemory, DialsAStreamInTheNext) {
+  Host h;
+  Channel* const c = h.asks();
+  ASSERT_NE(c, nullptr);
+  ASSERT_TRUE(h.user.context->move(*c, Carrier::kTcp).has_value());
+  h.streams.scarce = true;
+  EXPECT_THROW(h.turn(), std::bad_alloc);
+  EXPECT_LE(h.user.context->next_wake(), h.now.after(microseconds(1)));
+  h.pass(microseconds(1));
+  ASSERT_EQ(h.streams.streams.size(), 1U);
+  h.answer_stream(*c);
+  EXPECT_EQ(c->state, Channel::State::kOpen);
+}
+
+// Two streams have something to read, and for the first there is no memory. The next turn reads both.
+TEST(ATurnWithoutMemory, ReadsEveryStreamInTheNext) {
+  Host h;
+  Channel* const one = h.asked(hello(7));
+  Channel* const two = h.asked(hello(8));
+  ASSERT_TRUE(one != nullptr && two != nullptr);
+  const std::uint32_t a = h.say(kHere, bytes_of(hello(7, true)));
+  const std::uint32_t b = h.say(kHere, bytes_of(hello(8, true)));
+  ASSERT_TRUE(one->carrier == Carrier::kTcp && two->carrier == Carrier::kTcp);
+  h.turn();
+  h.streams.feed(a, message(0, 10));
+  h.streams.feed(b, message(0, 10));
+  h.streams.scarce = true;
+  EXPECT_THROW(h.turn(), std::bad_alloc);
+  h.turn();
+  EXPECT_EQ(h.user.notices.size(), 2U);
+  for (const Notice& n : h.user.notices) h.user.context->release(n.message);
+}
+
 }  // namespace
 }  // namespace weft::channel_test
