@@ -187,6 +187,28 @@ TEST(TraceFile, RefusesWhatIsNoFile) {
               HasSubstr("--trace: trace '/dev/null': it is no ordinary file"));
 }
 
+// Whoever posts looks at the clock before it waits for its turn: in the trace no time goes back.
+TEST(PacketTrace, GoesForward) {
+  if (!trace::has_tshark()) GTEST_SKIP() << "no tshark; ./dev setup installs it";
+  const Folder folder;
+  const std::string name = folder.name("t.pcapng");
+  std::vector<std::uint8_t> frame(44, 0x04);
+  {
+    auto trace = PacketTrace::open({.file = name, .address = wire::Address::v4(10, 0, 0, 1), .port = 4791});
+    ASSERT_TRUE(trace.has_value()) << trace.error().message;
+    const RxTrain train{.data = frame.data(),
+                        .bytes = 44,
+                        .frame_size = 44,
+                        .source = wire::Address::v4(10, 0, 0, 2),
+                        .source_port = 4791};
+    for (const int us : {10, 7, 12}) (*trace)->received(train, Time{}.after(microseconds(us)), "");
+  }
+  const auto rows = trace::dissect(name, {"frame.time_delta"});
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(std::strtod(rows[1][0].c_str(), nullptr), 0);
+  EXPECT_NEAR(std::strtod(rows[2][0].c_str(), nullptr), 2e-6, 1e-9);
+}
+
 // A packet that came without don't-fragment, and one whose identification nobody saw, have the header that
 // their ICRC covers.
 TEST(PacketTrace, WritesTheHeaderThatTheIcrcNames) {

@@ -1,5 +1,6 @@
 #include "live/capture/packet_trace.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/wire/bytes.h"
@@ -44,9 +45,12 @@ std::uint16_t PacketTrace::identification_of(const RxTrain& frame, const wire::A
   return solved ? identification : std::uint16_t{0};
 }
 
+// A thread that posts may have looked at the clock before it waited for its turn. A trace goes forward.
+Time PacketTrace::not_before(Time now) { return last_ = std::max(last_, now); }
+
 void PacketTrace::received(const RxTrain& frame, Time now, std::string_view fate) {
   const wire::Address& destination = frame.for_group() ? frame.group : address_;
-  trace::PacketInfo info{.time = now,
+  trace::PacketInfo info{.time = not_before(now),
                          .source = frame.source,
                          .destination = destination,
                          .source_port = frame.source_port,
@@ -61,7 +65,7 @@ void PacketTrace::received(const RxTrain& frame, Time now, std::string_view fate
 }
 
 void PacketTrace::sent(const TxTrain& frame, std::uint16_t identification, Time now, std::string_view fate) {
-  const trace::PacketInfo info{.time = now,
+  const trace::PacketInfo info{.time = not_before(now),
                                .source = address_,
                                .destination = frame.destination,
                                .source_port = port_,

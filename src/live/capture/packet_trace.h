@@ -61,6 +61,8 @@ class PacketTrace final : public FrameLog {
   PacketTrace(const Config& config, std::unique_ptr<TraceFile> file);
   std::uint16_t identification_of(const RxTrain& frame, const wire::Address& destination);
 
+  Time not_before(Time now);
+
   const wire::Address address_;
   const std::uint16_t port_;
   std::unique_ptr<TraceFile> file_;
@@ -68,6 +70,7 @@ class PacketTrace final : public FrameLog {
   std::ostream out_;
   trace::PcapngWriter writer_;
   IcrcSeeds seeds_;
+  Time last_{};
 };
 
 }  // namespace weft::live
