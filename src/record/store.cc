@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "record/statement.h"
+
 namespace weft::record {
 namespace {
 
@@ -40,45 +42,7 @@ struct Store::Database {
   }
 };
 
-namespace {
-
-// One prepared statement: bind in order, then step.
-class Statement {
- public:
-  Statement(sqlite3* db, const char* sql) { sqlite3_prepare_v2(db, sql, -1, &statement_, nullptr); }
-  ~Statement() { sqlite3_finalize(statement_); }
-  Statement(const Statement&) = delete;
-  Statement& operator=(const Statement&) = delete;
-
-  Statement& bind(const std::string& text) {
-    sqlite3_bind_text64(statement_, ++bound_, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
-    return *this;
-  }
-  Statement& bind(std::uint64_t value) {
-    sqlite3_bind_int64(statement_, ++bound_, static_cast<sqlite3_int64>(value));
-    return *this;
-  }
-  Statement& bind(double value) {
-    sqlite3_bind_double(statement_, ++bound_, value);
-    return *this;
-  }
-  int step() { return statement_ == nullptr ? SQLITE_ERROR : sqlite3_step(statement_); }
-  std::string text(int column) const {
-    const auto* bytes = sqlite3_column_blob(statement_, column);
-    const auto length = static_cast<std::size_t>(sqlite3_column_bytes(statement_, column));
-    return bytes == nullptr ? std::string() : std::string(static_cast<const char*>(bytes), length);
-  }
-  std::uint64_t integer(int column) const {
-    return static_cast<std::uint64_t>(sqlite3_column_int64(statement_, column));
-  }
-  double real(int column) const { return sqlite3_column_double(statement_, column); }
-
- private:
-  sqlite3_stmt* statement_ = nullptr;
-  int bound_ = 0;
-};
-
-}  // namespace
+namespace {}  // namespace
 
 Store::Store(std::unique_ptr<Database> database) : database_(std::move(database)) {}
 Store::~Store() = default;
@@ -102,7 +66,7 @@ Result<Store> Store::open(const std::string& file, bool create) {
   {
     Statement ask(db->handle, "PRAGMA user_version");
     if (ask.step() != SQLITE_ROW) return db->wrong();
-    format = static_cast<int>(ask.integer(0));
+    format = static_cast<int>(ask.count(0));
   }
   if (format != 0 && format != kFormat)
     return fail(fmt::format("run record '{}' has format {}; this program knows {}", file, format, kFormat));
@@ -129,8 +93,7 @@ Result<std::optional<Run>> Store::find(const std::string& key) const {
   const int step = s.step();
   if (step == SQLITE_DONE) return std::optional<Run>();
   if (step != SQLITE_ROW) return database_->wrong();
-  return Run{key,       s.text(0), s.text(1), s.integer(2), s.text(3),
-             s.text(4), s.text(5), s.real(6), s.integer(7)};
+  return Run{key, s.text(0), s.text(1), s.count(2), s.text(3), s.text(4), s.text(5), s.real(6), s.count(7)};
 }
 
 Result<void> Store::add(const std::vector<Cell>& cells) {
@@ -164,14 +127,14 @@ Result<std::vector<Cell>> Store::cells(const std::string& experiment) const {
     const int step = s.step();
     if (step == SQLITE_DONE) return all;
     if (step != SQLITE_ROW) return database_->wrong();
-    all.push_back({experiment, s.text(0), s.text(1), s.text(2), s.integer(3), s.text(4), s.text(5)});
+    all.push_back({experiment, s.text(0), s.text(1), s.text(2), s.count(3), s.text(4), s.text(5)});
   }
 }
 
 Result<std::uint64_t> Store::runs() const {
   Statement s(database_->handle, "SELECT COUNT(*) FROM run");
   if (s.step() != SQLITE_ROW) return database_->wrong();
-  return s.integer(0);
+  return s.count(0);
 }
 
 std::string digest(std::string_view text) {
