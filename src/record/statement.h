@@ -1,5 +1,5 @@
-// SQLite's prepared statements, as the run record and the monitor's history use them. SQLite's integers are signed;
-// counts are stored by their bits.
+// SQLite's prepared statements, as the run record and the monitor's history use them. SQLite's integers are
+// signed; counts are stored by their bits.
 #pragma once
 #include <sqlite3.h>
 
