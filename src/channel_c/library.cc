@@ -7,58 +7,32 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "channel/context.h"
-#include "channel/report.h"
 #include "channel_c/administered.h"
-#include "channel_c/clock.h"
+#include "channel_c/edge.h"
 #include "channel_c/pages.h"
 #include "channel_c/publisher.h"
 #include "channel_c/tcp.h"
 #include "channel_c/weft/channel.h"
 #include "live/wires/entropy.h"
-#include "verbs_port/verbs_port.h"
 
 using weft::Errc;
 using weft::Time;
+using weft::channel::at_edge;
+using weft::channel::at_edge_of;
 using weft::channel::Channel;
 using weft::channel::Config;
 using weft::channel::Context;
+using weft::channel::inherited;
 using weft::channel::Message;
 using weft::channel::Notice;
-
-struct weft_context {
-  weft::channel::Clock clock{std::chrono::steady_clock::now()};
-  Time now() {
-    return clock.at(std::chrono::steady_clock::now(), [this](weft::Duration by) {
-      if (context != nullptr) context->rebase(by);
-      if (publisher != nullptr) publisher->rebase(by);
-      if (administered != nullptr) administered->rebase(by);
-    });
-  }
-  std::unique_ptr<weft::IbverbsPort> port;
-  std::unique_ptr<weft::channel::TcpPort> tcp;
-  std::unique_ptr<Context> context;
-  std::unique_ptr<weft::channel::Publisher> publisher;
-  std::unique_ptr<weft::channel::Administered> administered;
-  // The rest of a turn: what an administrator wants, and what others may see.
-  void tend(Time at, bool before_sleep) {
-    if (before_sleep) {
-      administered->look(at);
-    } else {
-      administered->turn(at);
-    }
-    publisher->administered(administered->file(), administered->version(), administered->refused());
-    publisher->turn(at);
-  }
-  weft::channel::Owner owner;
-  Notice kept;  // taken, but there was no room for it
-  bool has_kept = false;
-};
+using weft::channel::of;
+using weft::channel::say;
+using weft::channel::to;
 
 namespace {
 
@@ -86,58 +60,9 @@ int number(const weft::Outcome<T>& o) {
   return o ? 0 : number(o.error());
 }
 
-void say(std::string_view sentence, char* why, std::size_t room) {
-  if (why == nullptr || room == 0) return;
-  const std::size_t n = std::min(room - 1, sentence.size());
-  std::memcpy(why, sentence.data(), n);
-  why[n] = '\0';
-}
-
-// No exception leaves: there is no memory, and a call that can fail says so.
-template <class Call>
-int at_edge(const Call& call, char* why = nullptr, std::size_t room = 0) {
-  try {
-    return call();
-  } catch (const std::exception&) {
-    say("there is no memory", why, room);
-    return ENOMEM;
-  }
-}
-
-// What this library knows of a struct of the program's that has `size` bytes. A program that is newer than
-// the library has fields that nobody fills: they are 0.
-template <class Known>
-void give(const Known& known, void* out, std::size_t size) {
-  std::memcpy(out, &known, std::min(size, sizeof known));
-  if (size > sizeof known) std::memset(static_cast<char*>(out) + sizeof known, 0, size - sizeof known);
-}
-
 std::uint64_t steady_ns(void*) {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
-}
-
-// Pointers of C are those of the library under other names.
-Channel* of(weft_channel* c) { return reinterpret_cast<Channel*>(c); }
-const Channel* of(const weft_channel* c) { return reinterpret_cast<const Channel*>(c); }
-Message* of(weft_message* m) { return reinterpret_cast<Message*>(m); }
-const Message* of(const weft_message* m) { return reinterpret_cast<const Message*>(m); }
-weft_channel* to(Channel* c) { return reinterpret_cast<weft_channel*>(c); }
-weft_message* to(Message* m) { return reinterpret_cast<weft_message*>(m); }
-
-constexpr const char* kInherited =
-    "this context is of the process that forked; a child opens one of its own, or ends";
-bool inherited(const weft_context* c) { return c->owner.inherited(); }
-bool inherited(const weft_channel* c) {
-  return inherited(static_cast<const weft_context*>(of(c)->context->config().program));
-}
-
-// A call in a child of the process that made the context is refused.
-template <class Of, class Call>
-int at_edge_of(const Of* c, const Call& call, char* why = nullptr, std::size_t room = 0) {
-  if (!inherited(c)) return at_edge(call, why, room);
-  say(kInherited, why, room);
-  return ECHILD;
 }
 
 // The context of a channel, for a call that sets a deadline: it knows the time.
@@ -436,79 +361,4 @@ int weft_wait(weft_context* c, weft_notice* notices, int room, int timeout_ms) {
     n = weft_poll(c, notices, room);
   }
   return n;
-}
-
-void weft_counts(const weft_channel* channel, weft_channel_counts* out, size_t size) {
-  const Channel& c = *of(channel);
-  weft_channel_counts all{};
-  all.sent = c.counts.sent;
-  all.sent_bytes = c.counts.sent_bytes;
-  all.received = c.counts.received;
-  all.received_bytes = c.counts.received_bytes;
-  all.acks = c.counts.acks;
-  all.nops = c.counts.nops;
-  all.probes = c.counts.probes;
-  all.fragments = c.counts.fragments;
-  all.waited = c.counts.waited;
-  all.reconnects = c.counts.reconnects;
-  const weft::channel::ChannelStat s = stat_of(c);
-  all.in_flight = s.in_flight;
-  all.queued = s.queued;
-  all.held = s.held;
-  all.calls = s.calls;
-  all.rtt_last_ns = static_cast<std::uint64_t>(s.round_trips.last.ns());
-  all.rtt_least_ns = static_cast<std::uint64_t>(s.round_trips.least.ns());
-  all.rtt_smoothed_ns = static_cast<std::uint64_t>(s.round_trips.smoothed.ns());
-  all.rtt_count = s.round_trips.count;
-  all.carrier = c.carrier == weft::channel::Carrier::kTcp ? WEFT_TCP : WEFT_RDMA;
-  all.moves = c.counts.moves;
-  give(all, out, size);
-}
-
-size_t weft_report(const weft_context* c, char* out, size_t room) {
-  std::size_t length = 0;
-  const auto call = [&] {
-    const std::string page = report(*c->context);
-    say(page, out, room);
-    length = page.size();
-    return 0;
-  };
-  (void)at_edge_of(c, call, out, room);
-  return length;
-}
-
-int weft_trace(const weft_message* m, weft_message_trace* out, size_t size) {
-  weft::channel::Trace t;
-  if (of(m)->channel != nullptr && inherited(to(of(m)->channel))) return ECHILD;
-  if (of(m)->channel == nullptr || !of(m)->channel->context->trace_of(*of(m), t)) return ENOENT;
-  weft_message_trace all{};
-  all.id = t.id;
-  all.left_ns = t.left_ns;
-  all.arrived_ns = t.arrived_ns;
-  all.offset_known = t.offset_known ? 1 : 0;
-  if (t.offset_known) {
-    all.offset_ns = t.offset_ns;
-    all.network_ns = t.network_ns;
-    all.error_ns = t.error_ns;
-  }
-  all.queued_ns = t.queued_ns;
-  all.round_ns = t.round_ns;
-  all.there_ns = t.there_ns;
-  all.response = t.response ? 1 : 0;
-  give(all, out, size);
-  return 0;
-}
-
-size_t weft_slow(weft_context* c, char* out, size_t room) {
-  std::size_t length = 0;
-  const auto call = [&] {
-    weft::channel::SlowEntry e;
-    if (!c->context->next_slow(e)) return 0;
-    const std::string line = sentence(e);
-    say(line, out, room);
-    length = line.size();
-    return 0;
-  };
-  (void)at_edge_of(c, call, out, room);
-  return length;
 }

@@ -1,0 +1,103 @@
+// The calls of the C interface that only look: a channel's numbers, a page about a context, where the time of
+// a message went, and what took too long.
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "channel/report.h"
+#include "channel_c/edge.h"
+
+using weft::channel::at_edge_of;
+using weft::channel::Channel;
+using weft::channel::inherited;
+using weft::channel::of;
+using weft::channel::say;
+using weft::channel::to;
+
+namespace {
+
+// What this library knows of a struct of the program's that has `size` bytes. A program that is newer than
+// the library has fields that nobody fills: they are 0.
+template <class Known>
+void give(const Known& known, void* out, std::size_t size) {
+  std::memcpy(out, &known, std::min(size, sizeof known));
+  if (size > sizeof known) std::memset(static_cast<char*>(out) + sizeof known, 0, size - sizeof known);
+}
+
+}  // namespace
+
+void weft_counts(const weft_channel* channel, weft_channel_counts* out, size_t size) {
+  const Channel& c = *of(channel);
+  weft_channel_counts all{};
+  all.sent = c.counts.sent;
+  all.sent_bytes = c.counts.sent_bytes;
+  all.received = c.counts.received;
+  all.received_bytes = c.counts.received_bytes;
+  all.acks = c.counts.acks;
+  all.nops = c.counts.nops;
+  all.probes = c.counts.probes;
+  all.fragments = c.counts.fragments;
+  all.waited = c.counts.waited;
+  all.reconnects = c.counts.reconnects;
+  const weft::channel::ChannelStat s = stat_of(c);
+  all.in_flight = s.in_flight;
+  all.queued = s.queued;
+  all.held = s.held;
+  all.calls = s.calls;
+  all.rtt_last_ns = static_cast<std::uint64_t>(s.round_trips.last.ns());
+  all.rtt_least_ns = static_cast<std::uint64_t>(s.round_trips.least.ns());
+  all.rtt_smoothed_ns = static_cast<std::uint64_t>(s.round_trips.smoothed.ns());
+  all.rtt_count = s.round_trips.count;
+  all.carrier = c.carrier == weft::channel::Carrier::kTcp ? WEFT_TCP : WEFT_RDMA;
+  all.moves = c.counts.moves;
+  give(all, out, size);
+}
+
+size_t weft_report(const weft_context* c, char* out, size_t room) {
+  std::size_t length = 0;
+  const auto call = [&] {
+    const std::string page = report(*c->context);
+    say(page, out, room);
+    length = page.size();
+    return 0;
+  };
+  (void)at_edge_of(c, call, out, room);
+  return length;
+}
+
+int weft_trace(const weft_message* m, weft_message_trace* out, size_t size) {
+  weft::channel::Trace t;
+  if (of(m)->channel != nullptr && inherited(to(of(m)->channel))) return ECHILD;
+  if (of(m)->channel == nullptr || !of(m)->channel->context->trace_of(*of(m), t)) return ENOENT;
+  weft_message_trace all{};
+  all.id = t.id;
+  all.left_ns = t.left_ns;
+  all.arrived_ns = t.arrived_ns;
+  all.offset_known = t.offset_known ? 1 : 0;
+  if (t.offset_known) {
+    all.offset_ns = t.offset_ns;
+    all.network_ns = t.network_ns;
+    all.error_ns = t.error_ns;
+  }
+  all.queued_ns = t.queued_ns;
+  all.round_ns = t.round_ns;
+  all.there_ns = t.there_ns;
+  all.response = t.response ? 1 : 0;
+  give(all, out, size);
+  return 0;
+}
+
+size_t weft_slow(weft_context* c, char* out, size_t room) {
+  std::size_t length = 0;
+  const auto call = [&] {
+    weft::channel::SlowEntry e;
+    if (!c->context->next_slow(e)) return 0;
+    const std::string line = sentence(e);
+    say(line, out, room);
+    length = line.size();
+    return 0;
+  };
+  (void)at_edge_of(c, call, out, room);
+  return length;
+}
