@@ -1,4 +1,5 @@
 """Compiles small objects that break a rule of the symbol gate each, and some that come close and may."""
+import platform
 import shutil
 import subprocess
 import unittest
@@ -63,8 +64,54 @@ class Symbols(PlantedTree):
 
     def test_a_gate_that_finds_no_objects_says_so(self):
         findings = check_symbols.check(self.root)
-        self.assertEqual(len(findings), 4)
+        self.assertEqual(len(findings), 5)
         self.assertIn("build first", findings[0])
+
+    def locked(self, source, *options):
+        self.plant("b.cc", source)
+        built = self.root / "libb.so"
+        subprocess.run(["g++", "-std=c++20", "-O2", "-fPIC", "-shared", "-pthread", *options, str(self.root / "b.cc"), "-o", str(built)], check=True)
+        return check_symbols.locks_of(check_symbols.Rules(), built, "planted")
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "other instructions")
+    def test_a_lock_is_refused_however_it_is_written(self):
+        for source, why in (
+            ("#include <atomic>\nvoid f(std::atomic<int>& n) { n.fetch_add(1, std::memory_order_relaxed); }", "lock"),
+            ("#include <atomic>\nint f(std::atomic<int>& n) { return n.exchange(1); }", "xchg"),
+            ("#include <atomic>\nvoid f(std::atomic<int>& n) { n.store(1); }", "xchg"),
+            ("#include <atomic>\nbool f(std::atomic<bool>& n) { bool no = false; return n.compare_exchange_strong(no, true); }", "lock cmpxchg"),
+            ("#include <atomic>\nvoid f() { std::atomic_thread_fence(std::memory_order_seq_cst); }", "lock or"),
+            ("void f() { asm volatile(\"mfence\"); }", "mfence"),
+            ("#include <memory>\nvoid f(std::shared_ptr<int>& to, const std::shared_ptr<int>& from) { to = from; }", "lock"),
+            ("#include <mutex>\nvoid f(std::mutex& m) { std::lock_guard held(m); }", "pthread_mutex_lock"),
+            ("#include <condition_variable>\nvoid f(std::condition_variable& c) { c.notify_one(); }", "std::condition_variable::notify_one"),
+            ("#include <semaphore.h>\nint f(sem_t* s) { return sem_post(s); }", "sem_post"),
+            ("#include <unistd.h>\nlong f() { return syscall(39); }", "syscall"),
+            ("long f() { long a = 39; asm volatile(\"syscall\" : \"+a\"(a) : : \"rcx\", \"r11\"); return a; }", "syscall"),
+        ):
+            with self.subTest(source):
+                findings = self.locked(source + "\n")
+                self.assertTrue(any(why in finding for finding in findings), findings)
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "other instructions")
+    def test_what_needs_no_lock_is_none(self):
+        self.assertEqual(self.locked("#include <atomic>\n#include <memory>\n#include <vector>\n"
+                                     "int load(std::atomic<int>& n) { return n.load(); }\n"
+                                     "void store(std::atomic<int>& n) { n.store(1, std::memory_order_release); }\n"
+                                     "int swap(int* a, int* b) { int c = *a; *a = *b; *b = c; return c; }\n"
+                                     "std::unique_ptr<std::vector<int>> make() { return std::make_unique<std::vector<int>>(9); }\n"), [])
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "other instructions")
+    def test_a_function_that_may_lock_is_named(self):
+        source = "#include <atomic>\nnamespace weft::page { int %s(int place) { static std::atomic<int> n; return n.exchange(place); } }\n"
+        self.assertEqual(self.locked(source % "let_go"), [])
+        self.assert_found(self.locked(source % "let_stay"), "weft::page::let_stay(int)", "xchg")
+
+    def test_instructions_that_nobody_knows_are_a_finding(self):
+        listing = "b.so:     file format elf64-littleaarch64\n\n0000000000000000 <f>:\n   0:\tldaxr w0, [x1]\n"
+        self.assertEqual(len(check_symbols.judge_locks(check_symbols.Rules(), "", listing, "planted")), 1)
+        empty = "b.so:     file format elf64-x86-64\n"
+        self.assertEqual(len(check_symbols.judge_locks(check_symbols.Rules(), "", empty, "planted")), 1)
 
 
 if __name__ == "__main__":
