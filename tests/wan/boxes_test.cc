@@ -293,6 +293,36 @@ TEST(NearBox, ThatIsRestartedLosesNothingWhereItAcknowledgesFar) {
   EXPECT_EQ(r.app.arrived(), 400U);
 }
 
+TEST(BothBoxes, ThatAreRestartedLoseWhatTheyHadNotSentAndTheConnectionFails) {
+  WorldConfig w = far_apart();
+  w.line.rate = gigabits(1);  // what waits for it is in the near box
+  for (Time& at : w.line.restart_at) at = Time{} + milliseconds(20);
+  Site r(w, 20'000);
+  r.go();
+  EXPECT_TRUE(r.app.failed());
+  EXPECT_GT(r.app.done(), r.app.arrived());
+}
+
+// The far site is cut for a while, so that what was acknowledged is in the far box; both boxes are restarted,
+// each time a little later. Either everything arrives or the connection fails.
+TEST(BothBoxes, ThatAreRestartedLoseNothingInSilenceWhereTheyAcknowledgeFar) {
+  std::uint32_t lost = 0;
+  for (int step = 0; step < 24; ++step) {
+    WorldConfig w = far_apart();
+    for (wan::BoxConfig& b : w.line.boxes) b.acknowledge = wan::Acknowledge::kFar;
+    for (std::uint64_t n = 3000; n < 3400; ++n) w.script.push_back({n});
+    for (Time& at : w.line.restart_at) at = Time{} + milliseconds(10) + milliseconds(1) * step;
+    Site r(w, 2000, 64);
+    r.go();
+    if (r.app.failed()) {
+      lost += r.app.done() > r.app.arrived() ? 1 : 0;
+    } else {
+      EXPECT_EQ(r.app.arrived(), 2000U) << "restarted " << step << " ms later";
+    }
+  }
+  EXPECT_GT(lost, 0U) << "nothing was in the boxes of this world";
+}
+
 TEST(Refusal, OfTheFarEndpointReachesTheRequesterAtItsNextPacket) {
   for (const auto acknowledge : {wan::Acknowledge::kEarly, wan::Acknowledge::kFar}) {
     WorldConfig w = far_apart();
