@@ -30,11 +30,11 @@ std::vector<std::string> own_words() {
 
 }  // namespace
 
-Result<void> become_tool(const std::string& address) {
+Result<void> become_tool(const std::string& address, const std::string& name) {
   const auto here = own_directory();
   if (!here) return tl::unexpected(here.error());
   std::vector<std::string> program = own_words();
-  program.insert(program.begin(), *here + "/weft-channel");
+  program.insert(program.begin(), *here + "/" + name);
   if (!address.empty()) {
     setenv("WEFT_ADDR", address.c_str(), 1);
     return become(program);

@@ -1,4 +1,4 @@
-// A command that is the program weft-channel: `weft` explains and refuses; then it becomes weft-channel,
+// A command that is a program beside `weft`: `weft` explains and refuses; then it becomes that program,
 // which is linked against libibverbs as any program is. With --addr it does so over the soft NIC, as `weft
 // run --addr` does.
 #pragma once
@@ -9,6 +9,6 @@
 namespace weft::cli {
 
 // With the words of this process but --addr. Returns only to say why not.
-Result<void> become_tool(const std::string& address);
+Result<void> become_tool(const std::string& address, const std::string& program = "weft-channel");
 
 }  // namespace weft::cli

@@ -13,11 +13,11 @@ namespace weft::cli {
 namespace {
 
 constexpr std::array kCommands{
-    Command{"run", add_run},       Command{"sim", add_sim},         Command{"pair", add_pair},
-    Command{"lab", add_lab},       Command{"nic", add_nic},         Command{"wan", add_wan},
-    Command{"replay", add_replay}, Command{"stat", add_stat},       Command{"ping", add_ping},
-    Command{"perf", add_perf},     Command{"monitor", add_monitor}, Command{"adm", add_adm},
-    Command{"doctor", add_doctor},
+    Command{"run", add_run},       Command{"sim", add_sim},       Command{"pair", add_pair},
+    Command{"lab", add_lab},       Command{"nic", add_nic},       Command{"wan", add_wan},
+    Command{"replay", add_replay}, Command{"stat", add_stat},     Command{"ping", add_ping},
+    Command{"perf", add_perf},     Command{"bench", add_bench},   Command{"monitor", add_monitor},
+    Command{"adm", add_adm},       Command{"doctor", add_doctor},
 };
 
 constexpr const char* kAbout =
@@ -109,7 +109,8 @@ int run(std::vector<std::string> args, std::ostream& out, std::ostream& err) {
   for (const Command& command : commands()) {
     command.add(app, exit_code);
     // These become another program, whose memory is its own affair.
-    if (command.add != add_run && command.add != add_ping && command.add != add_perf)
+    if (command.add != add_run && command.add != add_ping && command.add != add_perf &&
+        command.add != add_bench)
       app.get_subcommand(command.name)->preparse_callback([](std::size_t) { limit_memory(); });
   }
   const int parsed = parse(app, std::move(args), out, err);

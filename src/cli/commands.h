@@ -43,6 +43,7 @@ void add_wan(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);
 void add_ping(CLI::App& app, int& exit_code);
 void add_perf(CLI::App& app, int& exit_code);
+void add_bench(CLI::App& app, int& exit_code);
 void add_stat(CLI::App& app, int& exit_code);
 void add_monitor(CLI::App& app, int& exit_code);
 void add_adm(CLI::App& app, int& exit_code);

@@ -1,0 +1,59 @@
+// What `weft bench channel` measures (X-RDMA §7): one part a file. Both ends are processes of this machine,
+// on addresses and cores of their own.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "channel_bench/far.h"
+#include "channel_bench/options.h"
+#include "channel_tools/session.h"
+#include "record/record.h"
+
+namespace weft::bench {
+
+// Of one part: as a table, and for programs.
+struct Measured {
+  std::string text;
+  record::Record record;
+};
+
+Result<Measured> latency(FarEnd& far, const Options& o);
+
+// --- what parts share ---
+
+// The middle one; of an even number the mean of the two. 0 of none.
+double median(std::vector<double> values);
+
+// A context at either end, and a channel between them, opened by this one.
+class Pair {
+ public:
+  // `id` is the context's at the far end; parameters are of both.
+  static Result<std::unique_ptr<Pair>> open(FarEnd& far, std::uint16_t id,
+                                            const std::vector<std::string>& parameters);
+  ~Pair();
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+
+  const tools::Session& session() const { return *session_; }
+  weft_channel* channel() const { return channel_; }
+  std::uint16_t id() const { return id_; }
+  Result<void> set(const char* name, std::uint64_t value);  // at both ends
+  // The far end serves from here until stop().
+  Result<void> serve(std::uint32_t hold_us = 0);
+  Result<void> stop();
+
+ private:
+  Pair(FarEnd& far, std::uint16_t id) : far_(far), id_(id) {}
+  FarEnd& far_;
+  const std::uint16_t id_;
+  std::unique_ptr<tools::Session> session_;
+  weft_channel* channel_ = nullptr;
+};
+
+// Polls until `done` says so, or gives up after so many seconds; false: it gave up.
+bool poll_until(const tools::Session& session, double seconds,
+                const std::function<void(const weft_notice&)>& see, const std::function<bool()>& done);
+
+}  // namespace weft::bench

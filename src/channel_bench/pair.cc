@@ -1,0 +1,81 @@
+// What parts share: a context at either end with a channel between them, and medians.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "channel_bench/bench.h"
+
+namespace weft::bench {
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 != 0 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+bool poll_until(const tools::Session& session, double seconds,
+                const std::function<void(const weft_notice&)>& see, const std::function<bool()>& done) {
+  const std::uint64_t end = tools::now_ns() + static_cast<std::uint64_t>(seconds * 1e9);
+  while (!done()) {
+    session.wait(0, see);
+    if (tools::now_ns() > end) return done();
+  }
+  return true;
+}
+
+Result<std::unique_ptr<Pair>> Pair::open(FarEnd& far, std::uint16_t id,
+                                         const std::vector<std::string>& parameters) {
+  std::string line = "context " + std::to_string(id);
+  for (const std::string& p : parameters) line += " " + p;
+  if (const auto opened = far.ask(line); !opened) return tl::unexpected(opened.error());
+  auto pair = std::unique_ptr<Pair>(new Pair(far, id));
+  auto session = tools::Session::open("", parameters);
+  if (!session) return tl::unexpected(session.error());
+  pair->session_ = std::move(*session);
+  if (auto served = pair->serve(); !served) return tl::unexpected(served.error());
+  if (const int error = weft_connect(pair->session_->get(), far.address().c_str(),
+                                     static_cast<std::uint16_t>(kServices + id), 0, &pair->channel_);
+      error != 0)
+    return fail(std::string("a channel: ") + std::strerror(error));
+  bool open = false;
+  std::string why = "it does not open";
+  poll_until(
+      pair->session(), 10,
+      [&](const weft_notice& n) {
+        open = open || n.kind == WEFT_OPENED;
+        if (n.kind == WEFT_CLOSED) why = n.why;
+      },
+      [&] { return open || why != "it does not open"; });
+  if (!open) return fail("a channel to " + far.address() + ": " + why);
+  if (auto stopped = pair->stop(); !stopped) return tl::unexpected(stopped.error());
+  return pair;
+}
+
+Pair::~Pair() {
+  session_.reset();
+  (void)far_.ask("end " + std::to_string(id_));
+}
+
+Result<void> Pair::set(const char* name, std::uint64_t value) {
+  std::array<char, 256> why{};
+  if (weft_set(session_->get(), name, value, why.data(), why.size()) != 0)
+    return fail(std::string(why.data()));
+  const auto there = far_.ask("set " + std::to_string(id_) + " " + name + " " + std::to_string(value));
+  if (!there) return tl::unexpected(there.error());
+  return {};
+}
+
+Result<void> Pair::serve(std::uint32_t hold_us) {
+  const auto done = far_.ask("serve " + std::to_string(id_) + " " + std::to_string(hold_us));
+  if (!done) return tl::unexpected(done.error());
+  return {};
+}
+
+Result<void> Pair::stop() {
+  const auto done = far_.ask("stop");
+  if (!done) return tl::unexpected(done.error());
+  return {};
+}
+
+}  // namespace weft::bench

@@ -1,0 +1,48 @@
+"""weft bench channel in its smallest form: every part answers, and its numbers belong together. No time is judged."""
+import json
+import re
+
+from stage import expect, weft
+
+ENDS = ("--addr", "127.0.9.11", "--far", "127.0.9.12")
+
+
+def bench(*words, code=0):
+    return json.loads(weft("bench", "channel", *ENDS, "--quick", "-j", *words, code=code))
+
+
+ROWS = ("raw", "bare", "traced", "call", "reqrsp", "large")
+
+
+def latency(one):
+    expect([s["bytes"] for s in one["sizes"]] == [64, 8192], one)
+    for size in one["sizes"]:
+        # A message of 64 bytes is never announced, so it has no large mode.
+        expect([r for r in ROWS if r in size] == [r for r in ROWS if r != "large" or size["bytes"] > 256], size)
+        for name in (r for r in ROWS if r in size):
+            row = size[name]
+            expect(0 < row["least_us"] <= row["us"] <= row["most_us"], name, row)
+            expect(row["over_raw"] > 0 and row["over_bare"] > 0, name, row)
+        expect(size["raw"]["over_raw"] == 1 and size["bare"]["over_bare"] == 1, size)
+
+
+all_of_it = bench()
+latency(all_of_it["latency"])
+host = all_of_it["host"]
+expect(host["cores"] >= 1 and 0 <= host["waited_percent"] and 0 <= host["stolen_percent"] <= 100, host)
+expect(host["busy"] == (max(host["waited_percent"], host["stolen_percent"]) > 1), host)
+expect(("busy" if host["busy"] else "quiet") in host["sentence"], host)
+
+# One part, sizes of one's own; as a table, too.
+expect([s["bytes"] for s in bench("--part", "latency", "-s", 1, "-s", 300)["latency"]["sizes"]] == [1, 300], "sizes")
+page = weft("bench", "channel", *ENDS, "--quick", "--part", "latency")
+expect(page.splitlines()[0] == "latency" and page.splitlines()[1].split()[:3] == ["bytes", "raw", "bare"], page)
+expect(re.search(r"^the machine was (busy|quiet)", page, re.M), page)
+
+# What cannot be is said, and nothing stays behind that would keep the addresses.
+for wrong in (["--part", "none-such"], ["-s", "0"], ["--turns", "0"], ["--far", "here"], ["--far", "127.0.9.11", "--addr", "127.0.9.11"]):
+    weft("bench", "channel", *wrong, code=2)
+weft("bench", "channel", "--quick", "--addr", "127.0.9.11", "--far", "192.0.2.1", code=1)
+weft("bench", "channel", "--quick", "--addr", "192.0.2.1", "--far", "127.0.9.12", code=2)
+expect(bench("--part", "latency")["latency"]["turns"] == 2, "again")
+print("as it should be")
