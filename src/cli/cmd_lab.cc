@@ -164,7 +164,7 @@ int run_lab(const Options& o) {
   if (!all) return refuse(all.error());
   const auto seeds = seeds_of(o);
   if (!seeds) return refuse(seeds.error());
-  auto chosen = lab::choose(*all, o.names, o.size(), *seeds, simulator_id());
+  auto chosen = lab::choose(*all, o.names, o.size(), *seeds, simulator_id(), live_id());
   if (!chosen) return refuse(chosen.error());
   const auto jobs = jobs_of(o);
   if (!jobs) return refuse(jobs.error());
@@ -252,7 +252,7 @@ int show(const Options& o) {
   if (!all) return refuse(all.error());
   const auto seeds = seeds_of(o);
   if (!seeds) return refuse(seeds.error());
-  auto chosen = lab::choose(*all, o.names, o.size(), *seeds, simulator_id());
+  auto chosen = lab::choose(*all, o.names, o.size(), *seeds, simulator_id(), live_id());
   if (!chosen) return refuse(chosen.error());
   // Experiments whose claims are all computed need no record.
   const bool runs =

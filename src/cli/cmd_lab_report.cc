@@ -96,7 +96,7 @@ Result<lab::Judged> judge_best(Gathered& g, const std::string& name, const Optio
     const auto candidates = simulators(o, *e, store);
     if (!candidates) return tl::unexpected(candidates.error());
     for (const std::string& simulator : *candidates) {
-      auto chosen = lab::choose(*e, size, 0, simulator);
+      auto chosen = lab::choose(*e, size, 0, simulator, live_id());
       if (!chosen) return tl::unexpected(chosen.error());
       g.chosen.push_back(std::move(*chosen));
       auto j = judge_one(g.chosen.back(), store, simulator);

@@ -123,7 +123,7 @@ struct Experiment {
   std::string file;
   std::string title;
   std::vector<std::string> groups;
-  std::string base;  // the scenario's path; empty if nothing is run
+  std::string base;  // the scenario's path, or what live.h makes of a benchmark; empty if nothing is run
   std::string caveats;
   std::vector<Size> sizes;  // as many as kSizes, or none
   std::vector<Metric> metrics;

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "lab/experiment.h"
+#include "lab/live.h"
 #include "lab/table.h"
 #include "record/reading.h"
 
@@ -144,6 +145,11 @@ class Reader {
   // What families and experiments may both say.
   void read_shared(Table& t) {
     if (const std::string base = t.text("base"); !base.empty()) e_.base = scenario_path(t, base);
+    if (const std::string live = t.text("live"); !live.empty()) {
+      if (!e_.base.empty()) t.wrong("'base' and 'live': an experiment simulates or measures, not both");
+      index_in(t, "live", live, std::vector<std::string>(kBenchmarks.begin(), kBenchmarks.end()));
+      e_.base = live_base(live);
+    }
     if (const toml::node* sizes = t.node("size")) {
       if (sizes->as_table() == nullptr) t.wrong("'size' must be tables such as [size.quick]");
       for (const auto& [key, value] : *sizes->as_table()) {
@@ -407,7 +413,8 @@ class Reader {
       return;
     }
     for (const Variant& v : e_.variants) {
-      if (e_.base.empty() && v.base.empty()) t.wrong("'base' is missing: the scenario that variants change");
+      if (e_.base.empty() && v.base.empty())
+        t.wrong("'base' is missing: the scenario that variants change; or 'live'");
     }
     for (const char* name : kSizes) {
       if (e_.size(name).seeds == 0) t.wrong(std::string("size ") + name + " is missing, or its 'seeds'");

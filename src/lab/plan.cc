@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "lab/live.h"
 #include "record/input.h"
 
 namespace weft::lab {
@@ -53,19 +54,25 @@ std::string run_key(const std::string& configuration, std::uint64_t seed, const 
 }
 
 Result<std::vector<Planned>> plan(const Experiment& e, const Size& size, std::uint32_t seeds,
-                                  const std::string& simulator) {
+                                  const std::string& simulator, const std::string& live) {
   std::map<std::string, std::string> files;
   std::vector<Planned> first;
   std::vector<std::string> configurations;
   for (std::size_t v = 0; v < e.variants.size(); ++v) {
     const std::string& base = e.variants[v].base.empty() ? e.base : e.variants[v].base;
-    if (!files.contains(base)) {
+    const bool measures = is_live({v, 0, 0, {}, base, {}});
+    if (!measures && !files.contains(base)) {
       auto text = content_of(base);
       if (!text) return tl::unexpected(text.error());
       files[base] = std::move(*text);
     }
     for (std::size_t p = 0; p < e.points(); ++p) {
       Planned run{v, p, 0, {}, base, changes_of(e, size, v, p)};
+      if (measures) {
+        configurations.push_back(live_configuration(run, live));
+        first.push_back(std::move(run));
+        continue;
+      }
       const auto scenario = sim::parse_scenario(files[base], base, run.changes);
       if (!scenario) {
         const std::string at = point_text(e, p);
@@ -97,7 +104,8 @@ Result<std::vector<Planned>> plan(const Experiment& e, const Size& size, std::ui
   return all;
 }
 
-std::string sim_command(const Planned& run) {
+std::string command_of(const Planned& run) {
+  if (is_live(run)) return live_command(run);
   std::string text = "weft sim " + run.base;
   for (const std::string& c : run.changes) {
     const bool plain = c.find_first_of(" '\"$\\*?()[]&;|<>`") == std::string::npos;
@@ -133,6 +141,7 @@ record::Run run_of(const sim::Scenario& scenario, const sim::Simulation& done, c
 }
 
 Result<record::Run> simulate(const Planned& run, const Program& program) {
+  if (is_live(run)) return measure(run, program);
   const double began = program.seconds();
   const auto text = content_of(run.base);
   if (!text) return tl::unexpected(text.error());

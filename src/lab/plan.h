@@ -19,6 +19,8 @@ struct Program {
   std::string simulator;
   std::string version;
   double (*seconds)() = nullptr;  // wall time, for what a run cost and for progress
+  std::string live{};             // names the code that measurements of this machine depend on (live.h)
+  std::string weft{};             // the path of `weft`, which measures it
 };
 
 struct Planned {
@@ -31,17 +33,18 @@ struct Planned {
 };
 
 // Seeds are 1 to `seeds`. The lowest come first, so an interrupted lab has every cell with fewer seeds.
+// `live` is that of the program, for runs that measure this machine.
 Result<std::vector<Planned>> plan(const Experiment& e, const Size& size, std::uint32_t seeds,
-                                  const std::string& simulator);
+                                  const std::string& simulator, const std::string& live = {});
 
 // A scenario without its seed, and the files that it names, as JSON.
 std::string configuration_of(const sim::Scenario& scenario);
 std::string run_key(const std::string& configuration, std::uint64_t seed, const std::string& simulator);
 
 // The command that repeats one run.
-std::string sim_command(const Planned& run);
+std::string command_of(const Planned& run);
 
-// Executes the run in this process.
+// Executes the run in this process, or measures this machine by a child of it.
 Result<record::Run> simulate(const Planned& run, const Program& program);
 // What the record keeps of a finished simulation, but for its cost.
 record::Run run_of(const sim::Scenario& scenario, const sim::Simulation& done, const Program& program);

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "lab/live.h"
 #include "lab/pool.h"
 #include "record/reading.h"
 
@@ -57,7 +58,7 @@ Planned planned_of(const std::string& piece) {
   return p;
 }
 
-// Runs that are not in the record, each once.
+// Runs that are not in the record, each once; those that measure this machine come last.
 Result<std::vector<const Planned*>> lacking(const std::vector<Chosen>& chosen, const record::Store& store,
                                             bool fresh, std::set<std::string>& keys) {
   std::vector<const Planned*> all;
@@ -67,13 +68,15 @@ Result<std::vector<const Planned*>> lacking(const std::vector<Chosen>& chosen, c
       if (!fresh) {
         const auto found = store.find(p.key);
         if (!found) return tl::unexpected(found.error());
-        if (*found) continue;
+        // A measurement that came to nothing may work now; a simulation would fail again.
+        if (*found && !(is_live(p) && !(*found)->fault.empty())) continue;
       }
       all.push_back(&p);
     }
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Planned* a, const Planned* b) { return a->seed < b->seed; });
+  std::stable_sort(all.begin(), all.end(), [](const Planned* a, const Planned* b) {
+    return is_live(*a) != is_live(*b) ? is_live(*b) : a->seed < b->seed;
+  });
   return all;
 }
 
@@ -140,25 +143,25 @@ Result<std::vector<std::string>> named(const std::vector<Experiment>& all,
 }
 
 Result<Chosen> choose(const Experiment& e, const std::string& size, std::uint32_t seeds,
-                      const std::string& simulator) {
+                      const std::string& simulator, const std::string& live) {
   Chosen c{&e, e.size(size), 0, {}};
   c.size.name = size;
   c.seeds = e.variants.empty() ? 0 : seeds != 0 ? seeds : c.size.seeds;
-  auto runs = plan(e, c.size, c.seeds, simulator);
+  auto runs = plan(e, c.size, c.seeds, simulator, live);
   if (!runs) return tl::unexpected(runs.error());
   c.runs = std::move(*runs);
   return c;
 }
 
 Result<std::vector<Chosen>> choose(const std::vector<Experiment>& all, const std::vector<std::string>& names,
-                                   const std::string& size, std::uint32_t seeds,
-                                   const std::string& simulator) {
+                                   const std::string& size, std::uint32_t seeds, const std::string& simulator,
+                                   const std::string& live) {
   const auto wanted = named(all, names);
   if (!wanted) return tl::unexpected(wanted.error());
   std::vector<Chosen> chosen;
   for (const Experiment& e : all) {
     if (std::find(wanted->begin(), wanted->end(), e.name) == wanted->end()) continue;
-    auto c = choose(e, size, seeds, simulator);
+    auto c = choose(e, size, seeds, simulator, live);
     if (!c) return tl::unexpected(c.error());
     chosen.push_back(std::move(*c));
   }
@@ -190,10 +193,12 @@ Result<Ran> run(const std::vector<Chosen>& chosen, record::Store& store, const P
     if (!o.died.empty() || !unpack(o.text, r) || r.key != p.key) {
       ++ran.died;
       options.say(fmt::format("a run {}; repeat it with: {}", o.died.empty() ? "gave no result" : o.died,
-                              sim_command(p)));
+                              command_of(p)));
       return true;
     }
-    if (!r.fault.empty()) options.say(fmt::format("{}: {}", r.fault, sim_command(p)));
+    if (!r.fault.empty()) options.say(fmt::format("{}: {}", r.fault, command_of(p)));
+    if (const std::string noise = is_live(p) ? noise_of(r) : ""; !noise.empty())
+      options.say(fmt::format("{}: {}", noise, command_of(p)));
     const auto kept = store.add(r);
     if (!kept) broken = kept.error().message;
     return kept.has_value();
@@ -201,7 +206,19 @@ Result<Ran> run(const std::vector<Chosen>& chosen, record::Store& store, const P
   calls.turn = [&] { options.progress({ran.executed, todo->size(), program.seconds() - began}); };
   std::vector<std::string> pieces;
   for (const Planned* p : *todo) pieces.push_back(piece_of(*p));
-  ran.interrupted = options.execute(pieces, calls) == PoolEnd::kInterrupted;
+  // What measures this machine has it to itself.
+  const auto first_live =
+      std::find_if(todo->begin(), todo->end(), [](const Planned* p) { return is_live(*p); });
+  const auto simulated = static_cast<std::size_t>(first_live - todo->begin());
+  const std::vector<std::string> live(pieces.begin() + (first_live - todo->begin()), pieces.end());
+  pieces.resize(simulated);
+  PoolEnd end = pieces.empty() ? PoolEnd::kAll : options.execute(pieces, calls);
+  if (end == PoolEnd::kAll && !live.empty()) {
+    PoolCalls alone = calls;
+    alone.done = [&](std::size_t i, const ChildResult& o) { return calls.done(simulated + i, o); };
+    end = run_pool(live, 1, alone);
+  }
+  ran.interrupted = end == PoolEnd::kInterrupted;
   if (!broken.empty()) return fail(broken);
   for (const std::string& key : keys) {
     const auto found = store.find(key);

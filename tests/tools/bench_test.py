@@ -1,6 +1,7 @@
 """weft bench channel in its smallest form: every part answers, and its numbers belong together. No time is judged."""
 import json
 import re
+import tempfile
 
 from stage import expect, weft
 
@@ -45,4 +46,11 @@ for wrong in (["--part", "none-such"], ["-s", "0"], ["--turns", "0"], ["--far", 
 weft("bench", "channel", "--quick", "--addr", "127.0.9.11", "--far", "192.0.2.1", code=1)
 weft("bench", "channel", "--quick", "--addr", "192.0.2.1", "--far", "127.0.9.12", code=2)
 expect(bench("--part", "latency")["latency"]["turns"] == 2, "again")
+
+# The lab judges what the command says: no claim lacks a value, and one repetition decides nothing.
+with tempfile.TemporaryDirectory() as out:
+    judged = json.loads(weft("lab", "run", "xrdma-latency", "--quick", "--seeds", 1, "--out", out, "--json"))["experiments"][0]
+    for claim in judged["claims"]:
+        expect(claim["verdict"] != "incomplete" or "one seed decides nothing" in claim["because"], claim)
+    expect({c["id"] for c in judged["claims"]} == {"xrdma-lat-native", "xrdma-trace-overhead", "xrdma-large-small-lat"}, judged)
 print("as it should be")

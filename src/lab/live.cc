@@ -1,0 +1,163 @@
+#include "lab/live.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "record/reading.h"
+#include "record/record.h"
+
+namespace weft::lab {
+namespace {
+
+constexpr const char* kPrefix = "live:";
+constexpr double kLongest = 1800;              // seconds
+constexpr std::size_t kMostText = 16U << 20U;  // of its answer, and of what it complains of
+
+std::string benchmark_of(const Planned& run) { return run.base.substr(std::strlen(kPrefix)); }
+
+std::vector<std::string> words_of(const Planned& run) {
+  std::vector<std::string> words{"bench", benchmark_of(run), "--json"};
+  for (const std::string& c : run.changes) words.push_back("--" + c);
+  return words;
+}
+
+struct Answer {
+  std::string out;
+  std::string complaint;
+  std::string died;  // empty: it ended with exit code 0
+};
+
+[[noreturn]] void be_child(const std::string& program, const std::vector<std::string>& words, int out,
+                           int err) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  dup2(out, STDOUT_FILENO);
+  dup2(err, STDERR_FILENO);
+  std::vector<char*> argv{const_cast<char*>(program.c_str())};
+  for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
+  argv.push_back(nullptr);
+  execv(program.c_str(), argv.data());
+  _exit(127);
+}
+
+// Takes what is there; false: it has ended.
+bool take(int from, std::string& text) {
+  std::array<char, 65536> buffer;
+  const ssize_t n = read(from, buffer.data(), buffer.size());
+  if (n > 0 && text.size() < kMostText) text.append(buffer.data(), static_cast<std::size_t>(n));
+  return n > 0 || (n < 0 && errno == EINTR);
+}
+
+Answer ask(const Planned& run, const Program& program) {
+  std::array<int, 2> out{};
+  std::array<int, 2> err{};
+  Answer a;
+  if (pipe2(out.data(), O_CLOEXEC) != 0) {
+    a.died = fmt::format("could not be started: {}", std::strerror(errno));
+    return a;
+  }
+  if (pipe2(err.data(), O_CLOEXEC) != 0) {
+    a.died = fmt::format("could not be started: {}", std::strerror(errno));
+    close(out[0]);
+    close(out[1]);
+    return a;
+  }
+  const pid_t child = fork();
+  if (child == 0) be_child(program.weft, words_of(run), out[1], err[1]);
+  close(out[1]);
+  close(err[1]);
+  std::array<pollfd, 2> wait{{{out[0], POLLIN, 0}, {err[0], POLLIN, 0}}};
+  const double end = program.seconds() + kLongest;
+  while (child > 0 && (wait[0].fd >= 0 || wait[1].fd >= 0)) {
+    if (program.seconds() > end) {
+      kill(child, SIGKILL);
+      a.died = fmt::format("took longer than {} s", kLongest);
+      break;
+    }
+    if (poll(wait.data(), wait.size(), 500) <= 0) continue;
+    if (wait[0].revents != 0 && !take(wait[0].fd, a.out)) wait[0].fd = -1;
+    if (wait[1].revents != 0 && !take(wait[1].fd, a.complaint)) wait[1].fd = -1;
+  }
+  close(out[0]);
+  close(err[0]);
+  int status = 0;
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!a.died.empty()) return a;
+  if (child < 0) a.died = "could not be started";
+  if (WIFSIGNALED(status)) a.died = fmt::format("was killed by signal {}", WTERMSIG(status));
+  if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+    a.died = fmt::format("ended with exit code {}", WEXITSTATUS(status));
+  return a;
+}
+
+// The last line of what a program said is wrong, without its name and its full stop.
+std::string last_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '.')) text.pop_back();
+  const std::size_t line = text.rfind('\n');
+  if (line != std::string::npos) text.erase(0, line + 1);
+  if (text.starts_with("weft: ")) text.erase(0, 6);
+  return text;
+}
+
+}  // namespace
+
+std::string live_base(const std::string& benchmark) { return kPrefix + benchmark; }
+bool is_live(const Planned& run) { return run.base.starts_with(kPrefix); }
+
+std::string live_configuration(const Planned& run, const std::string& code) {
+  record::Record r;
+  r.set("live", benchmark_of(run)).set("code", code);
+  for (const std::string& c : run.changes) {
+    record::Record one;
+    one.set("set", c);
+    r.append("options", std::move(one));
+  }
+  return r.json();
+}
+
+std::string live_command(const Planned& run) {
+  std::string text = "weft";
+  for (const std::string& w : words_of(run)) text += " " + w;
+  return text;
+}
+
+Result<record::Run> measure(const Planned& run, const Program& program) {
+  const double began = program.seconds();
+  Answer a = ask(run, program);
+  record::Run r;
+  r.simulator = program.simulator;
+  r.version = program.version;
+  r.seed = run.seed;
+  r.configuration = live_configuration(run, program.live);
+  r.key = run_key(r.configuration, r.seed, r.simulator);
+  r.result = std::move(a.out);
+  if (!a.died.empty()) {
+    const std::string why = last_line(a.complaint);
+    r.fault = why.empty() ? fmt::format("weft bench {}", a.died) : why;
+  } else if (const auto read = record::Reading::parse(r.result); !read) {
+    r.fault = "weft bench gave no JSON: " + read.error().message;
+  }
+  if (!r.fault.empty()) r.result = "{}";
+  r.wall_seconds = program.seconds() - began;
+  return r;
+}
+
+std::string noise_of(const record::Run& run) {
+  const auto read = record::Reading::parse(run.result);
+  if (!read || read->evaluate("host.busy?").value_or(0) == 0) return {};
+  return fmt::format(
+      "the machine was busy: an end waited {:.1f} % of the time for its core, others had {:.1f} % of "
+      "all",
+      read->evaluate("host.waited_percent?").value_or(0), read->evaluate("host.stolen_percent?").value_or(0));
+}
+
+}  // namespace weft::lab

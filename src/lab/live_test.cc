@@ -1,0 +1,129 @@
+// Runs that measure this machine: a command's JSON becomes values and verdicts. The command is a script here.
+#include "lab/live.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "lab/account.h"
+#include "lab/session.h"
+#include "lab/test_folder.h"
+
+namespace weft::lab {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kMeasured =
+    "title = 'What a layer costs'\ngroup = ['own']\nlive = 'channel'\n"
+    "[size.quick]\nseeds = 3\nset = ['turns=2']\n[size.decide]\nseeds = 3\n[size.full]\nseeds = 3\n"
+    "[[metric]]\nname = 'time'\nvalue = 'latency.us'\nunit = 'us'\n"
+    "[[variant]]\nname = 'soft NIC'\n"
+    "[[axis]]\nname = 'size'\n[[axis.point]]\nlabel = 'small'\nset = ['size=64']\n"
+    "[[claim]]\nid = 'fast'\nstatement = 'It is fast'\npaper = 'fast'\nreproduced = '<= 6'\n"
+    "[[claim.measure]]\nmetric = 'time'\nof = 'soft NIC'\n";
+
+class Live : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.write("measured.toml", kMeasured);
+    auto all = read_experiments(folder_.path(), "quick");
+    ASSERT_TRUE(all) << all.error().message;
+    experiments_ = std::move(*all);
+    program_.weft = folder_.file("weft");
+  }
+  // What `weft` does from now on.
+  void script(const std::string& lines) const {
+    folder_.write("weft", "#!/bin/sh\n" + lines);
+    ASSERT_EQ(chmod(folder_.file("weft").c_str(), 0700), 0);
+  }
+  Ran run_now() {
+    auto chosen = choose(experiments_, {"measured"}, "quick", 0, "sim1", program_.live);
+    EXPECT_TRUE(chosen) << chosen.error().message;
+    chosen_ = std::move(*chosen);
+    RunOptions o;
+    o.execute = [](const auto& pieces, const PoolCalls& calls) { return run_pool(pieces, 2, calls); };
+    o.progress = [](const Progress&) {};
+    o.say = [this](const std::string& sentence) { said_ += sentence + "\n"; };
+    said_.clear();
+    const auto ran = run(chosen_, store_, program_, o);
+    EXPECT_TRUE(ran) << ran.error().message;
+    return *ran;
+  }
+  Judgement verdict() {
+    const auto samples = read_samples(chosen_[0], store_);
+    EXPECT_TRUE(samples);
+    measured_ = samples->at(0, 0, 0, 2).number;
+    return judge(*chosen_[0].experiment, *samples, account_quantity)[0];
+  }
+
+  const TestFolder folder_{::testing::TempDir()};
+  record::Store store_ = std::move(*record::Store::open(":memory:"));
+  std::vector<Experiment> experiments_;
+  std::vector<Chosen> chosen_;
+  double measured_ = 0;  // by the second repetition
+  Program program_{"sim1", "weft test", [] { return 0.0; }, "code1", ""};
+  std::string said_;
+};
+
+// Settings are options, seeds are repetitions, and what the command says is what is judged.
+TEST_F(Live, RunsAreACommandsJson) {
+  script("echo \"$@\" >> $0.words\necho '{\"latency\":{\"us\":5},\"host\":{\"busy\":false}}'\n");
+  EXPECT_EQ(run_now().executed, 3U);
+  EXPECT_EQ(command_of(chosen_[0].runs[0]), "weft bench channel --json --turns=2 --size=64");
+  EXPECT_EQ(verdict().verdict, Verdict::kReproduced);
+  EXPECT_EQ(measured_, 5);
+  EXPECT_EQ(said_, "");
+  std::ifstream in(folder_.file("weft.words"));
+  std::string line;
+  std::getline(in, line);
+  EXPECT_EQ(line, "bench channel --json --turns=2 --size=64");
+  EXPECT_EQ(run_now().executed, 0U) << "what is recorded is not measured again";
+  program_.live = "code2";
+  EXPECT_EQ(run_now().executed, 3U) << "other code is measured anew";
+}
+
+TEST_F(Live, RunsOfABusyMachineAreNamed) {
+  script("echo '{\"latency\":{\"us\":5},\"host\":{\"busy\":true,\"waited_percent\":31.5}}'\n");
+  run_now();
+  EXPECT_THAT(said_, HasSubstr("an end waited 31.5 % of the time for its core"));
+  EXPECT_THAT(said_, HasSubstr("weft bench channel --json --turns=2 --size=64"));
+}
+
+// Where nothing can be measured the claim is incomplete, in the command's words; the next lab tries again.
+TEST_F(Live, RunsThatCannotBeAreSaidAndTriedAgain) {
+  script("echo 'weft: the drop-in libibverbs.so.1 is not there.' >&2\nexit 2\n");
+  EXPECT_EQ(run_now().faulty, 3U);
+  EXPECT_EQ(verdict().verdict, Verdict::kIncomplete);
+  EXPECT_THAT(verdict().because, HasSubstr("the drop-in libibverbs.so.1 is not there"));
+  script("echo 'no JSON'\n");
+  EXPECT_EQ(run_now().faulty, 3U);
+  script("kill -9 $$\n");
+  EXPECT_EQ(run_now().faulty, 3U);
+  EXPECT_THAT(said_, HasSubstr("was killed by signal 9"));
+  script("echo '{\"latency\":{\"us\":7}}'\n");
+  EXPECT_EQ(run_now().executed, 3U);
+  EXPECT_EQ(verdict().verdict, Verdict::kNot);
+}
+
+// Measurements wait for simulations and for each other.
+TEST_F(Live, RunsHaveTheMachineToThemselves) {
+  script(
+      "mkdir $0.alone || echo together >> $0.words\nsleep 0.05\nrmdir $0.alone\n"
+      "echo '{\"latency\":{\"us\":5}}'\n");
+  EXPECT_EQ(run_now().executed, 3U);
+  EXPECT_FALSE(std::filesystem::exists(folder_.file("weft.words")));
+}
+
+TEST_F(Live, ExperimentsNameABenchmarkAndNoScenario) {
+  std::string text = kMeasured;
+  folder_.write("measured.toml", "base = 'pair.toml'\n" + text);
+  EXPECT_THAT(read_experiments(folder_.path(), "quick").error().message, HasSubstr("'base' and 'live'"));
+  text.replace(text.find("'channel'"), 9, "'nothing'");
+  folder_.write("measured.toml", text);
+  EXPECT_THAT(read_experiments(folder_.path(), "quick").error().message,
+              HasSubstr("live: there is no 'nothing'; there are channel"));
+}
+
+}  // namespace
+}  // namespace weft::lab
