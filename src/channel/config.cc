@@ -44,6 +44,7 @@ Result<void> Config::validate() const {
                               not_negative("reconnect_ms", reconnect, true),
                               not_negative("redial_ms", redial, false),
                               not_negative("look_us", look, true),
+                              not_negative("spin_us", spin, true),
                               not_negative("clock_intv_ms", clock_interval, false),
                               not_negative("slow_threshold", slow, true),
                               not_negative("polling_warn_cycle", poll_warn, true),

@@ -68,6 +68,9 @@ struct Config {
   Duration reconnect{};                 // a session whose connection failed is kept so long. Zero: not at all
   Duration redial = milliseconds(10);   // between attempts to reconnect
   Duration look{};  // between looks at what is not a completion: over libibverbs that asks the kernel
+  // weft_wait looks busily until nothing has happened for so long, then it sleeps. Zero: it sleeps at once.
+  // The library's (channel_c/waiting.h): a context itself never waits.
+  Duration spin = microseconds(50);
   Duration idle_memory = seconds(1);  // an unused region is given back after this
   // Tracing (trace.h), and what took too long (slow_log.h). Zero: off.
   std::uint64_t trace_mask = 0;                  // its bits go round: 1, this message is traced

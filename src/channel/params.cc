@@ -121,6 +121,8 @@ constexpr Param kParams[] = {
     millis<&Config::redial>("redial_ms", "between attempts to reconnect"),
     millis<&Config::idle_memory>("idle_memory_ms", "an unused region is given back after this"),
     micros<&Config::look>("look_us", "between looks at what is not a completion"),
+    micros<&Config::spin>(
+        "spin_us", "weft_wait looks busily until nothing has happened for so long; 0: it sleeps at once"),
     {"tcp_port", "TCP port where sessions of this end may go on; 0: none", false, get_port, set_port},
     share<&Config::mock>("mock", "1: channels go over TCP; 0: over RDMA"),
     micros<&Config::mock_slow>("mock_slow_us",

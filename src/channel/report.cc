@@ -78,7 +78,7 @@ ChannelStat stat_of(const Channel& c) {
   return s;
 }
 
-std::string report(const Context& context) {
+std::string report(const Context& context, std::string_view program) {
   const ContextCounts& n = context.counts();
   const MemoryCounts& lent = context.lent_memory();
   const MemoryCounts& own = context.own_memory();
@@ -118,6 +118,7 @@ std::string report(const Context& context) {
     say(", and byte ", text(o.at));
     out.append(" was written\n");
   }
+  out.append(program);
   line(out, {"state", "over", "peer", "in flight", "queued", "held", "calls", "sent", "bytes", "received",
              "bytes", "rtt us", "least us"});
   context.each_channel([&](const Channel& c) {

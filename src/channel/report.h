@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "channel/context.h"
 
@@ -29,7 +30,8 @@ const char* name_of(Channel::State state);
 const char* name_of(Carrier carrier);
 
 // One line of the context, a heading, and a line for each channel that is not over. What the network lost and
-// the transport repaired is the device's to tell: `weft nic`, or the counters of its driver.
-std::string report(const Context& context);
+// the transport repaired is the device's to tell: `weft nic`, or the counters of its driver. `program`: lines
+// about the program above, before the channels.
+std::string report(const Context& context, std::string_view program = {});
 
 }  // namespace weft::channel

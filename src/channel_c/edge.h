@@ -1,6 +1,6 @@
 // The edge of the C interface, which every call passes: the context that a program's pointer names, pointers
 // under their other names, no exceptions, and no calls of a child for its parent. library.cc has the calls
-// that do something, observe.cc those that only look.
+// that do something, waiting.cc those that wait, observe.cc those that only look.
 #pragma once
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +17,7 @@
 #include "channel_c/pages.h"
 #include "channel_c/publisher.h"
 #include "channel_c/tcp.h"
+#include "channel_c/waiting.h"
 #include "channel_c/weft/channel.h"
 #include "verbs_port/verbs_port.h"
 
@@ -27,11 +28,13 @@ struct weft_context {
       if (context != nullptr) context->rebase(by);
       if (publisher != nullptr) publisher->rebase(by);
       if (administered != nullptr) administered->rebase(by);
+      waiting.rebase(by);
     });
   }
   std::unique_ptr<weft::IbverbsPort> port;
   std::unique_ptr<weft::channel::TcpPort> tcp;
   std::unique_ptr<weft::channel::Context> context;
+  weft::channel::Waiting waiting;
   std::unique_ptr<weft::channel::Publisher> publisher;
   std::unique_ptr<weft::channel::Administered> administered;
   // The rest of a turn: what an administrator wants, and what others may see.

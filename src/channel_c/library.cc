@@ -1,7 +1,6 @@
-// The C interface (weft/channel.h) over the middleware and libibverbs: translation, the clock, and sleeping.
+// The C interface (weft/channel.h) over the middleware and libibverbs: translation and the clock.
 // Nothing is decided here.
 #include <arpa/inet.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -36,8 +35,6 @@ using weft::channel::to;
 
 namespace {
 
-constexpr std::chrono::microseconds kSpin{50};  // of weft_wait, before it sleeps
-
 // The name of a session is its only proof, so the kernel draws it.
 std::uint64_t random_name() { return weft::live::unpredictable<std::uint64_t>(); }
 
@@ -63,6 +60,13 @@ int number(const weft::Outcome<T>& o) {
 std::uint64_t steady_ns(void*) {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+}
+
+// A call that sends, whose outcome a program that waits expects soon.
+template <class T>
+int sent(const Channel& c, const weft::Outcome<T>& outcome) {
+  static_cast<weft_context*>(c.context->config().program)->waiting.sent();
+  return number(outcome);
 }
 
 // The context of a channel, for a call that sets a deadline: it knows the time.
@@ -136,7 +140,7 @@ int open_context(weft_context** out, const char* device, const char* const* para
     return ENOMEM;
   }
   made->context = std::move(*context);
-  made->publisher = std::make_unique<weft::channel::Publisher>(*made->context);
+  made->publisher = std::make_unique<weft::channel::Publisher>(*made->context, made->waiting);
   made->administered = std::make_unique<weft::channel::Administered>(*made->context);
   const int watch = made->administered->fd();
   if (watch >= 0 && !made->port->watch(watch)) {
@@ -280,7 +284,7 @@ int weft_move(weft_channel* c, int carrier) {
 
 int weft_send(weft_channel* c, weft_message* m, uint64_t user, int flags) {
   return at_edge_of(
-      c, [&] { return number(of(c)->context->send(*of(c), of(m), user, (flags & WEFT_TELL) != 0)); });
+      c, [&] { return sent(*of(c), of(c)->context->send(*of(c), of(m), user, (flags & WEFT_TELL) != 0)); });
 }
 int weft_call(weft_channel* c, weft_message* m, uint64_t user, uint64_t timeout_us, uint32_t* id) {
   return at_edge_of(c, [&] {
@@ -291,12 +295,13 @@ int weft_call(weft_channel* c, weft_message* m, uint64_t user, uint64_t timeout_
                               : context.now().after(weft::microseconds(static_cast<std::int64_t>(wait)));
     const auto made = context.call(*of(c), of(m), user, deadline);
     if (made && id != nullptr) *id = made->v;
-    return number(made);
+    return sent(*of(c), made);
   });
 }
 int weft_answer(weft_message* request, weft_message* response, uint32_t status, uint64_t user) {
   return at_edge_of(to(of(request)->channel), [&] {
-    return number(of(request)->channel->context->answer(*of(request), of(response), status, user));
+    Channel& c = *of(request)->channel;
+    return sent(c, c.context->answer(*of(request), of(response), status, user));
   });
 }
 int weft_cancel(weft_context* c, uint32_t id) {
@@ -315,50 +320,5 @@ int weft_poll(weft_context* c, weft_notice* notices, int room) {
     return 0;
   });
   (void)at_edge_of(c, [&] { return c->tend(c->context->now(), false), 0; });
-  return n;
-}
-
-int weft_event_fd(const weft_context* c) { return c->port->event_fd(); }
-
-int weft_arm(weft_context* c, uint64_t* sleep_us) {
-  if (sleep_us != nullptr) *sleep_us = 1000;  // without memory: look again soon
-  (void)at_edge_of(c, [&] {
-    const Time now = c->now();
-    c->context->look_next_time();
-    c->context->poll(now);
-    (void)c->context->arm();
-    if (!c->has_kept) c->has_kept = c->context->next(c->kept);
-    c->tend(now, true);
-    Time wake = c->context->next_wake();
-    if (c->publisher->behind()) wake = std::min(wake, now.after(weft::milliseconds(2)));
-    if (sleep_us != nullptr)
-      *sleep_us = wake == weft::kNever ? UINT64_MAX
-                  : wake <= now        ? 0
-                                       : static_cast<std::uint64_t>((wake - now).us()) + 1;
-    return 0;
-  });
-  return c->has_kept ? 1 : 0;
-}
-
-int weft_wait(weft_context* c, weft_notice* notices, int room, int timeout_ms) {
-  const auto begin = std::chrono::steady_clock::now();
-  int n = weft_poll(c, notices, room);
-  if (room <= 0 || inherited(c)) return 0;  // nothing can be told, however long it waits
-  while (n == 0 && std::chrono::steady_clock::now() - begin < kSpin) n = weft_poll(c, notices, room);
-  while (n == 0) {
-    std::uint64_t sleep_us = 0;
-    if (weft_arm(c, &sleep_us) == 0) {
-      const auto gone =
-          std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin)
-              .count();
-      if (timeout_ms >= 0 && gone >= timeout_ms) return 0;
-      const auto left = timeout_ms < 0 ? std::int64_t{3'600'000} : timeout_ms - gone;
-      const auto nap = static_cast<std::int64_t>(std::min<std::uint64_t>(sleep_us / 1000, 3'600'000));
-      pollfd rings{weft_event_fd(c), POLLIN, 0};
-      (void)poll(&rings, 1, static_cast<int>(std::min<std::int64_t>(left, nap)));
-      c->context->look_next_time();
-    }
-    n = weft_poll(c, notices, room);
-  }
   return n;
 }

@@ -25,6 +25,14 @@ void give(const Known& known, void* out, std::size_t size) {
   if (size > sizeof known) std::memset(static_cast<char*>(out) + sizeof known, 0, size - sizeof known);
 }
 
+// How the program waited, if it did.
+std::string sentence(const weft::channel::WaitCounts& n) {
+  if (n.busy == 0 && n.sleeps == 0) return {};
+  return "looked busily " + std::to_string(n.busy) + " times, slept " + std::to_string(n.sleeps) +
+         " times, woken by events " + std::to_string(n.woken) + ", by deadlines " +
+         std::to_string(n.deadlines) + "\n";
+}
+
 }  // namespace
 
 void weft_counts(const weft_channel* channel, weft_channel_counts* out, size_t size) {
@@ -57,7 +65,7 @@ void weft_counts(const weft_channel* channel, weft_channel_counts* out, size_t s
 size_t weft_report(const weft_context* c, char* out, size_t room) {
   std::size_t length = 0;
   const auto call = [&] {
-    const std::string page = report(*c->context);
+    const std::string page = report(*c->context, sentence(c->waiting.counts()));
     say(page, out, room);
     length = page.size();
     return 0;

@@ -26,7 +26,8 @@ constexpr Column kTotalColumns[] = {
     {"send_memory_used", Sort::kBytes}, {"recv_memory", Sort::kBytes}, {"recv_memory_used", Sort::kBytes},
     {"dropped", Sort::kCount},          {"failed", Sort::kCount},      {"traced", Sort::kCount},
     {"slow_lines", Sort::kCount},       {"adm_version", Sort::kCount}, {"adm_refused", Sort::kCount},
-    {"adm_file", Sort::kCount},
+    {"adm_file", Sort::kCount},         {"busy_looks", Sort::kCount},  {"sleeps", Sort::kCount},
+    {"woken_by_events", Sort::kCount},
 };
 constexpr Column kChannelColumns[] = {
     {"state", Sort::kWord},       {"peer", Sort::kAddress},     {"service", Sort::kCount},
@@ -76,8 +77,11 @@ std::uint64_t ns(Duration d) { return d.ps <= 0 ? 0 : static_cast<std::uint64_t>
 
 }  // namespace
 
-Publisher::Publisher(const Context& context)
-    : context_(context), rows_(std::min(context.config().channels, kMostChannels)), shown_(rows_) {
+Publisher::Publisher(const Context& context, const Waiting& waiting)
+    : context_(context),
+      waiting_(waiting),
+      rows_(std::min(context.config().channels, kMostChannels)),
+      shown_(rows_) {
   std::vector<Column> parameters;
   for (const Param& p : params()) parameters.push_back({p.name, Sort::kCount});
   const page::Table tables[] = {{"context", kTotalColumns, 1},
@@ -134,7 +138,10 @@ void Publisher::totals() {
                                  context_.slow_log().written(),
                                  adm_version_,
                                  adm_refused_,
-                                 adm_file_};
+                                 adm_file_,
+                                 waiting_.counts().busy,
+                                 waiting_.counts().sleeps,
+                                 waiting_.counts().woken};
   static_assert(std::size(cells) == std::size(kTotalColumns));
   page_->put(kTotals, 0, cells);
 }

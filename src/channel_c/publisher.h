@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "channel/context.h"
+#include "channel_c/waiting.h"
 #include "page/page.h"
 
 namespace weft::channel {
@@ -17,7 +18,7 @@ class Publisher {
  public:
   static constexpr std::uint32_t kMostChannels = 4096;  // rows; of more channels the first have one
   // Without a page (there is no shared memory) it does nothing.
-  explicit Publisher(const Context& context);
+  Publisher(const Context& context, const Waiting& waiting);
 
   // `now` as the context has it.
   void turn(Time now) {
@@ -43,6 +44,7 @@ class Publisher {
   void parameter_row();
 
   const Context& context_;
+  const Waiting& waiting_;
   std::unique_ptr<page::Page> page_;
   Time next_{};
   std::uint32_t cursor_ = 0;

@@ -121,8 +121,8 @@ WEFT_API int weft_cancel(weft_context* context, uint32_t id);
 
 /* The turn: up to `room` things that happened. */
 WEFT_API int weft_poll(weft_context* context, weft_notice* notices, int room);
-/* The same; with nothing to tell it looks busily for a moment and then sleeps, `timeout_ms` at most (-1: no
- * limit). Without room nothing can be told: it answers 0 at once. */
+/* The same; with nothing to tell it looks busily while something happened in the last spin_us, and then
+ * sleeps, `timeout_ms` at most (-1: no limit). Without room nothing can be told: it answers 0 at once. */
 WEFT_API int weft_wait(weft_context* context, weft_notice* notices, int room, int timeout_ms);
 /* For select, poll and epoll. weft_arm() before sleeping; if it answers 1 there is something to poll for
  * already. *sleep_us is how long the context can do without weft_poll(). */
