@@ -80,6 +80,7 @@ struct ContextCounts {
   std::uint64_t violations = 0;      // peers that broke the protocol
   std::uint64_t refused = 0;         // peers that were refused
   std::uint64_t late = 0;            // responses to no request
+  std::uint64_t unanswered = 0;      // requests that ended without a response
   std::uint64_t fresh_qps = 0;       // queue pairs made
   std::uint64_t reused_qps = 0;      // taken from the cache
   std::uint64_t starved = 0;         // fetches that waited for memory

@@ -126,6 +126,7 @@ void Context::settle_call(Call& call, Fate fate) {
   call.over = true;
   call.fate = fate;
   --call.channel->calls;
+  ++counts_.unanswered;
   call_times_.forget(static_cast<std::uint32_t>(&call - calls_.data()));
   tell(call, Telling::What::kCall);
 }

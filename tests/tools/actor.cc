@@ -7,6 +7,8 @@
  *   actor doze SECONDS [...]                          answers, and is elsewhere for 20 ms now and then
  *   actor send ADDRESS SECONDS CHANNELS MESSAGES [...] opens channels, sends so many on each, and stays
  *   actor call ADDRESS SECONDS [...]                  one request after the other
+ *   actor mend ADDRESS SECONDS [...]                  eight requests at a time, each with 50 ms for its answer
+ *   actor forget ADDRESS SECONDS [...]                the same with a bug: it forgets those that had no answer
  *
  * A parameter of the context may stand at the end of each. "ready" is printed when it is set up. */
 #include <stdio.h>
@@ -113,6 +115,26 @@ static void call_on(const char* address, double seconds, char** words) {
   weft_free(context);
 }
 
+/* Eight may be under way. `forget` counts answers and no outcomes, so each request that is lost is one that it
+ * never makes again: as long as none is lost, nothing shows. */
+static void call_eight(const char* part, const char* address, double seconds, char** words) {
+  weft_context* context = open_with(words);
+  const double end = now() + seconds;
+  weft_channel* channel = nullptr;
+  weft_notice n;
+  int open = 0, room = 8;
+  if (weft_connect(context, address, 4711, 0, &channel) != 0) exit(5);
+  while (now() < end) {
+    while (open && room > 0 && weft_call(channel, weft_allocate(context, 64), 0, 50000, NULL) == 0) --room;
+    if (weft_wait(context, &n, 1, 50) == 0) continue;
+    if (n.message != NULL) weft_release(context, n.message);
+    if (n.kind == WEFT_CLOSED) exit(6);
+    if (n.kind == WEFT_OPENED) open = 1, puts("ready"), fflush(stdout);
+    if (n.kind == WEFT_RESPONSE || (n.kind == WEFT_OUTCOME && strcmp(part, "mend") == 0)) ++room;
+  }
+  weft_free(context);
+}
+
 int main(int count, char** words) {
   const char* part = count > 1 ? words[1] : "";
   if (count > 2 &&
@@ -122,6 +144,8 @@ int main(int count, char** words) {
     send_all(words[2], atof(words[3]), atoi(words[4]), atoi(words[5]), words + 6);
   else if (count > 3 && !strcmp(part, "call"))
     call_on(words[2], atof(words[3]), words + 4);
+  else if (count > 3 && (!strcmp(part, "mend") || !strcmp(part, "forget")))
+    call_eight(part, words[2], atof(words[3]), words + 4);
   else
     return 2;
   return 0;
