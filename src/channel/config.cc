@@ -72,6 +72,9 @@ Result<void> Config::validate() const {
   if (memory_mode != MemoryMode::kPort && pages.map == nullptr)
     return fail("memory_mode = " + std::to_string(static_cast<unsigned>(memory_mode)) +
                 ": this platform maps no pages; 0 is the device's own memory");
+  if (memory_mode == MemoryMode::kMalloc && isolate)
+    return fail(
+        "memory_mode = 3: the program's heap has no holes around a region; isolate = 1 needs another one");
   return {};
 }
 

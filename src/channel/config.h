@@ -8,17 +8,20 @@
 
 namespace weft::channel {
 
-// Where regions of the memory cache come from.
+// Where regions of the memory cache come from (X-RDMA §7.6, Table III).
 enum class MemoryMode : std::uint8_t {
-  kPort,   // the port's own allocator
-  kPages,  // anonymous pages of the platform
-  kHuge,   // huge pages of it
+  kPort,        // the port's own allocator
+  kPages,       // anonymous pages of the platform
+  kHuge,        // huge pages that it has set aside; where there are none, anonymous ones
+  kMalloc,      // the program's heap
+  kContiguous,  // anonymous pages that lie together, 2 MiB at a time; where they cannot, as they lie
 };
 
-// How a platform maps pages: with a hole on either side, at addresses that are marked as the cache's.
+// How a platform gives memory: with a hole on either side, at addresses that are marked as the cache's; of a
+// heap as it likes.
 struct Pages {
-  void* (*map)(std::uint64_t bytes, bool huge) = nullptr;  // nullptr: there are none
-  void (*unmap)(void* at, std::uint64_t bytes) = nullptr;
+  void* (*map)(std::uint64_t bytes, MemoryMode mode) = nullptr;  // nullptr: there is none of that kind
+  void (*unmap)(void* at, std::uint64_t bytes, MemoryMode mode) = nullptr;
 };
 
 struct Config {

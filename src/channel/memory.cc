@@ -23,8 +23,8 @@ MemoryCache::MemoryCache(VerbsPort& port, std::uint8_t access, std::uint32_t fra
       most_(config.memory),
       guard_(config.isolate ? kGuard : 0),
       pages_(config.pages),
-      huge_(config.memory_mode == MemoryMode::kHuge) {
-  if (config.memory_mode == MemoryMode::kPort && !config.isolate) pages_ = {};
+      mode_(config.memory_mode) {
+  if (mode_ == MemoryMode::kPort && config.isolate && pages_.map != nullptr) mode_ = MemoryMode::kPages;
   stride_[kFrames] = (kFrameAt + frame + kLine - 1) / kLine * kLine + guard_;
   for (std::uint32_t i = 1; i < kClasses; ++i)
     stride_[i] = kPayloadAt + (std::uint64_t{kLeastPayload} << (i - 1)) + guard_;
@@ -33,23 +33,29 @@ MemoryCache::MemoryCache(VerbsPort& port, std::uint8_t access, std::uint32_t fra
 
 MemoryCache::~MemoryCache() {
   for (Region& r : regions_) {
-    if (r.there) (void)give_back(r.memory);
+    if (r.there) (void)give_back(r);
   }
 }
 
-// Memory of the port's own; or pages of the program's platform, which the port adopts.
-Outcome<PortMemory> MemoryCache::obtain(std::uint64_t bytes) {
-  if (pages_.map == nullptr) return port_.allocate(bytes, access_, MemoryKind::kBytes);
-  void* const at = pages_.map(bytes, huge_);
+// Memory of the port's own; or of the program's platform, which the port adopts. `mode`: what it is.
+Outcome<PortMemory> MemoryCache::obtain(std::uint64_t bytes, MemoryMode& mode) {
+  mode = mode_;
+  if (mode == MemoryMode::kPort) return port_.allocate(bytes, access_, MemoryKind::kBytes);
+  void* at = pages_.map(bytes, mode);
+  if (at == nullptr && (mode == MemoryMode::kHuge || mode == MemoryMode::kContiguous)) {
+    mode = MemoryMode::kPages;
+    at = pages_.map(bytes, mode);
+  }
   if (at == nullptr) return fail(Errc::kNoMemory);
   auto memory = port_.adopt({static_cast<std::uint8_t*>(at), bytes}, access_);
-  if (!memory) pages_.unmap(at, bytes);
+  if (!memory) pages_.unmap(at, bytes, mode);
   return memory;
 }
 
-Outcome<void> MemoryCache::give_back(const PortMemory& memory) {
-  const auto gone = port_.release(memory.lkey);
-  if (gone && pages_.map != nullptr) pages_.unmap(memory.bytes.data(), memory.length);
+Outcome<void> MemoryCache::give_back(const Region& region) {
+  const auto gone = port_.release(region.memory.lkey);
+  if (gone && region.mode != MemoryMode::kPort)
+    pages_.unmap(region.memory.bytes.data(), region.memory.length, region.mode);
   return gone;
 }
 
@@ -117,7 +123,8 @@ bool MemoryCache::grow(std::uint32_t length_class, std::uint64_t stride, std::ui
     ++counts_.refused;
     return false;
   }
-  const auto memory = obtain(bytes);
+  MemoryMode mode{};
+  const auto memory = obtain(bytes, mode);
   if (!memory) {
     ++counts_.refused;
     return false;
@@ -125,6 +132,7 @@ bool MemoryCache::grow(std::uint32_t length_class, std::uint64_t stride, std::ui
   if (place == regions_.end()) place = regions_.insert(regions_.end(), Region{});
   *place = Region{};
   place->memory = *memory;
+  place->mode = mode;
   place->stride = stride;
   place->blocks = static_cast<std::uint32_t>(bytes / stride);
   place->length_class = static_cast<std::uint8_t>(length_class);
@@ -135,6 +143,7 @@ bool MemoryCache::grow(std::uint32_t length_class, std::uint64_t stride, std::ui
   counts_.most = std::max(counts_.most, counts_.registered);
   ++counts_.regions;
   ++counts_.grown;
+  counts_.plain += mode == mode_ ? 0U : 1U;
   return true;
 }
 
@@ -254,7 +263,7 @@ void MemoryCache::shrink(Duration idle) {
   for (std::uint16_t at = 0; at < regions_.size(); ++at) {
     Region& r = regions_[at];
     if (!r.there || r.used != 0 || now_ - r.idle_since < idle) continue;
-    if (!give_back(r.memory)) continue;
+    if (!give_back(r)) continue;
     unlink(at);
     counts_.registered -= r.memory.length;
     --counts_.regions;

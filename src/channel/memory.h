@@ -10,6 +10,9 @@
 // A message longer than the longest class has a region of its own. It stays for the next one until it has
 // been idle as long as any other.
 //
+// Where regions come from is memory_mode's to say. A context that runs for months meets an hour in which no
+// huge page is left: then a region is made of ordinary ones, and counted (`plain`).
+//
 // Isolated (X-RDMA §6.3), every block has guard words behind it, and every region a hole on either side,
 // where the platform maps pages (Config::pages): who writes beyond a message is told which, who runs out of a
 // region ends.
@@ -36,6 +39,7 @@ struct MemoryCounts {
   std::uint64_t grown = 0;     // regions ever registered
   std::uint64_t shrunk = 0;    // and given back
   std::uint64_t refused = 0;   // nothing was left
+  std::uint64_t plain = 0;     // regions ever made of ordinary pages, because there were none as wanted
   std::uint64_t overruns = 0;  // messages behind whose end somebody wrote
 };
 
@@ -91,6 +95,7 @@ class MemoryCache {
 
   struct Region {
     PortMemory memory;
+    MemoryMode mode = MemoryMode::kPort;  // as it was obtained
     std::uint64_t stride = 0;
     std::uint32_t blocks = 0;
     std::uint32_t fresh = 0;  // blocks from here on were never taken
@@ -108,8 +113,8 @@ class MemoryCache {
     return static_cast<std::uint8_t>(0xA5U ^ i * 7U);
   }
 
-  Outcome<PortMemory> obtain(std::uint64_t bytes);
-  Outcome<void> give_back(const PortMemory& memory);
+  Outcome<PortMemory> obtain(std::uint64_t bytes, MemoryMode& mode);
+  Outcome<void> give_back(const Region& region);
   std::span<std::uint8_t> guard_of(Message& message) const;
   void seal(Message& message) const;
   void guard(Message& message, std::uint32_t payload) const;  // behind so many bytes
@@ -130,7 +135,7 @@ class MemoryCache {
   std::uint32_t aside_ = 0;  // frames that may be wanted yet
   std::uint32_t guard_ = 0;  // bytes behind every block
   Pages pages_;
-  bool huge_ = false;
+  MemoryMode mode_;
   Overrun last_overrun_;
   std::array<std::uint64_t, kClasses> stride_{};
   std::array<std::uint16_t, kClasses + 1> open_;

@@ -85,14 +85,15 @@ std::uint64_t get_forks(const Config& c) { return c.fork_safe ? 1 : 0; }
 void set_isolate(Config& c, std::uint64_t v) { c.isolate = v != 0; }
 std::uint64_t get_isolate(const Config& c) { return c.isolate ? 1 : 0; }
 void set_mode(Config& c, std::uint64_t v) {
-  c.memory_mode =
-      static_cast<MemoryMode>(std::min<std::uint64_t>(v, static_cast<std::uint64_t>(MemoryMode::kHuge)));
+  c.memory_mode = static_cast<MemoryMode>(
+      std::min<std::uint64_t>(v, static_cast<std::uint64_t>(MemoryMode::kContiguous)));
 }
 std::uint64_t get_mode(const Config& c) { return static_cast<std::uint64_t>(c.memory_mode); }
 
 constexpr Param kParams[] = {
-    {"memory_mode", "pages of the memory cache: 0 the device's own, 1 anonymous, 2 huge", false, get_mode,
-     set_mode},
+    {"memory_mode",
+     "of the memory cache: 0 the device's own, 1 anonymous pages, 2 huge pages, 3 malloc, 4 contiguous",
+     false, get_mode, set_mode},
     {"isolate", "1: guards behind every message, holes around every region", false, get_isolate, set_isolate},
     {"fork_safe", "1: a child of this process may exist, and its calls are refused", false, get_forks,
      set_forks},

@@ -8,7 +8,7 @@ namespace {
 TEST(ChannelParams, EachIsReadBackAsItWasSet) {
   for (const Param& p : params()) {
     Config c;
-    c.pages.map = [](std::uint64_t, bool) -> void* { return nullptr; };
+    c.pages.map = [](std::uint64_t, MemoryMode) -> void* { return nullptr; };
     const std::uint64_t before = p.get(c);
     const std::uint64_t wanted = before == 0 ? 1 : before;
     EXPECT_TRUE(set_param(c, std::string(p.name) + "=" + std::to_string(wanted))) << p.name;

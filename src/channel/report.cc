@@ -107,6 +107,13 @@ std::string report(const Context& context, std::string_view program) {
     say(" times, without memory for ", text(shared.counts().short_of));
     out.append("\n");
   }
+  if (lent.plain + own.plain != 0) {
+    const bool huge = context.config().memory_mode == MemoryMode::kHuge;
+    out.append(huge ? "huge pages" : "contiguous pages");
+    say(" were lacking for ", text(lent.plain + own.plain));
+    say(" of ", text(lent.grown + own.grown));
+    out.append(" regions, which have ordinary ones\n");
+  }
   for (const MemoryCache* cache : {&context.lent_cache(), &context.own_cache()}) {
     if (cache->counts().overruns == 0) continue;
     const Overrun& o = cache->last_overrun();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include "channel_c/weft/channel.h"
@@ -240,6 +241,60 @@ TEST(OverLibibverbs, ChannelsShareReceivesAndQueuePairsServeAgain) {
   EXPECT_NE(std::string(page).find(" posted of 48, peers may fill"), std::string::npos) << page;
   weft_free(client);
   weft_free(server);
+  alarm(0);
+}
+
+// Every mode of memory, over libibverbs: a request that is short, one that is fetched, and what the report
+// says of huge pages on a machine that has set none aside.
+TEST(OverLibibverbs, EveryMemoryModeCarriesMessages) {
+  alarm(60);
+  const std::string address = own_address();
+  char why[256] = "";
+  for (int mode = 0; mode <= 4; ++mode) {
+    const std::string parameter = "memory_mode=" + std::to_string(mode);
+    const char* const parameters[] = {parameter.c_str(), nullptr};
+    weft_context* server = nullptr;
+    weft_context* client = nullptr;
+    ASSERT_EQ(weft_open(&server, nullptr, parameters, why, sizeof why), 0) << why;
+    ASSERT_EQ(weft_open(&client, nullptr, parameters, why, sizeof why), 0) << why;
+    ASSERT_EQ(weft_listen(server, 7), 0);
+    weft_channel* channel = nullptr;
+    ASSERT_EQ(weft_connect(client, address.c_str(), 7, 0, &channel), 0);
+    std::uint32_t came = 0;
+    bool open = false;
+    while (came != 2) {  // alarm() ends it
+      weft_notice n{};
+      if (weft_poll(client, &n, 1) == 1 && n.kind == WEFT_OPENED && !open) {
+        open = true;
+        for (const std::uint32_t length : {64U, 100'000U}) {
+          weft_message* const m = weft_allocate(client, length);
+          ASSERT_NE(m, nullptr);
+          std::memset(weft_data(m), static_cast<int>(length), length);
+          ASSERT_EQ(weft_send(channel, m, 0, 0), 0);
+        }
+      }
+      if (weft_poll(server, &n, 1) == 0) continue;
+      if (n.kind == WEFT_ASKED) weft_accept(n.channel, 0);
+      if (n.kind != WEFT_MESSAGE) continue;
+      const std::string text(static_cast<const char*>(weft_data(n.message)), weft_length(n.message));
+      EXPECT_EQ(text, std::string(came == 0 ? 64 : 100'000, static_cast<char>(came == 0 ? 64 : 100'000)));
+      ++came;
+      weft_release(server, n.message);
+    }
+    char page[4096];
+    weft_report(server, page, sizeof page);
+    const bool lacking = std::strstr(page, "huge pages were lacking for ") != nullptr;
+    std::ifstream pool("/proc/sys/vm/nr_hugepages");
+    int aside = 0;
+    pool >> aside;
+    EXPECT_TRUE(aside != 0 || lacking == (mode == 2)) << page;
+    weft_free(client);
+    weft_free(server);
+  }
+  weft_context* none = nullptr;
+  const char* const beyond[] = {"memory_mode=5", nullptr};
+  EXPECT_EQ(weft_open(&none, nullptr, beyond, why, sizeof why), EINVAL);
+  EXPECT_STREQ(why, "memory_mode = 5: it must not be above 4");
   alarm(0);
 }
 

@@ -98,7 +98,7 @@ Config live_config() {
   Config c;
   c.look = weft::milliseconds(1);
   c.terms.mtu = 4096;
-  c.pages = {weft::channel::map_pages, weft::channel::unmap_pages};
+  c.pages = {weft::channel::map_memory, weft::channel::unmap_memory};
   c.channels = 256;
   return c;
 }

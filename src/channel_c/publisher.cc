@@ -18,16 +18,21 @@ constexpr std::uint32_t kRowsAtOnce = 64;
 enum TableNumber : std::uint32_t { kTotals, kChannels, kSlow, kParameters };
 
 constexpr Column kTotalColumns[] = {
-    {"channels", Sort::kCount},         {"of", Sort::kCount},          {"polls", Sort::kCount},
-    {"completions", Sort::kCount},      {"longest_gap", Sort::kNanos}, {"late_polls", Sort::kCount},
-    {"violations", Sort::kCount},       {"refused", Sort::kCount},     {"late_responses", Sort::kCount},
-    {"starved_fetches", Sort::kCount},  {"fetches", Sort::kCount},     {"qps_kept", Sort::kCount},
-    {"qps_made", Sort::kCount},         {"qps_reused", Sort::kCount},  {"send_memory", Sort::kBytes},
-    {"send_memory_used", Sort::kBytes}, {"recv_memory", Sort::kBytes}, {"recv_memory_used", Sort::kBytes},
-    {"dropped", Sort::kCount},          {"failed", Sort::kCount},      {"traced", Sort::kCount},
-    {"slow_lines", Sort::kCount},       {"adm_version", Sort::kCount}, {"adm_refused", Sort::kCount},
-    {"adm_file", Sort::kCount},         {"busy_looks", Sort::kCount},  {"sleeps", Sort::kCount},
-    {"woken_by_events", Sort::kCount},
+    {"channels", Sort::kCount},       {"of", Sort::kCount},
+    {"polls", Sort::kCount},          {"completions", Sort::kCount},
+    {"longest_gap", Sort::kNanos},    {"late_polls", Sort::kCount},
+    {"violations", Sort::kCount},     {"refused", Sort::kCount},
+    {"late_responses", Sort::kCount}, {"starved_fetches", Sort::kCount},
+    {"fetches", Sort::kCount},        {"qps_kept", Sort::kCount},
+    {"qps_made", Sort::kCount},       {"qps_reused", Sort::kCount},
+    {"send_memory", Sort::kBytes},    {"send_memory_used", Sort::kBytes},
+    {"recv_memory", Sort::kBytes},    {"recv_memory_used", Sort::kBytes},
+    {"dropped", Sort::kCount},        {"failed", Sort::kCount},
+    {"traced", Sort::kCount},         {"slow_lines", Sort::kCount},
+    {"adm_version", Sort::kCount},    {"adm_refused", Sort::kCount},
+    {"adm_file", Sort::kCount},       {"busy_looks", Sort::kCount},
+    {"sleeps", Sort::kCount},         {"woken_by_events", Sort::kCount},
+    {"plain_regions", Sort::kCount},
 };
 constexpr Column kChannelColumns[] = {
     {"state", Sort::kWord},       {"peer", Sort::kAddress},     {"service", Sort::kCount},
@@ -143,7 +148,8 @@ void Publisher::totals() {
                                  adm_file_,
                                  waiting_.counts().busy,
                                  waiting_.counts().sleeps,
-                                 waiting_.counts().woken};
+                                 waiting_.counts().woken,
+                                 lent.plain + own.plain};
   static_assert(std::size(cells) == std::size(kTotalColumns));
   page_->put(kTotals, 0, cells);
 }

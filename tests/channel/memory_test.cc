@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "channel/report.h"
@@ -150,13 +153,14 @@ TEST(IsolatedMemory, IsWholeAfterAMessageOfTheProgramsOwn) {
 }
 
 std::int64_t mapped = 0;
-void* map_here(std::uint64_t bytes, bool huge) {
-  ++mapped;
-  return channel::map_pages(bytes, huge);
+void* map_here(std::uint64_t bytes, MemoryMode mode) {
+  void* const at = channel::map_memory(bytes, mode);
+  mapped += at != nullptr ? 1 : 0;
+  return at;
 }
-void unmap_here(void* at, std::uint64_t bytes) {
+void unmap_here(void* at, std::uint64_t bytes, MemoryMode mode) {
   --mapped;
-  channel::unmap_pages(at, bytes);
+  channel::unmap_memory(at, bytes, mode);
 }
 
 TEST(IsolatedMemory, IsMappedAtMarkedAddressesAndGivenBack) {
@@ -191,7 +195,7 @@ bool ends_by_its_address(int status) {
 }
 
 TEST(IsolatedMemory, EndsWhoRunsOutOfARegion) {
-  auto* const at = static_cast<volatile std::uint8_t*>(channel::map_pages(8192, false));
+  auto* const at = static_cast<volatile std::uint8_t*>(channel::map_pages(8192, MemoryMode::kPages));
   ASSERT_NE(at, nullptr);
   at[8191] = 1;
   EXPECT_EXIT(at[8192] = 1, ends_by_its_address, "");
@@ -207,12 +211,156 @@ TEST(MemoryModes, AreRefusedWhereThereAreNoPages) {
   EXPECT_TRUE(config.validate().has_value());
 }
 
-// Whether the machine has huge pages or not: memory that can be used, or a sentence.
-TEST(MemoryModes, HugePagesAreThereOrAreRefused) {
-  void* const at = channel::map_pages(4U << 20U, true);
+// A short message and a fetched one, and every region is given back to where it came from.
+struct Carried {
+  std::uint64_t regions = 0;
+  std::uint64_t plain = 0;
+  const std::uint8_t* data = nullptr;
+  std::string report;
+};
+Carried carry(const Config& config) {
+  NicWorld world(config);
+  Channel* at_a = nullptr;
+  Channel* at_b = nullptr;
+  world.connect(at_a, at_b);
+  Carried carried;
+  for (const std::uint32_t length : {100U, 20'000U}) {
+    Message* const m = world.a().make(length, length);
+    carried.data = m->data;
+    EXPECT_TRUE(world.a().context->send(*at_a, m, 1, false).has_value());
+    world.run(milliseconds(5));
+    const Notice got = world.b().take();
+    EXPECT_TRUE(User::filled(*got.message, length, length));
+    world.b().context->release(got.message);
+  }
+  const channel::MemoryCounts& lent = world.a().context->lent_memory();
+  const channel::MemoryCounts& own = world.a().context->own_memory();
+  carried.regions = lent.grown + own.grown;
+  carried.plain = lent.plain + own.plain;
+  carried.report = channel::report(*world.a().context);
+  return carried;
+}
+
+TEST(MemoryModes, OfThePlatformCarryMessagesAndAreGivenBack) {
+  for (const MemoryMode mode :
+       {MemoryMode::kPages, MemoryMode::kHuge, MemoryMode::kMalloc, MemoryMode::kContiguous}) {
+    Config config = small_config();
+    config.memory_mode = mode;
+    config.pages = {map_here, unmap_here};
+    const Carried carried = carry(config);
+    EXPECT_EQ(mapped, 0) << static_cast<int>(mode);
+    const bool marked = reinterpret_cast<std::uint64_t>(carried.data) >> 40U == channel::kMarked >> 40U;
+    EXPECT_EQ(marked, mode != MemoryMode::kMalloc);
+    EXPECT_TRUE(mode == MemoryMode::kHuge || mode == MemoryMode::kContiguous || carried.plain == 0);
+  }
+}
+
+// A machine that has set no huge pages aside, or whose memory is in pieces: ordinary pages serve, each region
+// is counted, and the report says so.
+TEST(MemoryModes, GoOnWithOrdinaryPagesWhereThereAreNoOthers) {
+  for (const MemoryMode mode : {MemoryMode::kHuge, MemoryMode::kContiguous}) {
+    Config config = small_config();
+    config.memory_mode = mode;
+    config.pages = {[](std::uint64_t bytes, MemoryMode wanted) -> void* {
+                      return wanted == MemoryMode::kPages ? map_here(bytes, wanted) : nullptr;
+                    },
+                    [](void* at, std::uint64_t bytes, MemoryMode was) {
+                      EXPECT_EQ(was, MemoryMode::kPages);
+                      unmap_here(at, bytes, was);
+                    }};
+    const Carried carried = carry(config);
+    EXPECT_EQ(mapped, 0);
+    EXPECT_GT(carried.regions, 1U);
+    EXPECT_EQ(carried.plain, carried.regions);
+    const std::string regions = std::to_string(carried.regions);
+    EXPECT_THAT(carried.report,
+                HasSubstr(std::string(mode == MemoryMode::kHuge ? "huge" : "contiguous") +
+                          " pages were lacking for " + regions + " of " + regions + " regions"));
+  }
+}
+
+// Where they are to be had nothing is lacking.
+TEST(MemoryModes, SayNothingWhereNothingIsLacking) {
+  Config config = small_config();
+  config.memory_mode = MemoryMode::kHuge;
+  config.pages = {[](std::uint64_t bytes, MemoryMode wanted) {
+                    EXPECT_EQ(wanted, MemoryMode::kHuge);
+                    return map_here(bytes, MemoryMode::kPages);
+                  },
+                  [](void* at, std::uint64_t bytes, MemoryMode was) {
+                    EXPECT_EQ(was, MemoryMode::kHuge);
+                    unmap_here(at, bytes, MemoryMode::kPages);
+                  }};
+  const Carried carried = carry(config);
+  EXPECT_EQ(mapped, 0);
+  EXPECT_EQ(carried.plain, 0U);
+  EXPECT_THAT(carried.report, testing::Not(HasSubstr("lacking")));
+}
+
+TEST(MemoryModes, OfTheHeapHaveNoHoles) {
+  Config config = small_config();
+  config.memory_mode = MemoryMode::kMalloc;
+  config.isolate = true;
+  config.pages = {map_here, unmap_here};
+  EXPECT_THAT(config.validate().error().message, HasSubstr("heap has no holes"));
+  config.isolate = false;
+  EXPECT_TRUE(config.validate().has_value());
+}
+
+// Of this process's mapping at `at`: kilobytes on huge pages of the kernel's choice, and of those set aside.
+struct Backed {
+  std::uint64_t together_kb = 0;
+  std::uint64_t huge_kb = 0;
+};
+Backed backed(const void* at) {
+  std::ifstream maps("/proc/self/smaps");
+  const auto address = reinterpret_cast<std::uint64_t>(at);
+  Backed found;
+  bool here = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long begin = 0;
+    unsigned long long end = 0;
+    unsigned long long kb = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2) here = begin <= address && address < end;
+    if (here && std::sscanf(line.c_str(), "AnonHugePages: %llu kB", &kb) == 1) found.together_kb = kb;
+    if (here && std::sscanf(line.c_str(), "Private_Hugetlb: %llu kB", &kb) == 1) found.huge_kb = kb;
+  }
+  return found;
+}
+
+// The numbers of the page frames, which the kernel tells root alone; empty: it does not.
+std::vector<std::uint64_t> frames(const void* at, std::uint64_t bytes) {
+  std::ifstream map("/proc/self/pagemap", std::ios::binary);
+  map.seekg(static_cast<std::streamoff>(reinterpret_cast<std::uint64_t>(at) / channel::kPage * 8));
+  std::vector<std::uint64_t> numbers(bytes / channel::kPage);
+  map.read(reinterpret_cast<char*>(numbers.data()), static_cast<std::streamsize>(numbers.size() * 8));
+  if (!map) return {};
+  for (std::uint64_t& n : numbers) n &= (1ULL << 55U) - 1;
+  return numbers[0] == 0 ? std::vector<std::uint64_t>{} : numbers;
+}
+
+constexpr std::uint64_t kRegion = 4U << 20U;
+
+TEST(MemoryModes, OfContiguousPagesLieTogether) {
+  auto* const at = static_cast<std::uint8_t*>(channel::map_memory(kRegion, MemoryMode::kContiguous));
+  if (at == nullptr) GTEST_SKIP() << "this kernel makes no memory that lies together";
+  EXPECT_EQ(backed(at).together_kb, kRegion / 1024);
+  const std::vector<std::uint64_t> numbers = frames(at, kRegion);
+  for (std::size_t i = 1; i < numbers.size(); ++i) {
+    if (i % (channel::kHole / channel::kPage) != 0) {
+      ASSERT_EQ(numbers[i], numbers[i - 1] + 1) << i;
+    }
+  }
+  for (std::uint64_t i = 0; i < kRegion; i += 777) at[i] = 1;
+  channel::unmap_memory(at, kRegion, MemoryMode::kContiguous);
+}
+
+TEST(MemoryModes, OfHugePagesHaveSome) {
+  auto* const at = static_cast<std::uint8_t*>(channel::map_memory(kRegion, MemoryMode::kHuge));
   if (at == nullptr) GTEST_SKIP() << "this machine has set no huge pages aside";
-  static_cast<std::uint8_t*>(at)[0] = 1;
-  channel::unmap_pages(at, 4U << 20U);
+  for (std::uint64_t i = 0; i < kRegion; i += channel::kPage) at[i] = 1;
+  EXPECT_EQ(backed(at).huge_kb, kRegion / 1024);
+  channel::unmap_memory(at, kRegion, MemoryMode::kHuge);
 }
 
 }  // namespace
