@@ -20,6 +20,9 @@ struct Measured {
 };
 
 Result<Measured> latency(FarEnd& far, const Options& o);
+Result<Measured> connecting(FarEnd& far, const Options& o);
+Result<Measured> not_ready(FarEnd& far, const Options& o);
+Result<Measured> memory(FarEnd& far, const Options& o);
 
 // --- what parts share ---
 
@@ -40,8 +43,9 @@ class Pair {
   weft_channel* channel() const { return channel_; }
   std::uint16_t id() const { return id_; }
   Result<void> set(const char* name, std::uint64_t value);  // at both ends
-  // The far end serves from here until stop().
-  Result<void> serve(std::uint32_t hold_us = 0);
+  // The far end serves from here until stop(). It sleeps while nothing happens: it hears of connections at
+  // once then, and spins otherwise.
+  Result<void> serve(std::uint32_t hold_us = 0, bool sleeps = false);
   Result<void> stop();
 
  private:
@@ -52,8 +56,10 @@ class Pair {
   weft_channel* channel_ = nullptr;
 };
 
-// Polls until `done` says so, or gives up after so many seconds; false: it gave up.
+// Polls until `done` says so, or gives up after so many seconds; false: it gave up. It spins, or sleeps for
+// `nap_ms` at most while nothing happens.
 bool poll_until(const tools::Session& session, double seconds,
-                const std::function<void(const weft_notice&)>& see, const std::function<bool()>& done);
+                const std::function<void(const weft_notice&)>& see, const std::function<bool()>& done,
+                int nap_ms = 0);
 
 }  // namespace weft::bench

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "channel_bench/host.h"
+#include "channel_bench/plain_cm.h"
 #include "channel_bench/raw.h"
 #include "channel_tools/session.h"
 
@@ -38,6 +39,12 @@ class Far {
   int work() {
     std::string line;
     while (hear(line)) {
+      if (line == "accept") {
+        accept_plain(
+            [this](Result<void> ready) { say(ready ? std::string("ok ") : "no " + ready.error().message); },
+            [this] { return called(); });
+        continue;
+      }
       const Result<std::string> done = obey(line);
       say(done ? "ok " + *done : "no " + done.error().message);
       if (doing_) doing_();
@@ -59,8 +66,8 @@ class Far {
   }
   void say(const std::string& text) { (void)::send(socket_, text.data(), text.size(), MSG_NOSIGNAL); }
   // Something to hear, or nobody there any more.
-  bool called() {
-    if (++looks_ % kLookEvery != 0) return false;
+  bool called(bool at_once = false) {
+    if (++looks_ % kLookEvery != 0 && !at_once) return false;
     pollfd look{socket_, POLLIN, 0};
     return ::poll(&look, 1, 0) != 0;
   }
@@ -89,8 +96,9 @@ class Far {
       return std::string();
     }
     if (verb == "set") return set(*it->second, in);
-    if (verb == "serve" && (in >> hold_us)) {
-      doing_ = [this, s = it->second.get(), hold_us] { serve(*s, hold_us); };
+    int sleeps = 0;
+    if (verb == "serve" && (in >> hold_us >> sleeps)) {
+      doing_ = [this, s = it->second.get(), hold_us, sleeps] { serve(*s, hold_us, sleeps != 0); };
       return std::string();
     }
     return fail("'" + line + "' is not understood");
@@ -154,10 +162,10 @@ class Far {
     }
   }
 
-  void serve(const Session& session, std::uint32_t hold_us) {
+  void serve(const Session& session, std::uint32_t hold_us, bool sleeps) {
     std::deque<weft_message*> held;  // of a program that takes its time
-    while (!called()) {
-      session.wait(0, [&](const weft_notice& n) {
+    while (!called(sleeps)) {
+      session.wait(sleeps ? 1 : 0, [&](const weft_notice& n) {
         if (n.kind == WEFT_ASKED) weft_accept(n.channel, 0);
         if (n.kind == WEFT_MESSAGE && hold_us != 0) return held.push_back(n.message);
         if (n.kind == WEFT_MESSAGE) send_back(session, n);

@@ -4,12 +4,16 @@
 //   context ID NAME=VALUE…   open a context that listens on service kServices + ID      ok
 //   end ID                   close it                                                    ok
 //   set ID NAME VALUE        an online parameter                                         ok
-//   serve ID HOLD_US         accept channels, send back messages, answer requests with as many bytes as they
-//                            had, until the next line; a message is held for so long     ok, at once
+//   serve ID HOLD_US SLEEPS  accept channels, send back messages, answer requests with as many bytes as they
+//                            had, until the next line; a message is held for so long; 1: it sleeps while
+//                            nothing happens                                             ok, at once
 //   raw BYTES RECEIVES WHO   a plain queue pair that meets WHO                           ok WHO
 //   echo BYTES HOLD_US       send back messages of that queue pair, until the next line; 0 bytes: only take
 //                            them                                                        ok, at once
-//   stop                     end serving or echoing                                      ok
+//   accept                   accept connections of a plain program (plain_cm.h), until the next line
+//                                                                                            ok, or no, at
+//                                                                                            once
+//   stop                     end serving and the like                                    ok
 //   cost                     nanoseconds of waiting for a core                           ok N
 //
 // An answer that is not `ok` is `no` and a sentence.

@@ -49,7 +49,7 @@ void pin(int core) {
 }
 
 int core_of(unsigned end) {
-  const std::vector<int> cores = allowed();
+  static const std::vector<int> cores = allowed();  // before anybody was pinned
   return cores.size() < 2 ? -1 : cores[end];
 }
 

@@ -7,12 +7,16 @@
 //   reqrsp   the same, traced: the paper's req-rsp mode
 //   large    bare, where every message is announced and fetched
 //
+// and, where they are asked for, of other programs (external.h).
+//
 // A turn measures each row once; what counts is the median of turns, and ratios are made within a turn.
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 
 #include "channel_bench/bench.h"
+#include "channel_bench/external.h"
 #include "channel_bench/raw.h"
 
 namespace weft::bench {
@@ -25,12 +29,23 @@ constexpr std::uint16_t kMain = 0;
 constexpr std::uint16_t kLarge = 1;
 constexpr std::uint32_t kLeast = 256;  // of small_msg_size
 
-enum Row : std::size_t { kRaw, kBare, kTraced, kCall, kReqRsp, kLargeMode, kRows };
-constexpr std::array<const char*, kRows> kNames{"raw", "bare", "traced", "call", "reqrsp", "large"};
+// Behind kLargeMode stand the programs of others.
+enum Row : std::size_t { kRaw, kBare, kTraced, kCall, kReqRsp, kLargeMode, kOwnRows };
+constexpr std::size_t kRows = kOwnRows + kPrograms;
+constexpr std::array<const char*, kOwnRows> kNames{"raw", "bare", "traced", "call", "reqrsp", "large"};
+const char* name_of(std::size_t row) {
+  return row < kOwnRows ? kNames[row] : programs()[row - kOwnRows].name;
+}
+
+// As `weft bench` was told it.
+std::string own_address() {
+  const char* const address = std::getenv("WEFT_ADDR");
+  return address == nullptr ? kNear : address;
+}
 
 class Latency {
  public:
-  Latency(FarEnd& far, const Options& o) : far_(far), o_(o) {}
+  Latency(FarEnd& far, const Options& o) : far_(far), o_(o), externals_(own_address(), o.far) {}
 
   Result<Measured> go() {
     if (auto ready = prepare(); !ready) return tl::unexpected(ready.error());
@@ -39,8 +54,8 @@ class Latency {
     std::array<char, 200> line{};
     std::snprintf(line.data(), line.size(), "%-8s", "bytes");
     out.text = line.data();
-    for (const char* name : kNames) {
-      std::snprintf(line.data(), line.size(), " %10s", name);
+    for (std::size_t row = 0; row < rows(); ++row) {
+      std::snprintf(line.data(), line.size(), row < kOwnRows ? " %10s" : " %15s", name_of(row));
       out.text += line.data();
     }
     out.text += "   bare/raw  traced/bare  reqrsp/bare  reqrsp/call\n";
@@ -49,10 +64,18 @@ class Latency {
     }
     out.text += "half a round trip in us, medians of " + std::to_string(o_.turns) + " turns of " +
                 std::to_string(o_.rounds) + "\n";
+    for (const auto& [name, why] : externals_.absent()) {
+      out.text += name + ": absent; " + why + "\n";
+      record::Record one;
+      one.set("name", name).set("why", why);
+      out.record.append("absent", std::move(one));
+    }
     return out;
   }
 
  private:
+  std::size_t rows() const { return o_.beside ? kRows : std::size_t{kOwnRows}; }
+
   Result<void> prepare() {
     const std::uint32_t most = *std::max_element(o_.sizes.begin(), o_.sizes.end());
     const std::vector<std::string> parameters{"channels=4", "keepalive_intv_ms=600000"};
@@ -76,9 +99,14 @@ class Latency {
   Result<void> measure(std::uint32_t size, Measured& out) {
     std::array<std::vector<double>, kRows> us;
     for (std::uint32_t turn = 0; turn < o_.turns; ++turn) {
-      for (std::size_t i = 0; i < kRows; ++i) {
-        const std::size_t row = (turn + i) % kRows;
+      for (std::size_t i = 0; i < rows(); ++i) {
+        const std::size_t row = (turn + i) % rows();
         if (row == kLargeMode && size <= kLeast) continue;  // it would be small there, too
+        if (row >= kOwnRows) {
+          const auto half = externals_.half_round_trip(programs()[row - kOwnRows], size, o_.rounds);
+          if (half) us[row].push_back(*half);
+          continue;
+        }
         const auto half = half_round_trip(static_cast<Row>(row), size);
         if (!half)
           return fail(std::string(kNames[row]) + ", " + std::to_string(size) +
@@ -92,24 +120,27 @@ class Latency {
 
   static double over(const std::array<std::vector<double>, kRows>& us, Row a, Row b) {
     std::vector<double> ratios;
-    for (std::size_t i = 0; i < us[a].size(); ++i) ratios.push_back(us[a][i] / us[b][i]);
+    // A program that was absent in some turn has fewer of them.
+    for (std::size_t i = 0; i < std::min(us[a].size(), us[b].size()); ++i)
+      ratios.push_back(us[a][i] / us[b][i]);
     return median(ratios);
   }
 
-  static void tell(std::uint32_t size, const std::array<std::vector<double>, kRows>& us, Measured& out) {
+  void tell(std::uint32_t size, const std::array<std::vector<double>, kRows>& us, Measured& out) {
     record::Record one;
     one.set("bytes", std::uint64_t{size});
     std::array<char, 120> line{};
     std::snprintf(line.data(), line.size(), "%-8u", size);
     out.text += line.data();
-    for (std::size_t row = 0; row < kRows; ++row) {
+    for (std::size_t row = 0; row < rows(); ++row) {
+      const int width = row < kOwnRows ? 10 : 15;
       if (us[row].empty()) {
-        std::snprintf(line.data(), line.size(), " %10s", "-");
+        std::snprintf(line.data(), line.size(), " %*s", width, "-");
         out.text += line.data();
         continue;
       }
       const double middle = median(us[row]);
-      std::snprintf(line.data(), line.size(), " %10.2f", middle);
+      std::snprintf(line.data(), line.size(), " %*.2f", width, middle);
       out.text += line.data();
       record::Record r;
       r.set("us", middle)
@@ -118,7 +149,7 @@ class Latency {
           .set("over_raw", over(us, static_cast<Row>(row), kRaw))
           .set("over_bare", over(us, static_cast<Row>(row), kBare));
       if (row == kReqRsp) r.set("over_call", over(us, kReqRsp, kCall));
-      one.set(kNames[row], std::move(r));
+      one.set(name_of(row), std::move(r));
     }
     std::snprintf(line.data(), line.size(), " %10.2f %12.2f %12.2f %12.2f\n", over(us, kBare, kRaw),
                   over(us, kTraced, kBare), over(us, kReqRsp, kBare), over(us, kReqRsp, kCall));
@@ -210,6 +241,7 @@ class Latency {
 
   FarEnd& far_;
   const Options& o_;
+  Externals externals_;
   std::unique_ptr<Pair> main_;
   std::unique_ptr<Pair> large_;
   std::unique_ptr<RawEnd> raw_;

@@ -44,6 +44,24 @@ CLI::App* add_options(CLI::App& app, Options& o) {
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::Range(10U, 1'000'000U));
+  channel->add_flag("--beside", o.beside,
+                    "latency: ibv_rc_pingpong, UCX and libfabric, too, where they are installed");
+  channel->add_option("--connections", o.connections, "connect: channels of a storm")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 16'384U));
+  channel->add_option("--storms", o.storms, "connect: turns")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 1000U));
+  channel->add_option("--messages", o.messages, "rnr: messages to a slow receiver")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(100U, 1'000'000U));
+  channel->add_option("--channels", o.channels, "memory: channels whose memory is counted")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 1024U));
   channel->add_option("--far", o.far, "the address of the far end, which is a process of this machine")
       ->type_name("ADDRESS")
       ->capture_default_str()
@@ -63,7 +81,11 @@ CLI::App* add_options(CLI::App& app, Options& o) {
 void complete(Options& o) {
   if (o.quick) {
     o.turns = std::min(o.turns, 2U);
-    o.rounds = std::min(o.rounds, 50U);
+    o.rounds = std::min(o.rounds, 20U);
+    o.connections = std::min(o.connections, 16U);
+    o.storms = 1;
+    o.messages = std::min(o.messages, 200U);
+    o.channels = std::min(o.channels, 8U);
   }
   if (o.sizes.empty())
     o.sizes = o.quick ? std::vector<std::uint32_t>{64, 8192}

@@ -13,14 +13,19 @@ class App;
 namespace weft::bench {
 
 // What is measured; each name is a word of --part.
-inline constexpr const char* kParts[] = {"latency"};
+inline constexpr const char* kParts[] = {"latency", "connect", "rnr", "memory"};
 
 struct Options {
   std::vector<std::string> parts;  // empty: all
   std::vector<std::uint32_t> sizes;
   std::uint32_t turns = 7;
   std::uint32_t rounds = 1000;
-  std::string far = "127.0.9.2";  // the address of the far end
+  std::uint32_t connections = 4096;  // of a storm
+  std::uint32_t storms = 3;          // so often it is measured
+  std::uint32_t messages = 20'000;   // to a slow receiver
+  std::uint32_t channels = 64;       // whose memory is counted
+  std::string far = "127.0.9.2";     // the address of the far end
+  bool beside = false;               // latency: other programs, too
   bool quick = false;
   bool as_json = false;
 

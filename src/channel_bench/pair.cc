@@ -15,10 +15,11 @@ double median(std::vector<double> values) {
 }
 
 bool poll_until(const tools::Session& session, double seconds,
-                const std::function<void(const weft_notice&)>& see, const std::function<bool()>& done) {
+                const std::function<void(const weft_notice&)>& see, const std::function<bool()>& done,
+                int nap_ms) {
   const std::uint64_t end = tools::now_ns() + static_cast<std::uint64_t>(seconds * 1e9);
   while (!done()) {
-    session.wait(0, see);
+    session.wait(nap_ms, see);
     if (tools::now_ns() > end) return done();
   }
   return true;
@@ -33,7 +34,7 @@ Result<std::unique_ptr<Pair>> Pair::open(FarEnd& far, std::uint16_t id,
   auto session = tools::Session::open("", parameters);
   if (!session) return tl::unexpected(session.error());
   pair->session_ = std::move(*session);
-  if (auto served = pair->serve(); !served) return tl::unexpected(served.error());
+  if (auto served = pair->serve(0, true); !served) return tl::unexpected(served.error());
   if (const int error = weft_connect(pair->session_->get(), far.address().c_str(),
                                      static_cast<std::uint16_t>(kServices + id), 0, &pair->channel_);
       error != 0)
@@ -46,7 +47,7 @@ Result<std::unique_ptr<Pair>> Pair::open(FarEnd& far, std::uint16_t id,
         open = open || n.kind == WEFT_OPENED;
         if (n.kind == WEFT_CLOSED) why = n.why;
       },
-      [&] { return open || why != "it does not open"; });
+      [&] { return open || why != "it does not open"; }, 1);
   if (!open) return fail("a channel to " + far.address() + ": " + why);
   if (auto stopped = pair->stop(); !stopped) return tl::unexpected(stopped.error());
   return pair;
@@ -66,8 +67,9 @@ Result<void> Pair::set(const char* name, std::uint64_t value) {
   return {};
 }
 
-Result<void> Pair::serve(std::uint32_t hold_us) {
-  const auto done = far_.ask("serve " + std::to_string(id_) + " " + std::to_string(hold_us));
+Result<void> Pair::serve(std::uint32_t hold_us, bool sleeps) {
+  const auto done =
+      far_.ask("serve " + std::to_string(id_) + " " + std::to_string(hold_us) + (sleeps ? " 1" : " 0"));
   if (!done) return tl::unexpected(done.error());
   return {};
 }

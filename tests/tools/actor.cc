@@ -7,8 +7,9 @@
  *   actor doze SECONDS [...]                          answers, and is elsewhere for 20 ms now and then
  *   actor send ADDRESS SECONDS CHANNELS MESSAGES [...] opens channels, sends so many on each, and stays
  *   actor call ADDRESS SECONDS [...]                  one request after the other
- *   actor mend ADDRESS SECONDS [...]                  eight requests at a time, each with 50 ms for its answer
- *   actor forget ADDRESS SECONDS [...]                the same with a bug: it forgets those that had no answer
+ *   actor mend ADDRESS SECONDS [...]                  eight requests at a time, each with 50 ms for its
+ * answer actor forget ADDRESS SECONDS [...]                the same with a bug: it forgets those that had no
+ * answer
  *
  * A parameter of the context may stand at the end of each. "ready" is printed when it is set up. */
 #include <stdio.h>
@@ -115,8 +116,8 @@ static void call_on(const char* address, double seconds, char** words) {
   weft_free(context);
 }
 
-/* Eight may be under way. `forget` counts answers and no outcomes, so each request that is lost is one that it
- * never makes again: as long as none is lost, nothing shows. */
+/* Eight may be under way. `forget` counts answers and no outcomes, so each request that is lost is one that
+ * it never makes again: as long as none is lost, nothing shows. */
 static void call_eight(const char* part, const char* address, double seconds, char** words) {
   weft_context* context = open_with(words);
   const double end = now() + seconds;

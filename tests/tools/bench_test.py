@@ -9,7 +9,7 @@ ENDS = ("--addr", "127.0.9.11", "--far", "127.0.9.12")
 
 
 def bench(*words, code=0):
-    return json.loads(weft("bench", "channel", *ENDS, "--quick", "-j", *words, code=code))
+    return json.loads(weft("bench", "channel", *ENDS, "--quick", "-j", *words, code=code, seconds=200))
 
 
 ROWS = ("raw", "bare", "traced", "call", "reqrsp", "large")
@@ -27,8 +27,35 @@ def latency(one):
         expect(size["raw"]["over_raw"] == 1 and size["bare"]["over_bare"] == 1, size)
 
 
+def connect(one):
+    expect(one["connections"] == 16, one)
+    for name in ("plain", "fresh", "cached", "tcp"):
+        expect(one[name]["one_us"] > 0, name, one)
+        expect(("storm_seconds" in one[name]) == (name != "tcp") and one[name].get("storm_seconds", 1) > 0, name, one)
+    # Sixteen one after the other and sixteen at once: without a cache each makes its queue pair, with one none does.
+    expect(one["fresh"]["made"] == 32 and one["fresh"]["reused"] == 0, one)
+    expect(one["cached"]["made"] == 0 and one["cached"]["reused"] >= 32, one)
+
+
+def rnr(one):
+    expect(one["messages"] == 200 and one["channel"]["naks"] == 0, "a channel's receives are always there", one)
+    expect(one["plain"]["naks"] > 0 and one["plain"]["naks_per_thousand"] == 5 * one["plain"]["naks"], one)
+    expect(min(one[name]["messages_per_second"] for name in ("plain", "channel")) > 0, one)
+
+
+def memory(one):
+    expect(one["channels"] == 8 and [d["depth"] for d in one["depths"]] == [8, 32, 128], one)
+    for d in one["depths"]:
+        expect(d["formula_bytes"] == 8 * d["depth"] * 4096 and d["large_bytes"] < d["formula_bytes"] < d["small_bytes"], d)
+        # A receive for each message of the window and eight more, each a frame with what lies before and behind it.
+        expect(d["small_bytes"] >= 8 * (d["depth"] + 8) * 4096 and d["small_registered"] >= d["small_bytes"], d)
+
+
 all_of_it = bench()
 latency(all_of_it["latency"])
+connect(all_of_it["connect"])
+rnr(all_of_it["rnr"])
+memory(all_of_it["memory"])
 host = all_of_it["host"]
 expect(host["cores"] >= 1 and 0 <= host["waited_percent"] and 0 <= host["stolen_percent"] <= 100, host)
 expect(host["busy"] == (max(host["waited_percent"], host["stolen_percent"]) > 1), host)
@@ -49,7 +76,7 @@ expect(bench("--part", "latency")["latency"]["turns"] == 2, "again")
 
 # The lab judges what the command says: no claim lacks a value, and one repetition decides nothing.
 with tempfile.TemporaryDirectory() as out:
-    judged = json.loads(weft("lab", "run", "xrdma-latency", "--quick", "--seeds", 1, "--out", out, "--json"))["experiments"][0]
+    judged = json.loads(weft("lab", "run", "xrdma-latency", "--quick", "--seeds", 1, "--out", out, "--json", seconds=200))["experiments"][0]
     for claim in judged["claims"]:
         expect(claim["verdict"] != "incomplete" or "one seed decides nothing" in claim["because"], claim)
     expect({c["id"] for c in judged["claims"]} == {"xrdma-lat-native", "xrdma-trace-overhead", "xrdma-large-small-lat"}, judged)

@@ -32,8 +32,8 @@ class Actor:
         return out
 
 
-def weft(*words, code=0, options=()):
-    done = subprocess.run([WEFT, *options, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+def weft(*words, code=0, options=(), seconds=60):
+    done = subprocess.run([WEFT, *options, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=seconds)
     if done.returncode != code:
         sys.exit(f"weft {words}: code {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}")
     return done.stdout
