@@ -31,8 +31,8 @@ struct Carried {
   std::uint32_t front_length = 0;
   std::uint32_t body_length = 0;
   std::uint64_t left = 0;  // bytes of front and body that have left
-  const std::uint8_t* body_out = nullptr;
-  std::uint64_t number = 0;  // of the message that is leaving
+  std::array<std::span<const std::uint8_t>, kMostPieces> body_out{};  // together `body_length` bytes
+  std::uint64_t number = 0;                                           // of the message that is leaving
 
   Immediate said;
   std::uint32_t slot = 0;    // where the last block was free

@@ -32,6 +32,7 @@ Result<void> Config::validate() const {
                               within("fragment", fragment, 1024, 1U << 30U),
                               within("outstanding", outstanding, 1, 1U << 20U),
                               within("reads", reads, 1, 16),
+                              within("pieces", pieces, 1, kMostPieces),
                               within("use_srq", use_srq ? 1 : 0, 0, 1),
                               within("srq_size", srq_size, depth + kControls, 1U << 20U),
                               within("region", region.n, 1U << 16U, 1U << 30U),

@@ -42,6 +42,7 @@ struct Config {
   bool use_srq = false;  // X-RDMA §7.6
   std::uint32_t srq_size = 4096;
   std::uint32_t cq_size = 0;      // entries of the completion queue; 0: what `channels` need
+  std::uint32_t pieces = 1;       // parts of a message that lies in the program's memory, at most kMostPieces
   std::uint32_t cached_qps = 64;  // queue pairs that wait in RESET for the next channel
   Bytes region{4U << 20U};        // X-RDMA §4.5
   Bytes memory{1U << 30U};        // registered at most, for what is sent and for what is received each

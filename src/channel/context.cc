@@ -200,14 +200,23 @@ Outcome<void> Context::deregister_memory(Registered& memory) {
   return gone;
 }
 
-Message* Context::wrap(Registered& memory, std::uint64_t offset, std::uint32_t length) {
-  if (offset > memory.memory.length || length > memory.memory.length - offset) return nullptr;
+Message* Context::gather(std::span<const Part> parts) {
+  if (parts.empty() || parts.size() > config_.pieces) return nullptr;
+  std::uint64_t length = 0;
+  for (const Part& p : parts) {
+    const std::uint64_t all = p.memory->memory.length;
+    if (p.offset > all || p.length > all - p.offset) return nullptr;
+    length += p.length;
+  }
+  if (length > INT32_MAX) return nullptr;  // as Config::largest
   Message* const m = lent_.take(0);
   if (m == nullptr) return nullptr;
-  m->outside = &memory;
-  ++memory.messages;
-  m->data = memory.memory.bytes.data() + offset;
-  m->length = m->capacity = length;
+  m->outside = parts[0].memory;
+  m->parts = static_cast<std::uint16_t>(parts.size());
+  std::uninitialized_copy(parts.begin(), parts.end(), parts_of(*m).begin());
+  for (const Part& p : parts) ++p.memory->messages;
+  m->data = parts[0].data();
+  m->length = m->capacity = static_cast<std::uint32_t>(length);
   return m;
 }
 

@@ -15,13 +15,11 @@
 //                  receiver-not-ready NAK.
 //   hostile peers  A peer that breaks the protocol gets its channel closed, and nothing else happens.
 //
-//   context.cc   making one, memory, the turn, completions       life.cc      from the first word to the last
-//   send.cc      from a message to a frame                       receive.cc   from a frame to a message
-//   fetch.cc     what is too long for a frame                    timers.cc    what happens because nothing
-//   does
-//   trace.cc     where the time goes                         stream.cc    frames over TCP, where there are
-//   moving.cc    which carrier a channel has                              no READs
-//   queue_pairs.cc  queue pairs, used and used again
+//   context.cc  making one, memory, the turn, completions    life.cc         from the first word to the last
+//   send.cc     from a message to a frame                    receive.cc      from a frame to a message
+//   fetch.cc    what is too long for a frame                 timers.cc       what happens by itself
+//   trace.cc    where the time goes                          stream.cc       frames over TCP, without READs
+//   moving.cc   which carrier a channel has                  queue_pairs.cc  used, and used again
 #pragma once
 #include <algorithm>
 #include <array>
@@ -109,8 +107,9 @@ class Context {
   // about.
   Outcome<Registered*> register_memory(std::span<std::uint8_t> bytes);
   Outcome<void> deregister_memory(Registered& memory);
-  // A message of bytes that lie in it; nullptr: they do not, or there is no memory for its descriptor.
-  Message* wrap(Registered& memory, std::uint64_t offset, std::uint32_t length);
+  // A message of bytes that lie in it, at most `pieces` parts one behind the other; nullptr: they are more,
+  // or lie elsewhere, or there is no memory for its descriptor.
+  Message* gather(std::span<const Part> parts);
   bool reserve(std::uint32_t length, std::uint32_t count) { return lent_.reserve(length, count); }
 
   // --- channels ---
@@ -272,7 +271,7 @@ class Context {
   // A block of lent_, and its hold on memory of the program's.
   void give_lent(Message* m) {
     if (m->outside != nullptr) [[unlikely]] {
-      --m->outside->messages;
+      for (const Part& p : parts_of(*m)) --p.memory->messages;
       m->outside = nullptr;
       lent_.restore(*m);
     }
@@ -294,7 +293,7 @@ class Context {
     posted_ = false;
   }
   bool post_message(Channel& c, Message& m);
-  static std::size_t pieces_of_outside(const Message& m, std::uint32_t ahead, Sge* pieces);
+  std::span<const Sge> gather_list(Message& m, std::uint32_t ahead);
   bool post_control(Channel& c, Kind kind, Role role = Role::kPlain);
   std::uint32_t immediate(Channel& c, Kind kind, Role role, bool head, std::uint64_t number);
   bool post(Channel& c, SendWr& wr, Work work, std::uint32_t number, bool signaled);
@@ -430,6 +429,7 @@ class Context {
   MemoryCache lent_;  // what is sent: peers may read it with its key
   MemoryCache own_;   // what is received: nobody else's
   std::vector<std::unique_ptr<Registered>> registered_;
+  std::array<Sge, 1 + kMostPieces> gathered_;  // the last gather list
   CqId cq_{};
   bool have_cq_ = false;
   std::uint32_t inline_ = 0;

@@ -12,6 +12,7 @@
 // gives it back by itself. A message that next() handed out belongs to the program until it gives it back
 // with release(), and only then is it acknowledged.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -62,10 +63,13 @@ struct Message : Telling {
   };
   std::uint8_t state = 0;
   Fate fate = Fate::kDelivered;
-  bool answered = false;      // a request that was received
-  bool traced = false;        // it has stamps (trace.h)
-  std::uint16_t region = 0;   // of the memory cache
-  std::uint16_t slot = 0;     // of the channel's receives
+  bool answered = false;     // a request that was received
+  bool traced = false;       // it has stamps (trace.h)
+  std::uint16_t region = 0;  // of the memory cache
+  union {
+    std::uint16_t slot = 0;  // of the channel's receives
+    std::uint16_t parts;     // of one to be sent whose bytes lie outside: so many
+  };
   std::uint32_t call = 0;     // of a request or a response
   std::uint32_t fetched = 0;  // bytes of it that are here
   std::uint32_t asked = 0;    // bytes of it that READs have been posted for
@@ -77,7 +81,7 @@ struct Message : Telling {
   Message* after = nullptr;
   union {
     Message* body = nullptr;  // a received message whose bytes were fetched: where they are
-    Registered* outside;      // one to be sent whose bytes lie in the program's own memory
+    Registered* outside;      // one to be sent whose bytes lie in the program's own memory: the first part's
   };
 
   // A block that was used before: where it lies it knows already, and whoever takes it next sets the rest.
@@ -95,6 +99,23 @@ inline constexpr std::uint32_t kHeadAt = 224;
 inline constexpr std::uint32_t kPayloadAt = 256;
 static_assert(sizeof(Message) <= kFrameAt);
 static_assert(kHeadAt + Head::kBytes == kPayloadAt);
+static_assert(kFrameAt + Head::kBytes + Announcement::kMostBytes <= kPayloadAt);
+
+// Of a message whose bytes lie outside: the list stands where its payload would.
+inline std::span<Part> parts_of(Message& m) {
+  static_assert(kMostPieces * sizeof(Part) <= 256);  // the shortest block
+  return {reinterpret_cast<Part*>(reinterpret_cast<std::uint8_t*>(&m) + kPayloadAt), m.parts};
+}
+// `see(part, bytes)`: as much of each as the message still has, which its sender may have shortened.
+template <class See>
+void each_part(Message& m, See see) {
+  std::uint32_t left = m.length;
+  for (const Part& p : parts_of(m)) {
+    const std::uint32_t n = std::min(left, p.length);
+    if (n != 0) see(p, n);
+    left -= n;
+  }
+}
 
 inline void Message::renew() {
   data = reinterpret_cast<std::uint8_t*>(this) + kPayloadAt;

@@ -109,6 +109,7 @@ constexpr Param kParams[] = {
     number<&Config::fragment>("fragment", "bytes of a fragment of a fetch"),
     number<&Config::outstanding>("outstanding", "fragments in flight, all channels together"),
     number<&Config::reads>("reads", "fragments in flight on one channel"),
+    number<&Config::pieces>("pieces", "parts of a message that lies in the program's own memory"),
     number<&Config::cached_qps>("cached_qps", "queue pairs that wait for the next channel"),
     bytes<&Config::region>("region", "bytes of a region of the memory cache"),
     bytes<&Config::memory>("memory", "bytes registered at most, for sending and for receiving each"),

@@ -55,7 +55,7 @@ Outcome<Qpn> Context::take_or_make_qp(bool goes_on) {
   wanted.caps.max_recv_wr = slots_;
   wanted.srq = shared_.id();
   wanted.caps.max_inline = inline_;
-  wanted.caps.max_send_sge = 2;  // a head, and bytes that lie in the program's own memory
+  wanted.caps.max_send_sge = 1 + config_.pieces;  // a head, and bytes that lie in the program's own memory
   const auto made = port_.create_qp(wanted);
   if (!made) return made;
   ++counts_.fresh_qps;

@@ -214,15 +214,14 @@ bool Context::post(Channel& c, SendWr& wr, Work work, std::uint32_t number, bool
   return port_.post_send(c.qpn, {&wr, 1}).taken == 1;
 }
 
-// The head, and bytes that lie in the program's own memory.
-std::size_t Context::pieces_of_outside(const Message& m, std::uint32_t ahead, Sge* pieces) {
-  const PortMemory& memory = m.outside->memory;
-  const auto at = static_cast<std::uint64_t>(m.data - memory.bytes.data());
-  pieces[0].length = ahead;
-  if (m.length == 0) return 1;
-  const std::size_t last = ahead != 0 ? 1 : 0;
-  pieces[last] = {memory.address + at, m.length, memory.lkey};
-  return last + 1;
+// The head, and parts that lie in the program's own memory.
+std::span<const Sge> Context::gather_list(Message& m, std::uint32_t ahead) {
+  std::size_t count = 0;
+  if (ahead != 0) gathered_[count++] = {m.address + kPayloadAt - ahead, ahead, m.lkey};
+  each_part(m, [&](const Part& p, std::uint32_t n) {
+    gathered_[count++] = {p.address(), n, p.memory->memory.lkey};
+  });
+  return {gathered_.data(), count};
 }
 
 bool Context::post_message(Channel& c, Message& m) {
@@ -234,11 +233,7 @@ bool Context::post_message(Channel& c, Message& m) {
   const bool head = m.has_head();
   const std::uint32_t ahead = head ? Head::kBytes : 0;
   const bool large = m.length > config_.small || m.length + ahead > c.frame;
-  Sge pieces[2] = {{m.address + kPayloadAt - ahead, m.length + ahead, m.lkey}, {}};
-  Sge& sge = pieces[0];
-  std::size_t count = 1;
-  if (m.outside != nullptr) [[unlikely]]
-    count = pieces_of_outside(m, ahead, pieces);
+  Sge sge{m.address + kPayloadAt - ahead, m.length + ahead, m.lkey};
   if (head) {
     Head h{m.call, m.status, 0, 0, 0};
     if (m.traced) stamp(c, m, h);
@@ -247,21 +242,25 @@ bool Context::post_message(Channel& c, Message& m) {
   if (large) {
     Announcement a;
     a.length = m.length;
-    a.count = 1;
-    a.pieces[0] = {m.address + kPayloadAt, m.length, m.rkey};
     if (m.outside != nullptr) [[unlikely]] {
-      a.pieces[0] = {pieces[count - 1].address, m.length, m.outside->memory.rkey};
-      count = 1;
+      each_part(m, [&](const Part& p, std::uint32_t n) {
+        a.pieces[a.count++] = {p.address(), n, p.memory->memory.rkey};
+      });
+    } else {
+      a.count = 1;
+      a.pieces[0] = {m.address + kPayloadAt, m.length, m.rkey};
     }
     sge = {m.address + kFrameAt, ahead + write_announcement(a, block + kFrameAt + ahead), m.lkey};
     ++c.counts.large_sent;
   }
   SendWr wr;
   wr.opcode = WrOpcode::kSendImm;
-  if (sge.length != 0) wr.sges = {pieces, count};
+  if (sge.length != 0) wr.sges = {&sge, 1};
+  if (m.outside != nullptr && !large) [[unlikely]]
+    wr.sges = gather_list(m, ahead);
   wr.flags = kSendSolicited;
-  // A device copies what is inline from one place in our own memory.
-  if (sge.length <= inline_ && sge.length != 0 && count == 1) wr.flags |= kSendInline;
+  // A device copies what is inline from one place.
+  if (sge.length <= inline_ && wr.sges.size() == 1) wr.flags |= kSendInline;
   wr.imm = immediate(c, large ? Kind::kAnnouncement : Kind::kMessage, m.role, head, m.number);
   c.counts.sent += m.role != Role::kClock ? 1U : 0U;
   c.counts.sent_bytes += m.length;

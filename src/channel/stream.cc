@@ -220,12 +220,15 @@ void Context::end_stream(Channel& c) {
 void Context::push(Channel& c) {
   Carried& s = *c.carried;
   while (s.busy()) {
-    std::array<std::span<const std::uint8_t>, 2> pieces;
+    std::array<std::span<const std::uint8_t>, 1 + kMostPieces> pieces;
     std::size_t count = 0;
-    if (s.left < s.front_length)
-      pieces[count++] = std::span<const std::uint8_t>(s.front).subspan(s.left, s.front_length - s.left);
-    const std::uint64_t of_body = s.left > s.front_length ? s.left - s.front_length : 0;
-    if (of_body != s.body_length) pieces[count++] = {s.body_out + of_body, s.body_length - of_body};
+    std::uint64_t gone = s.left;
+    const auto add = [&](std::span<const std::uint8_t> piece) {
+      if (gone < piece.size()) pieces[count++] = piece.subspan(gone);
+      gone -= std::min<std::uint64_t>(gone, piece.size());
+    };
+    add(std::span<const std::uint8_t>(s.front).first(s.front_length));
+    for (const auto& piece : s.body_out) add(piece);
     const auto n = streams_->send(s.stream, {pieces.data(), count});
     if (!n) return enlist(c);
     if (*n == 0) return;
@@ -254,7 +257,11 @@ bool Context::stream_message(Channel& c, Message& m) {
   }
   write_prefix({ahead + m.length, immediate(c, Kind::kMessage, m.role, head, m.number)}, s.front.data());
   s.front_length = Prefix::kBytes + ahead;
-  s.body_out = m.data;
+  s.body_out = {std::span<const std::uint8_t>(m.data, m.length)};
+  if (m.outside != nullptr) [[unlikely]] {
+    std::size_t count = 0;
+    each_part(m, [&](const Part& p, std::uint32_t n) { s.body_out[count++] = {p.data(), n}; });
+  }
   s.body_length = m.length;
   s.left = 0;
   s.number = m.number;
@@ -274,6 +281,7 @@ bool Context::stream_control(Channel& c, Kind kind, Role role) {
   write_prefix({0, immediate(c, kind, role, false, c.tx.posted)}, s.front.data());
   s.front_length = Prefix::kBytes;
   s.body_length = 0;
+  s.body_out = {};
   s.left = 0;
   s.then = kind == Kind::kClose ? Carried::Then::kClose : Carried::Then::kNothing;
   ++counts_.stream_frames;

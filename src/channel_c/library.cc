@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -100,6 +101,7 @@ Config live_config() {
   c.terms.mtu = 4096;
   c.pages = {weft::channel::map_memory, weft::channel::unmap_memory};
   c.channels = 256;
+  c.pieces = weft::channel::kMostPieces;
   return c;
 }
 
@@ -226,9 +228,19 @@ int weft_deregister(weft_context* c, weft_memory* m) {
   });
 }
 weft_message* weft_wrap(weft_context* c, weft_memory* memory, uint64_t offset, uint32_t length) {
+  const weft_piece all{memory, offset, length, 0};
+  return weft_gather(c, &all, 1);
+}
+weft_message* weft_gather(weft_context* c, const weft_piece* pieces, unsigned count) {
   weft_message* m = nullptr;
   (void)at_edge_of(c, [&] {
-    m = to(c->context->wrap(*reinterpret_cast<weft::channel::Registered*>(memory), offset, length));
+    std::array<weft::channel::Part, weft::channel::kMostPieces> parts;
+    if (count > parts.size()) return EINVAL;
+    for (unsigned i = 0; i < count; ++i) {
+      auto* const memory = reinterpret_cast<weft::channel::Registered*>(pieces[i].memory);
+      parts[i] = {memory, pieces[i].offset, pieces[i].length};
+    }
+    m = to(c->context->gather({parts.data(), count}));
     return 0;
   });
   return m;

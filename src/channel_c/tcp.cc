@@ -189,7 +189,7 @@ void TcpPort::name(StreamId stream, Duration alive, std::uint32_t tag) {
 Outcome<std::size_t> TcpPort::send(StreamId stream, std::span<const std::span<const std::uint8_t>> pieces) {
   const Socket* const s = find(stream);
   if (s == nullptr) return fail(Errc::kNotFound);
-  std::array<iovec, 4> list{};
+  std::array<iovec, 8> list{};
   const std::size_t n = std::min(pieces.size(), list.size());
   for (std::size_t i = 0; i < n; ++i)
     list[i] = {const_cast<std::uint8_t*>(pieces[i].data()), pieces[i].size()};

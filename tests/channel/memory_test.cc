@@ -26,6 +26,11 @@ std::vector<std::uint8_t> filled(std::size_t length, std::uint32_t salt) {
   return bytes;
 }
 
+Message* wrap(Context& context, Registered& memory, std::uint64_t offset, std::uint32_t length) {
+  const channel::Part all{&memory, offset, length};
+  return context.gather({&all, 1});
+}
+
 // Short, short as a request, and too long for a frame; from the middle of the memory.
 TEST(RegisteredMemory, IsSentFromWhereItLies) {
   NicWorld world(small_config());
@@ -39,7 +44,7 @@ TEST(RegisteredMemory, IsSentFromWhereItLies) {
   ASSERT_TRUE(memory.has_value());
   for (const std::uint32_t length : {0U, 64U, 4096U, 60'000U}) {
     for (const bool asks : {false, true}) {
-      Message* const m = a.wrap(**memory, 1000, length);
+      Message* const m = wrap(a, **memory, 1000, length);
       ASSERT_NE(m, nullptr);
       EXPECT_EQ(m->data, bytes.data() + 1000);
       EXPECT_EQ(a.deregister_memory(**memory).error(), Errc::kBusy);
@@ -75,10 +80,10 @@ TEST(RegisteredMemory, GivesNoMessageOfWhatDoesNotLieInIt) {
   std::vector<std::uint8_t> bytes(1000);
   const auto memory = a.register_memory(bytes);
   ASSERT_TRUE(memory.has_value());
-  EXPECT_EQ(a.wrap(**memory, 1001, 0), nullptr);
-  EXPECT_EQ(a.wrap(**memory, 500, 501), nullptr);
-  EXPECT_EQ(a.wrap(**memory, UINT64_MAX, 2), nullptr);
-  Message* const all = a.wrap(**memory, 0, 1000);
+  EXPECT_EQ(wrap(a, **memory, 1001, 0), nullptr);
+  EXPECT_EQ(wrap(a, **memory, 500, 501), nullptr);
+  EXPECT_EQ(wrap(a, **memory, UINT64_MAX, 2), nullptr);
+  Message* const all = wrap(a, **memory, 0, 1000);
   ASSERT_NE(all, nullptr);
   a.release(all);  // one that was never sent
   EXPECT_TRUE(a.deregister_memory(**memory).has_value());
@@ -143,7 +148,7 @@ TEST(IsolatedMemory, IsWholeAfterAMessageOfTheProgramsOwn) {
   const auto memory = a.register_memory(bytes);
   ASSERT_TRUE(memory.has_value());
   for (int i = 0; i < 3; ++i) {
-    a.release(a.wrap(**memory, 0, 1000));
+    a.release(wrap(a, **memory, 0, 1000));
     Message* const m = world.a().make(200, 1);
     EXPECT_EQ(m->capacity, 200U);
     a.release(m);

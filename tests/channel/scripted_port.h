@@ -155,8 +155,10 @@ class ScriptedPort : public VerbsPort {
     lengths_[key] = length;
     return PortMemory{key, key, reinterpret_cast<std::uint64_t>(bytes.get()), length, {bytes.get(), length}};
   }
-  Outcome<PortMemory> adopt(std::span<std::uint8_t>, std::uint8_t) override {
-    return weft::fail(Errc::kUnsupported);
+  Outcome<PortMemory> adopt(std::span<std::uint8_t> bytes, std::uint8_t) override {
+    const Key key{next_key_++};
+    lengths_[key] = 0;
+    return PortMemory{key, key, reinterpret_cast<std::uint64_t>(bytes.data()), bytes.size(), bytes};
   }
   Outcome<void> release(Key key) override {
     used_ -= lengths_[key];

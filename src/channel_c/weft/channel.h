@@ -88,6 +88,15 @@ WEFT_API int weft_register(weft_context* context, void* at, size_t length, weft_
 WEFT_API int weft_deregister(weft_context* context, weft_memory* memory);
 WEFT_API weft_message* weft_wrap(weft_context* context, weft_memory* memory, uint64_t offset,
                                  uint32_t length);
+/* The same of several pieces, which may lie in different memory: the peer gets one message of their bytes,
+   one behind the other. At most `pieces` of them (a parameter), otherwise NULL. weft_data() is the first
+   piece's. */
+typedef struct weft_piece {
+  weft_memory* memory;
+  uint64_t offset;
+  uint32_t length, reserved;
+} weft_piece;
+WEFT_API weft_message* weft_gather(weft_context* context, const weft_piece* pieces, unsigned count);
 
 /* Channels. `address` is IPv4 in dots. */
 WEFT_API int weft_listen(weft_context* context, uint16_t service);

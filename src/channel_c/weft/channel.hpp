@@ -73,6 +73,12 @@ class Context {
     if (m == nullptr) throw std::bad_alloc();
     return {get(), m};
   }
+  // One message of several pieces of such memory, in this order.
+  Message gather(std::span<const weft_piece> pieces) const {
+    weft_message* const m = weft_gather(get(), pieces.data(), static_cast<unsigned>(pieces.size()));
+    if (m == nullptr) throw std::bad_alloc();
+    return {get(), m};
+  }
   weft_memory* register_memory(std::span<std::byte> bytes) const {
     weft_memory* memory = nullptr;
     check(weft_register(get(), bytes.data(), bytes.size(), &memory), "register memory");
