@@ -218,7 +218,7 @@ std::optional<double> Externals::half_round_trip(const Program& p, std::uint32_t
   const std::string program = server[0] == "env" ? server[3] : server[0];
   if (!installed(program)) return leave_out(program + " is not installed");
   if (p.not_on_loopback && near_.starts_with("127."))
-    return leave_out("it passes over loopback addresses: name others by --addr and --far");
+    return leave_out("it passes over loopback addresses; --namespace has others");
   const pid_t there = begin(server, far_, core_of(1), p.files, -1);
   if (there < 0) return leave_out("its server cannot be started");
   Said said;

@@ -66,6 +66,8 @@ CLI::App* add_options(CLI::App& app, Options& o) {
       ->type_name("ADDRESS")
       ->capture_default_str()
       ->check(address_or_why);
+  channel->add_flag("--namespace", o.in_namespace,
+                    "both ends in a network namespace of their own, on addresses of an interface");
   channel->add_flag("--quick", o.quick, "the smallest form: it shows that it works, and no figure");
   channel->add_flag("-j,--json", o.as_json, "one JSON object");
   channel->footer(

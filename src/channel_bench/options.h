@@ -26,6 +26,7 @@ struct Options {
   std::uint32_t channels = 64;       // whose memory is counted
   std::string far = "127.0.9.2";     // the address of the far end
   bool beside = false;               // latency: other programs, too
+  bool in_namespace = false;         // a network of its own, whose addresses are an interface's
   bool quick = false;
   bool as_json = false;
 

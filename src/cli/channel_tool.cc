@@ -10,9 +10,7 @@
 #include <vector>
 
 namespace weft::cli {
-namespace {
 
-// The words behind `weft`, without --addr and its value.
 std::vector<std::string> own_words() {
   std::ifstream in("/proc/self/cmdline");
   std::vector<std::string> words;
@@ -27,8 +25,6 @@ std::vector<std::string> own_words() {
   }
   return words;
 }
-
-}  // namespace
 
 Result<void> become_tool(const std::string& address, const std::string& name) {
   const auto here = own_directory();

@@ -3,10 +3,14 @@
 // run --addr` does.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "cli/become.h"
 
 namespace weft::cli {
+
+// The words behind `weft`, without --addr and its value.
+std::vector<std::string> own_words();
 
 // With the words of this process but --addr. Returns only to say why not.
 Result<void> become_tool(const std::string& address, const std::string& program = "weft-channel");

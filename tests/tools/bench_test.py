@@ -67,6 +67,14 @@ page = weft("bench", "channel", *ENDS, "--quick", "--part", "latency")
 expect(page.splitlines()[0] == "latency" and page.splitlines()[1].split()[:3] == ["bytes", "raw", "bare"], page)
 expect(re.search(r"^the machine was (busy|quiet)", page, re.M), page)
 
+# Others beside: each answers, or is named with the reason.
+others = bench("--part", "latency", "-s", 64, "--beside")["latency"]
+absent = {a["name"]: a["why"] for a in others.get("absent", [])}
+for name in ("ibv_rc_pingpong", "ucx_rc", "ucx_tcp", "fi_verbs", "fi_tcp"):
+    expect((name in absent) != (name in others["sizes"][0]), name, others)
+    expect(absent.get(name, "why") and others["sizes"][0].get(name, {"us": 1})["us"] > 0, name, others)
+expect("loopback" in absent.get("fi_verbs", "loopback") or "not installed" in absent["fi_verbs"], absent)
+
 # What cannot be is said, and nothing stays behind that would keep the addresses.
 for wrong in (["--part", "none-such"], ["-s", "0"], ["--turns", "0"], ["--far", "here"], ["--far", "127.0.9.11", "--addr", "127.0.9.11"]):
     weft("bench", "channel", *wrong, code=2)
