@@ -58,7 +58,7 @@ rnr(all_of_it["rnr"])
 memory(all_of_it["memory"])
 host = all_of_it["host"]
 expect(host["cores"] >= 1 and 0 <= host["waited_percent"] and 0 <= host["stolen_percent"] <= 100, host)
-expect(host["busy"] == (max(host["waited_percent"], host["stolen_percent"]) > 1), host)
+expect(host["busy"] == (max(host["waited_percent"], host["stolen_percent"]) > 5), host)
 expect(("busy" if host["busy"] else "quiet") in host["sentence"], host)
 
 # One part, sizes of one's own; as a table, too.
