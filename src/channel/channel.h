@@ -59,7 +59,7 @@ struct ChannelCounts {
   std::uint32_t probes = 0;
   std::uint32_t waited = 0;  // messages that found the window full
   std::uint32_t reconnects = 0;
-  std::uint32_t clocks = 0;  // questions about the peer's clock, and answers
+  std::uint32_t clocks = 0;  // clock messages that this end sent: questions, and answers to the peer's
   std::uint32_t moves = 0;   // connections that are over another carrier than the one before
 };
 

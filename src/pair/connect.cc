@@ -41,7 +41,7 @@ void World::join(std::uint32_t a, Qpn qpn_a, const EndConfig& at_a, std::uint32_
     const EndConfig& other = *ends[1 - i];
     Device& device = host(host_of[i]).device;
     const DeviceConfig& dc = device.config();
-    const auto path = device.open_path({host(host_of[1 - i]).address(), 0, {}});
+    const auto path = device.open_path({host(host_of[1 - i]).address()});
     CHECK(path.has_value());
     QpAttr attr;
     attr.mode = e.mode;

@@ -477,7 +477,7 @@ void World::finish() {
       referee_.report().add(now_, "pools", "host %u holds %u bitmap blocks at the end", h->id().v, blocks);
     for (auto& other : hosts_) {
       if (other == h) continue;
-      const auto path = h->device.open_path({other->address(), 0, {}});
+      const auto path = h->device.open_path({other->address()});
       if (!path) continue;
       const Bytes left = h->device.path_in_flight(*path);
       if (left.n != 0 && !anybody_failed()) {

@@ -137,7 +137,8 @@ struct State {
   void start_disconnect(Connection& c, Time now);
   void abandon(Connection& c, Time now);
   void answer_sidr(Connection& c, const AnswerAttr& a, Time now);
-  // Ends our connection whose other end has this queue pair: its peer has lost its memory of it.
+  // The peer connects anew a queue pair that our connection still has as its other end: it has forgotten that
+  // connection, which ends here. True: the peer must be told so (REJ 10).
   bool end_stale(const wire::Address& peer, Qpn peer_qpn, Time now);
   void agree_on_modes(Connection& c, const wire::CmMessage& m);
   void offer_modes(wire::CmMessage& m) const;

@@ -1,5 +1,6 @@
 // What the packets of a mode say, and what follows from it: one row a mode. The transport asks the row and
-// never the mode, so a further mode is a row here, its layouts in core/wire/layout.cc and a scheme in loss/.
+// never the mode, so in the transport a further
+// mode is a row here and a scheme in loss/ (docs/CONTRIBUTING.md#adding-a-mode has all files).
 //
 // A row is about one half of a queue pair: our requests and their answers follow `tx_dialect`, the peer's
 // requests and our answers follow `rx_dialect`. How losses are recovered is the scheme's business (loss/).
@@ -31,7 +32,7 @@ struct Dialect {
   // Every packet is acknowledged. Without that, those that ask for it.
   bool acks_every_packet = false;
   // Time-outs follow round trips and only resend; the verbs time-out only counts retries. Without that, the
-  // verbs time-out is the one timer, and each resend costs a retry.
+  // verbs time-out resends, and each costs a retry; with `tail_probe` one packet asks before it, for nothing.
   bool own_timeouts = false;
   // Every packet names its message and its place in it (SRX), which an ACK echoes; a WRITE packet then does
   // not tell how long the rest of its message is.

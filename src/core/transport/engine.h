@@ -137,7 +137,8 @@ struct Engine : Tables {
   }
   // Every call into the Device concerns one queue pair, and ends here. Whatever the call changed of work,
   // window and credit: the queue pair stands in the ready queue if it can send, and the first of its path's
-  // line has too little credit, or is called. The protocol files wake nobody.
+  // line has too little credit, or is called. The protocol files
+  // wake nobody, but for presumed flights that end and queue pairs that leave their path (`leave_path`).
   void reconcile(QueuePair& q) {
     if (waiting != 0 && q.path.v < paths.size()) wake_path(path_of(q));  // it may not be connected yet
     stand_ready(q);

@@ -98,7 +98,7 @@ TEST_F(Paths, AreKeptByConnectedAndByFailedQueuePairs) {
   EXPECT_FALSE(is_full());
 }
 
-// What the IP header says belongs to the path: packets of two choices never share a burst's path.
+// Traffic class and hop limit belong to the path. A burst has one path, so all its packets have the same.
 TEST_F(Paths, DifferByTrafficClass) {
   const PathId path = *w.a.device.open_path({.peer = stranger(1)});
   const PathId other = *w.a.device.open_path({.peer = stranger(1), .traffic_class = 0xB8});

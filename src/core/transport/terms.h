@@ -23,14 +23,13 @@ struct MrInfo {
 
 struct PathAttr {
   wire::Address peer;
-  std::uint8_t slot = 0;  // process slot at the peer (live); part of the path's identity
-  Bytes credit{0};        // 0: DeviceConfig::path_credit
-  // What the world writes into the IP header; part of the path's identity, too.
+  Bytes credit{0};  // 0: DeviceConfig::path_credit
+  // What the world writes into the IP header; part of the path's identity, as the peer is.
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 0;  // 0: the world's default
 
   bool same_as(const PathAttr& o) const {
-    return peer == o.peer && slot == o.slot && traffic_class == o.traffic_class && hop_limit == o.hop_limit;
+    return peer == o.peer && traffic_class == o.traffic_class && hop_limit == o.hop_limit;
   }
 };
 

@@ -2,9 +2,10 @@
 // (core/cm/discovery.h), driven by a shard.
 //
 // A shard looks at it in every turn, so what it asks most often is kept here as plain values: whether there
-// is something to send, whether there is news, and when the next time-out is due. All calls that may change
-// either of the two go through manager() or discovery(), which mark these as out of date; the shard renews
-// them when it sends.
+// is something to send, whether there is news, and when the next time-out is due. All calls
+// that may change the manager or the discovery go through manager() or discovery(), which assume that there
+// is something to send, or news. poll() finds out the first, and the time-out, when it has nothing left;
+// poll_event() finds out the second.
 #pragma once
 #include <algorithm>
 #include <cstdint>

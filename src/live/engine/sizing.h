@@ -4,7 +4,7 @@
 // overflows it loses up to 30 %. So every path gets a credit in bytes.
 //
 //   granted   what the kernel lets wait for us, counted in truesize (data and its bookkeeping)
-//   credit    granted / 2, at most 1 MiB: data of the far side may fill one half while our own READ
+//   credit    granted / 2, 64 KiB to 1 MiB: data of the far side may fill one half while our own READ
 //             responses, ACKs and the kernel's deferred releases share the other. Without a larger
 //             limit from the system that is 208 KiB, three full trains. Peers that ask each other
 //             (docs/protocol/modes.md#capability-discovery) tell this figure; the buffer of one that does

@@ -7,9 +7,9 @@
 //
 // Reading believes nothing. A frame is read, or refused for one reason, and nothing is read outside of it.
 // What Linux itself would not hand to a socket is refused: other versions and protocols, fragments, lengths
-// that disagree, wrong checksums. VLAN tags and IP options are refused too; a tag that belongs to an
-// interface of this host has been taken off before (packet_socket.h), and the ICRC of a packet with options
-// would cover them, which nobody sends.
+// that disagree, wrong checksums. VLAN tags and IP options are refused too: a tag that belongs to an
+// interface of this host has been taken off before (packet_socket.h), and options, which the ICRC would
+// cover, nobody sends.
 //
 // Several frames may come as one: the kernel hands over what its offloads joined, or have not cut yet. Then
 // the lengths in the headers are those of all, and `segment` says where to cut.

@@ -405,7 +405,8 @@ SendStatus UdpWire::send(const TxTrain& train) {
     control.add(message, IPPROTO_IP, IP_TOS, int{train.ip.traffic_class});
     control.add(message, IPPROTO_IP, IP_TTL, int{train.ip.hop_limit});
   } else if (train.ip != usual_) {
-    // Most processes choose once: the first choice becomes the socket's, and costs nothing from then on.
+    // Most processes choose traffic class and hop limit once: the first choice becomes the socket's, and
+    // costs nothing from then on.
     if (!usual_known_) {
       set_option(fd_, IPPROTO_IP, IP_TOS, train.ip.traffic_class);
       set_option(fd_, IPPROTO_IP, IP_TTL, train.ip.hop_limit);

@@ -7,9 +7,10 @@
 //
 //   headroom = 2 x delay x rate + 3 largest frames + 2 PFC frames
 //
-//   input-queued    limit = the port's buffer / classes - headroom; X-ON two largest frames below
-//   output-queued   limit = alpha x (buffer - headroom of all ports and classes - what is in use), X-ON
-//   likewise
+//   input-queued    limit = the port's buffer / classes - headroom
+//   output-queued   limit = alpha x (buffer - headroom of all ports and classes - what is in use)
+//
+// X-ON is two largest frames below the limit.
 //
 // Credits (IRN §7) instead: each ingress port and class has a share of the buffer that is its own, the sender
 // knows how much of it is free, and begins a packet only when the largest frame would fit. A share of

@@ -303,7 +303,7 @@ struct Datagrams {
     for (const std::size_t h : {0U, 1U}) qpn[h] = create(h);
     other = create(0);
     DetailedNic& a = pair.a;
-    const auto path = a.device().open_path({pair.b.address(), 0, {}});
+    const auto path = a.device().open_path({pair.b.address()});
     to_b = *a.device().create_ah(a.domain(), *path);
     const Sge piece{pair.memory[1].address, 4096, pair.memory[1].lkey};
     const RecvWr receive{0, {&piece, 1}};

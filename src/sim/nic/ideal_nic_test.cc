@@ -107,7 +107,7 @@ Observed run(const Settings& w) {
       attr.access = kRemoteWrite;
       attr.mode = w.mode;
       attr.mtu = kMtu;
-      attr.path = *d.open_path({address_of({1 - h}), 0, {}});
+      attr.path = *d.open_path({address_of({1 - h})});
       attr.dest_qpn = qpn[1 - h];
       attr.timeout = 8;
       EXPECT_TRUE(climb(QpType::kRc, attr, [&](const QpAttr& at, std::uint32_t mask) {

@@ -85,7 +85,7 @@ Outcome<QpState> Nic::state(Qpn qpn) const {
 
 Outcome<void> Nic::raise(const ConnectEnd& own, const ConnectEnd& peer) {
   QpAttr attr = attributes_of(own, peer);
-  const auto path = device().open_path({peer.address, 0, {}});
+  const auto path = device().open_path({peer.address});
   if (!path) return fail(path.error());
   attr.path = *path;
   return climb(QpType::kRc, attr, [&](const QpAttr& a, std::uint32_t mask) {

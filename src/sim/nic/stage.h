@@ -6,7 +6,7 @@
 //
 // A Gauge watches a place where items wait or work, from outside. It holds the two sides of Little's law: the
 // number of items, integrated over time, and the time that each of them spent there, added up as it leaves.
-// They are equal whenever the place is empty, or somebody came or went unseen.
+// Whenever the place is empty they are equal; if they are not, somebody came or went unseen.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -40,9 +40,9 @@ Simulation::Simulation(const Scenario& scenario, trace::PcapngWriter* trace, std
   const NetworkSpec& n = scenario.network;
   CHECK_OP(scenario.graph.hosts, !=, 0U);  // resolve() was called
   NetworkConfig config{n.switches, n.routing, n.impair};
-  // Observers and traces want packets in order of time; TCP's two ends share a connection; the receiver of a
-  // [[flow]] of SENDs looks at its sender.
-  // [[messages]]: an Exchange reaches both ends of a connection at once.
+  // Nodes do not run apart in time where one needs another's present: observers and traces want packets in
+  // order of time; TCP's two ends share a connection; an Exchange of [[messages]] reaches both ends at once;
+  // the receiver of a [[flow]] of SENDs or WRITEs with immediate looks at its sender.
   config.apart =
       !scenario.check && scenario.messages.empty() && trace == nullptr && !scenario.transport.tcp &&
       std::none_of(scenario.flows.begin(), scenario.flows.end(), [](const FlowSpec& f) {

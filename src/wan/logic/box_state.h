@@ -139,10 +139,11 @@ struct BoxState {
   Names giving_of;
   Names acked_taking_of;  // by requester, responder and the requester's queue pair
   Names acked_giving_of;
-  Names unlearned;            // by requester and responder: the first of those whose requester is not known
-  std::uint32_t owned = 0;    // takings that are neither watching nor failed
-  std::uint32_t oldest = 0;   // where the search for a place looks next
-  Time blind_since = kNever;  // then there were streams that were not watched; kNever: nothing came yet
+  Names unlearned;           // by requester and responder: the first of those whose requester is not known
+  std::uint32_t owned = 0;   // takings that are neither watching nor failed
+  std::uint32_t oldest = 0;  // where the search for a place looks next
+  // The last time that a stream may have passed unwatched: at the first frame, or when the table was full.
+  Time blind_since = kNever;  // kNever: nothing came yet
 
   Ring<std::uint32_t> answering;  // takings with an ACK or NAK for their endpoint
   Ring<std::uint32_t> talking;    // takings, and givings behind them, with something to say

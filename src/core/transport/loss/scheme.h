@@ -2,11 +2,11 @@
 // pool; it never sees a queue pair, a header or the clock, and it serves requests and READ responses
 // alike: one loss engine serves both directions.
 //
-// The common case never comes here: an in-order packet and an ACK without recovery are handled inline
-// by their callers (`receive_in_order`, advance.h).
+// The common case never comes here: callers handle the expected packet (`receive_in_order`, advance.h) and
+// an ACK of a stream that is `plain()` (stream.h) inline.
 //
-// To add a scheme: write its file, add its row to kSchemes (registry.cc); the conformance suite in
-// scheme_test.cc then runs over it.
+// To add a scheme: write its file, declare it below, add its row to kSchemes (registry.cc); the conformance
+// suite in scheme_test.cc then runs over it.
 #pragma once
 #include <cstdint>
 #include <span>

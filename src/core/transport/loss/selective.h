@@ -6,8 +6,9 @@
 //       |      ^ rtx                       |
 //
 // Within one recovery no packet is resent twice (`rtx` only moves forward); a retransmission that is
-// lost again is found by time-out. The packets in [rtx, lost) that are not SACKed are what SRNIC calls
-// the retry queue: kept as a bitmap, sent before anything new, scheduled like any other work.
+// lost again is found by time-out, which begins again at una. The packets in [rtx, lost) that are not SACKed
+// are what SRNIC calls the retry queue: kept as a bitmap, sent before anything new, scheduled like any other
+// work.
 #pragma once
 #include "core/transport/loss/scheme.h"
 
