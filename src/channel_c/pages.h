@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 #include "channel/config.h"
 
@@ -61,11 +62,15 @@ inline void unmap_pages(void* memory, std::uint64_t bytes) {
   munmap(static_cast<std::uint8_t*>(memory) - kHole, whole_holes(bytes) + 2 * kHole);
 }
 
-// Memory of any kind but the device's own. Of the heap it is whole pages, so that what is said to the kernel
-// about them (a child does not get them) concerns nobody else's bytes.
+// Memory of any kind but the device's own, all zeros: peers may read what is lent, and the heap has what the
+// program freed. Of the heap it is whole pages, so that what is said to the kernel about them (a child does
+// not get them) concerns nobody else's bytes.
 inline void* map_memory(std::uint64_t bytes, MemoryMode mode) {
-  if (mode == MemoryMode::kMalloc) return std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
-  return map_pages(bytes, mode);
+  if (mode != MemoryMode::kMalloc) return map_pages(bytes, mode);
+  const std::uint64_t whole = (bytes + kPage - 1) / kPage * kPage;
+  void* const at = std::aligned_alloc(kPage, whole);
+  if (at != nullptr) std::memset(at, 0, whole);
+  return at;
 }
 inline void unmap_memory(void* memory, std::uint64_t bytes, MemoryMode mode) {
   if (mode == MemoryMode::kMalloc) return std::free(memory);

@@ -102,12 +102,8 @@ void Publisher::publish(Time now) {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   page_->updated(
       static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count()));
-  // A deadline ends a request without a completion.
-  const ContextCounts& n = context_.counts();
-  const std::uint64_t happened =
-      (n.completions + n.stream_frames + n.unanswered) * 8 + context_.open_channels();
-  if (happened != seen_) rows_behind_ = rows_;
-  seen_ = happened;
+  if (happened() != seen_) rows_behind_ = rows_;
+  seen_ = happened();
   totals();
   slow_rows();
   parameter_row();

@@ -32,11 +32,17 @@ class Publisher {
     adm_version_ = version;
     adm_refused_ = refused;
   }
-  // Something happened since the last row was written: the program should not sleep for long.
-  bool behind() const { return page_ != nullptr && rows_behind_ != 0; }
+  // Something happened that no row shows yet: the program should not sleep for long.
+  bool behind() const { return page_ != nullptr && (rows_behind_ != 0 || happened() != seen_); }
   void rebase(Duration by) { next_ = next_.ps > by.ps ? next_ - by : Time{}; }
 
  private:
+  // A number that is another one after whatever changes a row. A deadline ends a request without a
+  // completion.
+  std::uint64_t happened() const {
+    const ContextCounts& n = context_.counts();
+    return (n.completions + n.stream_frames + n.unanswered) * 8 + context_.open_channels();
+  }
   void publish(Time now);
   void totals();
   void channel_row(std::uint32_t index);

@@ -5,11 +5,12 @@
 //   busy   --nothing of that for `spin` (spin_us)--> asleep
 //
 // So an idle program costs nothing, one that is spoken to costs no system call, and the first message after a
-// pause pays for waking up. A deadline that is nearer than `spin` is awaited busily: going to sleep would
-// take as long. With spin = 0 the program always sleeps.
+// pause pays for waking up. A deadline that is nearer than kNap, and than `spin`, is awaited busily: going to
+// sleep would take as long. With spin = 0 the program always sleeps.
 //
 // The rule alone; waiting.cc has the clock and the kernel.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "channel/clock.h"
@@ -26,6 +27,8 @@ struct WaitCounts {
 
 class Waiting {
  public:
+  static constexpr Duration kNap = microseconds(50);  // to fall asleep and to wake up, on a machine in use
+
   // The program sent something: what comes of it comes soon.
   void sent() { sent_ = true; }
   // A look at the context is over. `seen`: completions and frames so far; `told`: it found something to tell.
@@ -37,7 +40,7 @@ class Waiting {
   // A look found nothing to tell: is the next one to follow at once? `wake`: when the context has something
   // to do by itself.
   bool look_again(Time now, Time wake, Duration spin) {
-    const bool again = spin.ps > 0 && (now - last_ < spin || wake - now < spin);
+    const bool again = spin.ps > 0 && (now - last_ < spin || wake - now < std::min(spin, kNap));
     counts_.busy += again ? 1U : 0U;
     return again;
   }

@@ -61,6 +61,14 @@ TEST(Waiting, AwaitsADeadlineThatIsNearBusily) {
   EXPECT_FALSE(w.look_again(now, now + microseconds(50), kSpin));
 }
 
+// Keepalives are such deadlines, and an idle program costs nothing.
+TEST(Waiting, SleepsUntilADeadlineThatIsFarHoweverLongItSpins) {
+  Waiting w;
+  const Time now = Time{} + seconds(10);
+  w.looked(now, 0, false);
+  EXPECT_FALSE(w.look_again(now, now + milliseconds(1), seconds(1)));
+}
+
 TEST(Waiting, NeverLooksBusilyWhereItMayNot) {
   Waiting w;
   const Time now = Time{} + seconds(1);

@@ -2,6 +2,7 @@
 // writes beyond a message is told which.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -358,6 +359,21 @@ TEST(MemoryModes, OfContiguousPagesLieTogether) {
   }
   for (std::uint64_t i = 0; i < kRegion; i += 777) at[i] = 1;
   channel::unmap_memory(at, kRegion, MemoryMode::kContiguous);
+}
+
+// Peers may read what is lent to them, and the heap has what the program freed.
+TEST(MemoryModes, OfTheHeapAreCleared) {
+  for (const std::uint64_t bytes :
+       {4 * kRegion, 2 * kRegion}) {  // after the first one the heap has such blocks
+    auto* const secret = static_cast<volatile std::uint8_t*>(std::aligned_alloc(channel::kPage, bytes));
+    ASSERT_NE(secret, nullptr);
+    for (std::uint64_t i = 0; i < bytes; i += 64) secret[i] = 0xA5;
+    std::free(const_cast<std::uint8_t*>(secret));
+  }
+  auto* const at = static_cast<std::uint8_t*>(channel::map_memory(kRegion, MemoryMode::kMalloc));
+  ASSERT_NE(at, nullptr);
+  EXPECT_EQ(std::count(at, at + kRegion, 0), static_cast<std::ptrdiff_t>(kRegion));
+  channel::unmap_memory(at, kRegion, MemoryMode::kMalloc);
 }
 
 TEST(MemoryModes, OfHugePagesHaveSome) {

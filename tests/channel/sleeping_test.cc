@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "channel_c/weft/channel.h"
+#include "page/reader.h"
 
 namespace weft::channel_test {
 namespace {
@@ -24,7 +25,7 @@ class Sleepers : public ::testing::Test {
     setenv("WEFT_ADDR", address_.c_str(), 1);
     char why[256] = "";
     for (weft_context** c : {&server_, &client_})
-      if (weft_open(c, nullptr, nullptr, why, sizeof why) != 0) ADD_FAILURE() << why;
+      if (weft_open(c, nullptr, kParameters, why, sizeof why) != 0) ADD_FAILURE() << why;
     EXPECT_EQ(weft_listen(server_, 7), 0);
     thread_ = std::thread([this] { serve(); });
     EXPECT_EQ(weft_connect(client_, address_.c_str(), 7, 0, &channel_), 0);
@@ -50,6 +51,7 @@ class Sleepers : public ::testing::Test {
       weft_release(server_, n.message);
     }
   }
+  static constexpr const char* kParameters[] = {"channels=8", nullptr};  // few: one look shows all rows
   void ask(int times) {
     for (int i = 0; i < times; ++i) {
       ASSERT_EQ(weft_call(channel_, weft_allocate(client_, 16), 0, 0, nullptr), 0);
@@ -132,6 +134,35 @@ TEST_F(Sleepers, LookBusilyAfterAnEventAndThenSleepAgain) {
   EXPECT_GT(asleep.sleeps, busy.sleeps);
   quiet(10);
   EXPECT_EQ(counted().busy, asleep.busy);
+}
+
+// What the client's page says its channel received.
+std::uint64_t shown_as_received() {
+  std::uint64_t n = 0;
+  for (const page::ReadPage& p : page::read_pages().pages) {
+    const page::ReadTable* const channels = p.table("channels");
+    if (p.pid != static_cast<std::uint64_t>(getpid()) || channels == nullptr) continue;
+    const auto asked = static_cast<std::size_t>(channels->column("asked"));
+    const auto received = static_cast<std::size_t>(channels->column("received"));
+    for (const auto& row : channels->rows) n += row[asked] == 0 ? row[received] : 0;
+  }
+  return n;
+}
+
+// The page is written once a millisecond at most, and responses come sooner: a program that is told to sleep
+// for long has shown everything.
+TEST_F(Sleepers, SleepForLongOnlyWhenTheirPageShowsWhatHappened) {
+  char why[256];
+  EXPECT_EQ(weft_set(client_, "keepalive_intv_ms", 0, why, sizeof why), 0);  // nothing else would wake it
+  for (std::uint64_t i = 1; i <= 20; ++i) {
+    quiet(5);
+    ask(1);
+    std::uint64_t sleep_us = 0;
+    weft_arm(client_, &sleep_us);
+    if (sleep_us > 10'000) {
+      EXPECT_EQ(shown_as_received(), i);
+    }
+  }
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ CHECKERS = {
     "channels": ("tests/channel/weft_channels_test", *TEST),
     "channel-swarm": ("weft-channel-swarm", [*SWARM[0], "300"], SWARM[1]),
     "run_to_complete": ("tests/channel/weft_run_to_complete_test", *TEST),
+    "waiting": ("src/channel_c/weft_channel_waiting_test", *TEST),
     "caches": ("src/sim/nic/weft_sim_nic_test", *TEST),
     "stores": ("tests/nic/weft_nic_store_test", *TEST),
     "boxes": ("tests/wan/weft_wan_by_hand_test", *TEST),
@@ -51,7 +52,7 @@ CHECKERS = {
 # What a part of the simulator alone does is noticed by its own: the first row whose folders hold all files of a patch.
 OWN = ((("src/adm/",), ("settings",)),
        (("src/wan/",), ("boxes", "sites", "lines")),
-       (("src/channel_c/",), ("run_to_complete",)), (("src/channel/",), ("channels", "channel-swarm")),
+       (("src/channel_c/",), ("run_to_complete", "waiting")), (("src/channel/",), ("channels", "channel-swarm")),
        (("src/live/capture/",), ("traces",)), (("src/live/wires/",), ("wires",)),
        (("src/sim/nic/context/", "src/sim/nic/cache/"), ("caches", "stores")),
        (("src/sim/nic/",), ("nics", "fabric", "fabrics")), (("src/sim/",), ("fabric", "fabrics")))
