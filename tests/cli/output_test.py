@@ -38,6 +38,7 @@ PRINTING = {
     "replay": [["replay", "1"], ["replay", "1", "--quiet"]],
     "ping": [["ping", "--help"]],
     "perf": [["perf", "--help"]],
+    "bench": [["bench", "--help"], ["bench", "channel", "--help"]],
     "stat": [["stat"], ["stat", "-j"]],
     "monitor": [["monitor", "--once"]],
     "adm": [["adm", "list"], ["adm", "list", "-j"], ["adm", "get"], ["adm", "get", "-j"]],
