@@ -77,7 +77,7 @@ class Far {
     std::string verb;
     in >> verb;
     if (verb == "stop") return std::string();
-    if (verb == "cost") return std::to_string(waited_for_a_core_ns());
+    if (verb == "cost") return std::to_string(processor_ns());
     if (verb == "raw") return meet_raw(in);
     std::uint32_t hold_us = 0;
     if (verb == "echo") {

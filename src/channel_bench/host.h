@@ -1,7 +1,9 @@
 // What the machine has for a measurement: cores, and how much of the time others had them.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace weft::bench {
 
@@ -10,31 +12,35 @@ void pin(int core);
 // The core of an end, 0 or 1; -1 where there are fewer than two.
 int core_of(unsigned end);
 
-// How long this process has waited for a core while it could have run.
-std::uint64_t waited_for_a_core_ns();
+// Processor time of this process with all its threads, and of its children that ended.
+std::uint64_t processor_ns();
 
 struct Noise {
   unsigned cores = 0;
-  double load = 0;            // before it began: processes that ran or wanted to
-  double waited_percent = 0;  // of the time an end waited for its core, the worse of the two
-  double stolen_percent = 0;  // of the time of all cores, by other machines of the same host
-  bool busy() const { return waited_percent > kQuiet || stolen_percent > kQuiet; }
+  double load = 0;                       // before it began: processes that ran or wanted to
+  std::optional<double> waited_percent;  // of the time of the ends' cores, which others had; unknown: nothing
+  double stolen_percent = 0;             // of the time of all cores, by other machines of the same host
+  bool known() const { return waited_percent.has_value(); }
+  bool busy() const { return waited_percent.value_or(0) > kQuiet || stolen_percent > kQuiet; }
   std::string sentence() const;
 
-  // Percent. An end shares its core with the soft NIC's thread, which is 2 to 3 of them on a quiet machine.
-  static constexpr double kQuiet = 5;
+  static constexpr double kQuiet = 5;  // percent; a quiet machine has up to 4 in a run of a second
 };
 
-// From its making until end().
+// From its making until end(). Others' time is what the kernel counts as busy of the ends' cores, but for
+// the time of both ends with their soft NICs. Ends that are not pinned have all cores.
 class Listening {
  public:
-  Listening();
-  Noise end(std::uint64_t far_waited_ns) const;
+  Listening(bool pinned, std::uint64_t far_ns);
+  Noise end(std::uint64_t far_ns) const;
 
  private:
+  std::vector<int> cores_;
   std::uint64_t began_;
   std::uint64_t stolen_;
-  std::uint64_t waited_;
+  bool apart_;
+  std::optional<std::uint64_t> busy_;
+  std::uint64_t own_;  // of both ends
   double load_;
 };
 

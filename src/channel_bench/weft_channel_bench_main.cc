@@ -32,21 +32,27 @@ int say(int code, std::string why) {
 
 record::Record record_of(const Noise& n) {
   record::Record r;
-  r.set("cores", std::uint64_t{n.cores})
-      .set("load", n.load)
-      .set("waited_percent", n.waited_percent)
-      .set("stolen_percent", n.stolen_percent)
-      .set("busy", n.busy())
-      .set("sentence", n.sentence());
+  r.set("cores", std::uint64_t{n.cores}).set("load", n.load).set("known", n.known());
+  if (n.known()) r.set("waited_percent", *n.waited_percent);
+  r.set("stolen_percent", n.stolen_percent).set("busy", n.busy()).set("sentence", n.sentence());
   return r;
+}
+
+Result<std::uint64_t> cost_of(FarEnd& far) {
+  const auto said = far.ask("cost");
+  if (!said) return tl::unexpected(said.error());
+  return std::strtoull(said->c_str(), nullptr, 10);
 }
 
 int measure(const Options& o) {
   // The smallest form makes no figure, and a busy machine may put its ends where there is room.
-  auto far = FarEnd::start(o.far, o.quick ? -1 : core_of(1));
+  const bool pinned = !o.quick && core_of(0) >= 0;
+  auto far = FarEnd::start(o.far, pinned ? core_of(1) : -1);
   if (!far) return say(1, far.error().message);
-  pin(o.quick ? -1 : core_of(0));
-  const Listening listening;
+  if (pinned) pin(core_of(0));
+  const auto before = cost_of(**far);
+  if (!before) return say(1, before.error().message);
+  const Listening listening(pinned, *before);
   record::Record all;
   for (const Part& part : kAll) {
     if (!o.measures(part.name)) continue;
@@ -55,9 +61,9 @@ int measure(const Options& o) {
     all.set(part.name, std::move(one->record));
     if (!o.as_json) std::cout << part.name << "\n" << one->text << "\n" << std::flush;
   }
-  const auto waited = (*far)->ask("cost");
-  if (!waited) return say(1, waited.error().message);
-  const Noise noise = listening.end(std::strtoull(waited->c_str(), nullptr, 10));
+  const auto after = cost_of(**far);
+  if (!after) return say(1, after.error().message);
+  const Noise noise = listening.end(*after);
   all.set("host", record_of(noise));
   std::cout << (o.as_json ? all.json() : noise.sentence() + "\n");
   return 0;
