@@ -99,6 +99,15 @@ Answer ask(const Planned& run, const Program& program) {
   return a;
 }
 
+// A sentence if the machine was busy meanwhile, else empty.
+std::string noise_of(const record::Reading& read) {
+  if (read.evaluate("host.busy?").value_or(0) == 0) return {};
+  return fmt::format(
+      "the machine was busy: other programs had {:.1f} % of the ends' cores, other machines {:.1f} % of all; "
+      "repeat it when it is quiet",
+      read.evaluate("host.waited_percent?").value_or(0), read.evaluate("host.stolen_percent?").value_or(0));
+}
+
 // The last line of what a program said is wrong, without its name and its full stop.
 std::string last_line(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '.')) text.pop_back();
@@ -145,19 +154,12 @@ Result<record::Run> measure(const Planned& run, const Program& program) {
     r.fault = why.empty() ? fmt::format("weft bench {}", a.died) : why;
   } else if (const auto read = record::Reading::parse(r.result); !read) {
     r.fault = "weft bench gave no JSON: " + read.error().message;
+  } else {
+    r.fault = noise_of(*read);
   }
   if (!r.fault.empty()) r.result = "{}";
   r.wall_seconds = program.seconds() - began;
   return r;
-}
-
-std::string noise_of(const record::Run& run) {
-  const auto read = record::Reading::parse(run.result);
-  if (!read || read->evaluate("host.busy?").value_or(0) == 0) return {};
-  return fmt::format(
-      "the machine was busy: an end waited {:.1f} % of the time for its core, others had {:.1f} % of "
-      "all",
-      read->evaluate("host.waited_percent?").value_or(0), read->evaluate("host.stolen_percent?").value_or(0));
 }
 
 }  // namespace weft::lab

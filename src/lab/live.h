@@ -3,7 +3,7 @@
 // command, and its seeds are repetitions.
 //
 // A measurement says how busy the machine was (`host`), and keeps its place in the record until the code that
-// was measured changes. One that came to nothing has a fault, and is tried again.
+// was measured changes. One that came to nothing, or was made on a busy machine, has a fault, and is tried again.
 #pragma once
 #include <array>
 #include <string>
@@ -26,7 +26,5 @@ std::string live_configuration(const Planned& run, const std::string& code);
 std::string live_command(const Planned& run);
 // Executes the child. What it could not measure is a fault of the run, in its words.
 Result<record::Run> measure(const Planned& run, const Program& program);
-// A sentence if the machine was busy meanwhile, else empty.
-std::string noise_of(const record::Run& run);
 
 }  // namespace weft::lab

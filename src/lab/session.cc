@@ -197,8 +197,6 @@ Result<Ran> run(const std::vector<Chosen>& chosen, record::Store& store, const P
       return true;
     }
     if (!r.fault.empty()) options.say(fmt::format("{}: {}", r.fault, command_of(p)));
-    if (const std::string noise = is_live(p) ? noise_of(r) : ""; !noise.empty())
-      options.say(fmt::format("{}: {}", noise, command_of(p)));
     const auto kept = store.add(r);
     if (!kept) broken = kept.error().message;
     return kept.has_value();

@@ -83,10 +83,12 @@ weft("bench", "channel", "--quick", "--addr", "127.0.9.11", "--far", "192.0.2.1"
 weft("bench", "channel", "--quick", "--addr", "192.0.2.1", "--far", "127.0.9.12", code=2)
 expect(bench("--part", "latency")["latency"]["turns"] == 2, "again")
 
-# The lab judges what the command says: no claim lacks a value, and one repetition decides nothing.
+# The lab judges what the command says: no claim lacks a value but for a busy machine, and one repetition decides nothing.
 with tempfile.TemporaryDirectory() as out:
-    judged = json.loads(weft("lab", "run", "xrdma-latency", "--quick", "--seeds", 1, "--out", out, "--json", seconds=200))["experiments"][0]
+    judged = json.loads(weft("lab", "run", "xrdma-latency", "--quick", "--seeds", 1, "--out", out, "--json", code=(0, 1), seconds=200))
+    judged = judged["experiments"][0]
     for claim in judged["claims"]:
-        expect(claim["verdict"] != "incomplete" or "one seed decides nothing" in claim["because"], claim)
+        expected = any(why in claim["because"] for why in ("one seed decides nothing", "the machine was busy"))
+        expect(claim["verdict"] != "incomplete" or expected, claim)
     expect({c["id"] for c in judged["claims"]} == {"xrdma-lat-native", "xrdma-trace-overhead", "xrdma-large-small-lat"}, judged)
 print("as it should be")

@@ -34,7 +34,7 @@ class Actor:
 
 def weft(*words, code=0, options=(), seconds=60):
     done = subprocess.run([WEFT, *options, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=seconds)
-    if done.returncode != code:
+    if done.returncode not in (code if isinstance(code, tuple) else (code,)):
         sys.exit(f"weft {words}: code {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}")
     return done.stdout
 
