@@ -33,6 +33,7 @@
 #include "channel/channel.h"
 #include "channel/clock.h"
 #include "channel/config.h"
+#include "channel/idle_qps.h"
 #include "channel/memory.h"
 #include "channel/message.h"
 #include "channel/names.h"
@@ -456,7 +457,7 @@ class Context {
   std::vector<std::uint32_t> left_;  // free at the next turn, when the program has seen their end
   std::vector<Call> calls_;
   std::vector<std::uint16_t> free_calls_;
-  std::vector<Qpn> idle_qps_;
+  IdleQps idle_qps_;
   // A queue pair whose connection is over: messages that were here of its channel, and the turn after which
   // nothing more of it comes.
   struct Grave {

@@ -43,9 +43,7 @@ Outcome<Qpn> Context::take_qp(const Channel& c) {
 // For a while after a connection its two ends refuse one that has its queue pair's number: a session that
 // goes on has a new one.
 Outcome<Qpn> Context::take_or_make_qp(bool goes_on) {
-  if (!idle_qps_.empty() && !goes_on) {
-    const Qpn q = idle_qps_.back();
-    idle_qps_.pop_back();
+  if (Qpn q; !goes_on && idle_qps_.take(q)) {
     ++busy_qps_;
     ++counts_.reused_qps;
     return q;
@@ -118,7 +116,7 @@ void Context::bury() {
     }
     const bool kept = idle_qps_.size() < config_.cached_qps;
     if (const auto again = kept ? port_.recycle(g.qpn) : Outcome<Qpn>(fail(Errc::kNoMemory))) {
-      idle_qps_.push_back(*again);
+      idle_qps_.put(*again);
     } else {
       (void)port_.destroy_qp(g.qpn);
     }

@@ -448,5 +448,23 @@ TEST(Sessions, EndWhenThePeerIsGone) {
   }
 }
 
+// One that has just been given back is the last to be used again, however many came and went.
+TEST(IdleQueuePairs, AreUsedAgainOldestFirst) {
+  channel::IdleQps idle;
+  idle.reserve(4);
+  std::uint32_t next = 0;
+  std::uint32_t oldest = 0;
+  Qpn q{};
+  EXPECT_FALSE(idle.take(q));
+  for (int round = 0; round < 50; ++round) {
+    while (idle.size() < 4) idle.put({next++});
+    for (int i = 0; i <= round % 4; ++i) {
+      ASSERT_TRUE(idle.take(q));
+      EXPECT_EQ(q.v, oldest++);
+    }
+    EXPECT_EQ(idle.size(), next - oldest);
+  }
+}
+
 }  // namespace
 }  // namespace weft::channel_test
