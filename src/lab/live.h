@@ -3,7 +3,8 @@
 // command, and its seeds are repetitions.
 //
 // A measurement says how busy the machine was (`host`), and keeps its place in the record until the code that
-// was measured changes. One that came to nothing, or was made on a busy machine, has a fault, and is tried again.
+// was measured changes. One that came to nothing, or was made on a busy machine, has a fault, and is tried
+// again.
 #pragma once
 #include <array>
 #include <string>
