@@ -123,14 +123,17 @@ int list(const Options& o) {
   return 0;
 }
 
+// By runs of `simulator`; empty: by those of this program.
 Result<std::vector<lab::Judged>> judge_all(std::vector<lab::Chosen>& chosen, const record::Store& store,
                                            const std::string& simulator) {
   std::vector<lab::Judged> all;
   for (lab::Chosen& c : chosen) {
-    auto samples = lab::samples_by(c, store, simulator, simulator_id());
+    const std::string own = own_id(*c.experiment);
+    const std::string& whose = simulator.empty() ? own : simulator;
+    auto samples = lab::samples_by(c, store, whose, own);
     if (!samples) return tl::unexpected(samples.error());
     auto judgements = lab::judge(*c.experiment, *samples, lab::account_quantity);
-    all.push_back({&c, std::move(*samples), std::move(judgements), simulator});
+    all.push_back({&c, std::move(*samples), std::move(judgements), whose});
   }
   return all;
 }
@@ -201,7 +204,7 @@ int run_lab(const Options& o) {
                "weft: interrupted; what was done is in the record, and the same command continues.\n");
     return 1;
   }
-  const auto judged = judge_all(*chosen, *store, simulator_id());
+  const auto judged = judge_all(*chosen, *store, "");
   if (!judged) return fault(judged.error());
   const auto written = lab::write_output(*judged, o.out);
   if (!written) return fault(written.error());
@@ -221,8 +224,8 @@ void point_elsewhere(const std::vector<lab::Judged>& all, const record::Store& s
     const auto found = lab::recorded(*j.chosen->experiment, store);
     if (whole || !found) continue;
     for (const lab::Recorded& r : *found) {
-      if (r.size != j.chosen->size.name || r.simulator == simulator_id()) continue;
-      fmt::print(stderr, "weft: {} was run by simulator {}: --simulator {} shows that.\n",
+      if (r.size != j.chosen->size.name || r.simulator == own_id(*j.chosen->experiment)) continue;
+      fmt::print(stderr, "weft: {} was run by simulator {}: --simulator '{}' shows that.\n",
                  j.chosen->experiment->name, r.simulator, r.simulator);
       break;
     }
@@ -259,11 +262,11 @@ int show(const Options& o) {
       std::any_of(chosen->begin(), chosen->end(), [](const lab::Chosen& c) { return !c.runs.empty(); });
   const auto store = runs ? record::Store::open_existing(o.record()) : record::Store::open(":memory:");
   if (!store) return refuse(store.error());
-  const std::string simulator = o.simulator.empty() ? simulator_id() : o.simulator;
   if (!o.simulator.empty()) {
-    if (const auto known = known_simulator(*chosen, *store, simulator); !known) return refuse(known.error());
+    if (const auto known = known_simulator(*chosen, *store, o.simulator); !known)
+      return refuse(known.error());
   }
-  const auto judged = judge_all(*chosen, *store, simulator);
+  const auto judged = judge_all(*chosen, *store, o.simulator);
   if (!judged) return fault(judged.error());
   print(*judged, o);
   if (o.simulator.empty()) point_elsewhere(*judged, *store);

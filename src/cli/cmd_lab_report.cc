@@ -75,7 +75,7 @@ Result<lab::Judged> judge_one(lab::Chosen& c, const record::Store& store, const 
 Result<std::vector<std::string>> simulators(const Options& o, const lab::Experiment& e,
                                             const record::Store& store) {
   if (!o.simulator.empty()) return std::vector{o.simulator};
-  std::vector<std::string> all{simulator_id()};
+  std::vector<std::string> all{own_id(e)};
   const auto found = lab::recorded(e, store);
   if (!found) return tl::unexpected(found.error());
   for (const lab::Recorded& r : *found) {
@@ -96,7 +96,7 @@ Result<lab::Judged> judge_best(Gathered& g, const std::string& name, const Optio
     const auto candidates = simulators(o, *e, store);
     if (!candidates) return tl::unexpected(candidates.error());
     for (const std::string& simulator : *candidates) {
-      auto chosen = lab::choose(*e, size, 0, simulator, live_id());
+      auto chosen = lab::choose(*e, size, 0, simulator, simulator);
       if (!chosen) return tl::unexpected(chosen.error());
       g.chosen.push_back(std::move(*chosen));
       auto j = judge_one(g.chosen.back(), store, simulator);

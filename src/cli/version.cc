@@ -10,6 +10,6 @@ std::string version_line() { return "weft " WEFT_VERSION " (commit " WEFT_COMMIT
 
 std::string simulator_id() { return WEFT_SIMULATOR; }
 
-std::string live_id() { return WEFT_LIVE; }
+std::string live_code() { return WEFT_LIVE; }
 
 }  // namespace weft::cli

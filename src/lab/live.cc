@@ -121,10 +121,14 @@ std::string last_line(std::string text) {
 
 std::string live_base(const std::string& benchmark) { return kPrefix + benchmark; }
 bool is_live(const Planned& run) { return run.base.starts_with(kPrefix); }
+bool is_live(const Experiment& e) { return e.base.starts_with(kPrefix); }
+const std::string& maker(const Planned& run, const Program& program) {
+  return is_live(run) ? program.live : program.simulator;
+}
 
-std::string live_configuration(const Planned& run, const std::string& code) {
+std::string live_configuration(const Planned& run) {
   record::Record r;
-  r.set("live", benchmark_of(run)).set("code", code);
+  r.set("live", benchmark_of(run));
   for (const std::string& c : run.changes) {
     record::Record one;
     one.set("set", c);
@@ -143,10 +147,10 @@ Result<record::Run> measure(const Planned& run, const Program& program) {
   const double began = program.seconds();
   Answer a = ask(run, program);
   record::Run r;
-  r.simulator = program.simulator;
+  r.simulator = maker(run, program);
   r.version = program.version;
   r.seed = run.seed;
-  r.configuration = live_configuration(run, program.live);
+  r.configuration = live_configuration(run);
   r.key = run_key(r.configuration, r.seed, r.simulator);
   r.result = std::move(a.out);
   if (!a.died.empty()) {

@@ -22,8 +22,11 @@ inline constexpr std::array<const char*, 1> kBenchmarks{"channel"};
 std::string live_base(const std::string& benchmark);
 bool is_live(const Planned& run);
 
-// `code` names the sources that such runs depend on.
-std::string live_configuration(const Planned& run, const std::string& code);
+bool is_live(const Experiment& e);
+// What names the maker of the run in the record: the simulator, or what was measured, as built, and where.
+const std::string& maker(const Planned& run, const Program& program);
+
+std::string live_configuration(const Planned& run);
 std::string live_command(const Planned& run);
 // Executes the child. What it could not measure is a fault of the run, in its words.
 Result<record::Run> measure(const Planned& run, const Program& program);

@@ -38,7 +38,7 @@ class Live : public ::testing::Test {
     ASSERT_EQ(chmod(folder_.file("weft").c_str(), 0700), 0);
   }
   Ran run_now() {
-    auto chosen = choose(experiments_, {"measured"}, "quick", 0, "sim1", program_.live);
+    auto chosen = choose(experiments_, {"measured"}, "quick", 0, program_.simulator, program_.live);
     EXPECT_TRUE(chosen) << chosen.error().message;
     chosen_ = std::move(*chosen);
     RunOptions o;
@@ -81,6 +81,25 @@ TEST_F(Live, RunsAreACommandsJson) {
   EXPECT_EQ(run_now().executed, 0U) << "what is recorded is not measured again";
   program_.live = "code2";
   EXPECT_EQ(run_now().executed, 3U) << "other code is measured anew";
+}
+
+// A change of the simulator repeats no measurement, and what another code, build or machine measured is found
+// under its name, and under no other.
+TEST_F(Live, RunsAreNamedByWhatWasMeasuredAndWhere) {
+  script("echo '{\"latency\":{\"us\":5}}'\n");
+  EXPECT_EQ(run_now().executed, 3U);
+  program_.simulator = "sim2";
+  EXPECT_EQ(run_now().executed, 0U);
+  EXPECT_EQ((*store_.find(chosen_[0].runs[0].key))->simulator, "code1");
+  const auto found = recorded(*chosen_[0].experiment, store_);
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->size(), 1U);
+  EXPECT_EQ(found->front().simulator, "code1");
+  program_.live = "code1 elsewhere";
+  chosen_ = *choose(experiments_, {"measured"}, "quick", 0, program_.simulator, program_.live);
+  EXPECT_EQ(verdict().verdict, Verdict::kIncomplete);
+  chosen_ = *choose(experiments_, {"measured"}, "quick", 0, "code1", "code1");
+  EXPECT_EQ(verdict().verdict, Verdict::kReproduced) << "as a report takes an older one's";
 }
 
 // What a busy machine gave is no value: the claim is incomplete, and the next lab tries again.

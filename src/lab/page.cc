@@ -141,8 +141,8 @@ std::string experiment_html(const Judged& j) {
   std::string t = fmt::format(
       "<section id='{0}'><h2>{1}</h2><p class='dim'><code>{0}</code>: ", escaped(e.name), escaped(e.title));
   t += e.variants.empty() ? seeds_text(*j.chosen)
-                          : fmt::format("size {}, {}, simulator {}", j.chosen->size.name,
-                                        seeds_text(*j.chosen), j.simulator);
+                          : fmt::format("size {}, {}, {}", j.chosen->size.name, seeds_text(*j.chosen),
+                                        escaped(maker_text(j)));
   t += "</p>";
   if (!e.caveats.empty()) t += fmt::format("<p>{}</p>", escaped(e.caveats));
   if (!e.variants.empty()) {

@@ -69,7 +69,7 @@ Result<std::vector<Planned>> plan(const Experiment& e, const Size& size, std::ui
     for (std::size_t p = 0; p < e.points(); ++p) {
       Planned run{v, p, 0, {}, base, changes_of(e, size, v, p)};
       if (measures) {
-        configurations.push_back(live_configuration(run, live));
+        configurations.push_back(live_configuration(run));
         first.push_back(std::move(run));
         continue;
       }
@@ -98,7 +98,7 @@ Result<std::vector<Planned>> plan(const Experiment& e, const Size& size, std::ui
     for (std::size_t i = 0; i < first.size(); ++i) {
       Planned& run = all.emplace_back(first[i]);
       run.seed = seed;
-      run.key = run_key(configurations[i], seed, simulator);
+      run.key = run_key(configurations[i], seed, is_live(run) ? live : simulator);
     }
   }
   return all;

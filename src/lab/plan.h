@@ -19,8 +19,8 @@ struct Program {
   std::string simulator;
   std::string version;
   double (*seconds)() = nullptr;  // wall time, for what a run cost and for progress
-  std::string live{};             // names the code that measurements of this machine depend on (live.h)
-  std::string weft{};             // the path of `weft`, which measures it
+  std::string live{};  // in its place for measurements: their code, its build, this machine (live.h)
+  std::string weft{};  // the path of `weft`, which measures it
 };
 
 struct Planned {

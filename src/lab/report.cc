@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lab/live.h"
 #include "lab/number.h"
 
 namespace weft::lab {
@@ -67,6 +68,10 @@ Rows claim_rows(const Judged& j) {
   return rows;
 }
 
+std::string maker_text(const Judged& j) {
+  return (is_live(*j.chosen->experiment) ? "measured by " : "simulator ") + j.simulator;
+}
+
 std::string seeds_text(const Chosen& c) {
   if (c.seeds == 0) return "computed, not simulated";
   if (c.seeds < Estimate::kFewest)
@@ -122,8 +127,8 @@ std::string markdown_table(const Rows& rows) {
 
 std::string to_text(const Judged& j) {
   const Experiment& e = *j.chosen->experiment;
-  std::string t = fmt::format("{}: {}\nsize {}, {}, simulator {}\n", e.name, e.title, j.chosen->size.name,
-                              seeds_text(*j.chosen), j.simulator);
+  std::string t = fmt::format("{}: {}\nsize {}, {}, {}\n", e.name, e.title, j.chosen->size.name,
+                              seeds_text(*j.chosen), maker_text(j));
   if (!e.variants.empty() && j.chosen->size.name == "quick")
     t += "This size decides little: its windows are short and its network has only begun to fill. Without "
          "--quick it would.\n";

@@ -13,7 +13,8 @@ struct Judged {
   const Chosen* chosen = nullptr;
   Samples samples;
   std::vector<Judgement> judgements;
-  std::string simulator;  // whose runs they are: the digest of the sources that runs depend on
+  std::string simulator;  // whose runs they are: the digest of the sources that runs depend on; of
+                          // measurements the machine, too
 };
 
 // Rows of cells, columns as wide as they must be.
@@ -31,6 +32,7 @@ std::string ours_text(const Finding& f);  // "2.21 [2.08, 2.33]x"
 std::string rule_text(const Finding& f);  // "2.8 to 3.7; trend > 1"
 const char* mark(const Finding& f);       // "yes", "overlaps"
 std::string seeds_text(const Chosen& c);
+std::string maker_text(const Judged& j);  // "simulator X", "measured by X"
 // Why the verdict is what it is: the rule's reason, then the author's.
 std::vector<std::string> reasons(const Judgement& g);
 

@@ -86,8 +86,8 @@ Result<Notes> read_notes(const std::string& folder) {
 
 std::string experiment_document(const Judged& j, const std::string& version) {
   const Experiment& e = *j.chosen->experiment;
-  std::string t = fmt::format("# {}\n\n`{}`, size {}, {}, simulator {}, {}.\n\n", e.title, e.name,
-                              j.chosen->size.name, seeds_text(*j.chosen), j.simulator, version);
+  std::string t = fmt::format("# {}\n\n`{}`, size {}, {}, {}, {}.\n\n", e.title, e.name, j.chosen->size.name,
+                              seeds_text(*j.chosen), maker_text(j), version);
   if (!e.caveats.empty()) t += e.caveats + "\n\n";
   t += markdown_table(claim_rows(j)) + "\n";
   for (const Judgement& g : j.judgements) {

@@ -86,7 +86,7 @@ Result<void> name_cells(const std::vector<Chosen>& chosen, record::Store& store,
     const Experiment& e = *c.experiment;
     for (const Planned& p : c.runs) {
       cells.push_back({e.name, c.size.name, e.variants[p.variant].name, point_text(e, p.point), p.seed,
-                       program.simulator, p.key});
+                       maker(p, program), p.key});
     }
   }
   return store.add(cells);
@@ -188,7 +188,7 @@ Result<Ran> run(const std::vector<Chosen>& chosen, record::Store& store, const P
   calls.work = [&](const std::string& piece) { return execute_piece(piece, program); };
   calls.done = [&](std::size_t i, const ChildResult& o) {
     const Planned& p = *(*todo)[i];
-    record::Run r{p.key, program.simulator, program.version, p.seed, {}, {}, {}, 0, o.memory};
+    record::Run r{p.key, maker(p, program), program.version, p.seed, {}, {}, {}, 0, o.memory};
     ++ran.executed;
     if (!o.died.empty() || !unpack(o.text, r) || r.key != p.key) {
       ++ran.died;

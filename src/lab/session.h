@@ -24,7 +24,7 @@ struct Chosen {
 // Names of the experiments that `names` means: experiments or groups of them; of all if it is empty.
 Result<std::vector<std::string>> named(const std::vector<Experiment>& all,
                                        const std::vector<std::string>& names);
-// As `simulator` runs it; `seeds` 0: as many as the size has. `live`: plan().
+// As `simulator` runs it, or `live` measures it; `seeds` 0: as many as the size has. `live`: plan().
 Result<Chosen> choose(const Experiment& e, const std::string& size, std::uint32_t seeds,
                       const std::string& simulator, const std::string& live = {});
 Result<std::vector<Chosen>> choose(const std::vector<Experiment>& all, const std::vector<std::string>& names,
