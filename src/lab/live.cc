@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "record/reading.h"
@@ -37,14 +38,16 @@ struct Answer {
 };
 
 [[noreturn]] void be_child(const std::string& program, const std::vector<std::string>& words, int out,
-                           int err) {
+                           int err, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
   argv.push_back(nullptr);
   execv(program.c_str(), argv.data());
+  dprintf(STDERR_FILENO, "weft: cannot start '%s': %s\n", program.c_str(), std::strerror(errno));
   _exit(127);
 }
 
@@ -70,8 +73,9 @@ Answer ask(const Planned& run, const Program& program) {
     close(out[1]);
     return a;
   }
+  const pid_t parent = getpid();
   const pid_t child = fork();
-  if (child == 0) be_child(program.weft, words_of(run), out[1], err[1]);
+  if (child == 0) be_child(program.weft, words_of(run), out[1], err[1], parent);
   close(out[1]);
   close(err[1]);
   std::array<pollfd, 2> wait{{{out[0], POLLIN, 0}, {err[0], POLLIN, 0}}};

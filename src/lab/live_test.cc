@@ -123,6 +123,10 @@ TEST_F(Live, RunsThatCannotBeAreSaidAndTriedAgain) {
   EXPECT_THAT(verdict().because, HasSubstr("the drop-in libibverbs.so.1 is not there"));
   script("echo 'no JSON'\n");
   EXPECT_EQ(run_now().faulty, 3U);
+  program_.weft = folder_.file("nowhere");
+  EXPECT_EQ(run_now().faulty, 3U);
+  EXPECT_THAT(said_, HasSubstr("cannot start '" + program_.weft + "': No such file"));
+  program_.weft = folder_.file("weft");
   script("kill -9 $$\n");
   EXPECT_EQ(run_now().faulty, 3U);
   EXPECT_THAT(said_, HasSubstr("was killed by signal 9"));

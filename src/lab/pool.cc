@@ -1,5 +1,6 @@
 #include "lab/pool.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -70,7 +71,7 @@ class Signals {
 bool begin(std::size_t number, const std::string& piece, const PoolCalls& calls, const Signals& signals,
            std::vector<Child>& children) {
   std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) return false;
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return false;
   std::fflush(nullptr);
   const pid_t parent = getpid();
   const pid_t id = fork();
