@@ -230,6 +230,10 @@ Result<std::unique_ptr<FarEnd>> FarEnd::start(const std::string& address, int co
 
 FarEnd::~FarEnd() {
   close(socket_);
+  // It ends when it finds nobody there, and takes its pages in /dev/shm with it.
+  for (const std::uint64_t until = now_ns() + 1'000'000'000; now_ns() < until; usleep(1000)) {
+    if (waitpid(child_, nullptr, WNOHANG) != 0) return;
+  }
   kill(child_, SIGKILL);  // its own child, by number
   while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
   }

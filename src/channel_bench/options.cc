@@ -68,7 +68,8 @@ CLI::App* add_options(CLI::App& app, Options& o) {
       ->check(address_or_why);
   channel->add_flag("--namespace", o.in_namespace,
                     "both ends in a network namespace of their own, on addresses of an interface");
-  channel->add_flag("--quick", o.quick, "the smallest form: it shows that it works, and no figure");
+  channel->add_flag("--quick", o.quick,
+                    "the smallest form, where nothing else is said: it shows that it works, and no figure");
   channel->add_flag("-j,--json", o.as_json, "one JSON object");
   channel->footer(
       "Two processes on two addresses, each on a core of its own. Rows take turns, so that a slow moment of\n"
@@ -80,15 +81,16 @@ CLI::App* add_options(CLI::App& app, Options& o) {
   return channel;
 }
 
-void complete(Options& o) {
-  if (o.quick) {
-    o.turns = std::min(o.turns, 2U);
-    o.rounds = std::min(o.rounds, 20U);
-    o.connections = std::min(o.connections, 16U);
-    o.storms = 1;
-    o.messages = std::min(o.messages, 200U);
-    o.channels = std::min(o.channels, 8U);
-  }
+void complete(Options& o, const CLI::App& channel) {
+  const auto small = [&](const char* name, std::uint32_t& value, std::uint32_t quick) {
+    if (o.quick && channel.count(name) == 0) value = quick;
+  };
+  small("--turns", o.turns, 2);
+  small("--rounds", o.rounds, 20);
+  small("--connections", o.connections, 16);
+  small("--storms", o.storms, 1);
+  small("--messages", o.messages, 200);
+  small("--channels", o.channels, 8);
   if (o.sizes.empty())
     o.sizes = o.quick ? std::vector<std::uint32_t>{64, 8192}
                       : std::vector<std::uint32_t>{64, 512, 2048, 4096, 16384, 65536};

@@ -36,7 +36,7 @@ inline constexpr const char* kNear = "127.0.9.1";  // our address, if --addr nam
 
 // Adds `bench channel`; the answer is `channel`.
 CLI::App* add_options(CLI::App& app, Options& o);
-// What follows from --quick, and from what was left out.
-void complete(Options& o);
+// What follows from --quick, and from what was left out. `channel` has parsed them.
+void complete(Options& o, const CLI::App& channel);
 
 }  // namespace weft::bench

@@ -75,7 +75,7 @@ int work(int count, char** words) {
   CLI::App app{"weft bench", "weft"};
   app.require_subcommand(1);
   Options o;
-  add_options(app, o);
+  const CLI::App* const channel = add_options(app, o);
   try {
     app.parse(count, words);
   } catch (const CLI::Success& wanted) {
@@ -83,7 +83,7 @@ int work(int count, char** words) {
   } catch (const CLI::ParseError& wrong) {
     return say(2, wrong.what());
   }
-  complete(o);
+  complete(o, *channel);
   return measure(o);
 }
 

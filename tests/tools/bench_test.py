@@ -64,6 +64,8 @@ expect(("busy" if host["busy"] else "quiet" if host["known"] else "unknown") in 
 
 # One part, sizes of one's own; as a table, too.
 expect([s["bytes"] for s in bench("--part", "latency", "-s", 1, "-s", 300)["latency"]["sizes"]] == [1, 300], "sizes")
+asked = bench("--part", "latency", "-s", 64, "--turns", 3, "--rounds", 30)["latency"]
+expect((asked["turns"], asked["rounds"]) == (3, 30), "--quick leaves what was asked for", asked)
 page = weft("bench", "channel", *ENDS, "--quick", "--part", "latency")
 expect(page.splitlines()[0] == "latency" and page.splitlines()[1].split()[:3] == ["bytes", "raw", "bare"], page)
 expect(re.search(r"^(how busy )?the machine was (busy|quiet|is unknown)", page, re.M), page)
