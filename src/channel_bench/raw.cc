@@ -39,7 +39,9 @@ class Raw final : public RawEnd {
     memory_.resize(std::size_t{size_.bytes} * (size_.receives + 1U));
     domain_ = ibv_alloc_pd(context_);
     if (domain_ == nullptr) return tl::unexpected(last("a protection domain"));
-    mr_ = ibv_reg_mr(domain_, memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE);
+    const int access =
+        IBV_ACCESS_LOCAL_WRITE;  // a number: ibv_reg_mr, a macro, compares it with another enum's
+    mr_ = ibv_reg_mr(domain_, memory_.data(), memory_.size(), access);
     if (mr_ == nullptr) return tl::unexpected(last("memory"));
     cq_ = ibv_create_cq(context_, static_cast<int>(size_.sends + size_.receives), nullptr, nullptr, 0);
     if (cq_ == nullptr) return tl::unexpected(last("a completion queue"));
