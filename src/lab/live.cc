@@ -12,6 +12,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "record/reading.h"
 #include "record/record.h"
@@ -46,7 +49,13 @@ struct Answer {
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
   argv.push_back(nullptr);
-  execv(program.c_str(), argv.data());
+  // Its options are what it measures: nobody else's loss, rate or parameters.
+  std::string administered = "WEFT_PARAMETERS=0";
+  std::vector<char*> environment{administered.data()};
+  for (char** v = environ; *v != nullptr; ++v)
+    if (!std::string_view(*v).starts_with("WEFT_")) environment.push_back(*v);
+  environment.push_back(nullptr);
+  execve(program.c_str(), argv.data(), environment.data());
   dprintf(STDERR_FILENO, "weft: cannot start '%s': %s\n", program.c_str(), std::strerror(errno));
   _exit(127);
 }

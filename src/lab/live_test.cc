@@ -5,6 +5,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
 #include "lab/account.h"
 #include "lab/session.h"
 #include "lab/test_folder.h"
@@ -81,6 +85,18 @@ TEST_F(Live, RunsAreACommandsJson) {
   EXPECT_EQ(run_now().executed, 0U) << "what is recorded is not measured again";
   program_.live = "code2";
   EXPECT_EQ(run_now().executed, 3U) << "other code is measured anew";
+}
+
+// What the shell says to soft NICs and to channels is not measured.
+TEST_F(Live, RunsAreWithoutTheEnvironmentOfWeft) {
+  script("env | grep ^WEFT_ > $0.env\necho '{\"latency\":{\"us\":5}}'\n");
+  ASSERT_EQ(setenv("WEFT_LOSS", "1%", 1), 0);
+  EXPECT_EQ(run_now().executed, 3U);
+  unsetenv("WEFT_LOSS");
+  std::ifstream in(folder_.file("weft.env"));
+  std::string all;
+  std::getline(in, all, '\0');
+  EXPECT_EQ(all, "WEFT_PARAMETERS=0\n");
 }
 
 // A change of the simulator repeats no measurement, and what another code, build or machine measured is found
