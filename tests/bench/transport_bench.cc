@@ -136,7 +136,7 @@ void connect(End& e, Qpn qpn, Qpn peer, const wire::Address& address, wire::Mode
   a.mode = mode;
   a.access = kRemoteWrite;
   a.mtu = 1024;
-  a.path = *e.device.open_path({address, 0, {}});
+  a.path = *e.device.open_path({address});
   a.dest_qpn = peer;
   CHECK(climb(QpType::kRc, a, [&](const QpAttr& at, std::uint32_t mask) {
     return e.device.modify_qp(qpn, at, mask, Time{}).has_value();
