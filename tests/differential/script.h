@@ -188,7 +188,7 @@ class Script {
     a.mode = plan_.mode;
     a.mtu = plan_.mtu;
     a.access = kRemoteWrite | kRemoteRead | kRemoteAtomic;
-    a.path = *d.open_path({peer, 0, {}});
+    a.path = *d.open_path({peer});
     a.dest_qpn = ends_[1 - h].qpn;
     a.sq_psn = {h == 0 ? 0xFFFFF0U : 77U};
     a.rq_psn = {h == 0 ? 77U : 0xFFFFF0U};
