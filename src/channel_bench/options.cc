@@ -29,6 +29,13 @@ CLI::App* add_options(CLI::App& app, Options& o) {
   bench->footer("Examples:\n  weft bench channel\n  weft bench channel --help");
   CLI::App* channel =
       bench->add_subcommand("channel", "Channels beside a plain verbs program, on this machine, in one run");
+  const auto number = [channel](const char* name, std::uint32_t& value, const char* text, std::uint32_t least,
+                                std::uint32_t most) {
+    channel->add_option(name, value, text)
+        ->type_name("N")
+        ->capture_default_str()
+        ->check(CLI::Range(least, most));
+  };
   channel->add_option("--part", o.parts, "what to measure; all, if none is named")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kParts), std::end(kParts))))
       ->allow_extra_args(false);
@@ -36,32 +43,14 @@ CLI::App* add_options(CLI::App& app, Options& o) {
       ->type_name("BYTES")
       ->check(CLI::Range(1U, kLongest))
       ->allow_extra_args(false);
-  channel->add_option("--turns", o.turns, "so often each row is measured, in turns; medians count")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Range(1U, 1000U));
-  channel->add_option("--rounds", o.rounds, "latency: messages each way in a turn")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Range(10U, 1'000'000U));
+  number("--turns", o.turns, "so often each row is measured, in turns; medians count", 1U, 1000U);
+  number("--rounds", o.rounds, "latency: messages each way in a turn", 10U, 1'000'000U);
   channel->add_flag("--beside", o.beside,
                     "latency: ibv_rc_pingpong, UCX and libfabric, too, where they are installed");
-  channel->add_option("--connections", o.connections, "connect: channels of a storm")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Range(1U, 16'384U));
-  channel->add_option("--storms", o.storms, "connect: turns")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Range(1U, 1000U));
-  channel->add_option("--messages", o.messages, "rnr: messages to a slow receiver")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Range(100U, 1'000'000U));
-  channel->add_option("--channels", o.channels, "memory: channels whose memory is counted")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Range(1U, 1024U));
+  number("--connections", o.connections, "connect: channels of a storm", 1U, 16'384U);
+  number("--storms", o.storms, "connect: turns", 1U, 1000U);
+  number("--messages", o.messages, "rnr: messages to a slow receiver", 100U, 1'000'000U);
+  number("--channels", o.channels, "memory: channels whose memory is counted", 1U, 1024U);
   channel->add_option("--far", o.far, "the address of the far end, which is a process of this machine")
       ->type_name("ADDRESS")
       ->capture_default_str()
