@@ -79,7 +79,26 @@ struct RoundTrips {
   }
 };
 
-struct alignas(64) Channel {
+// Messages and bytes one way, as far as they are not in the counts yet: half the room, and the other half of
+// a line of every channel.
+struct Tally {
+  std::uint32_t messages = 0;
+  std::uint32_t bytes = 0;
+
+  // A message is not longer than 2^31 - 1 (Config::largest), so neither wraps before it is emptied.
+  bool full() const { return ((messages | bytes) >> 31U) != 0; }
+  void add(std::uint32_t length) { ++messages, bytes += length; }
+  void empty_into(std::uint64_t& all_messages, std::uint64_t& all_bytes) {
+    all_messages += messages;
+    all_bytes += bytes;
+    *this = {};
+  }
+};
+
+// What every message touches of a channel: two cache lines, beside an entry of each ring. Over ten thousand
+// channels that is what a message costs (docs/ARCHITECTURE.md#what-a-message-touches), so what only a full
+// window, a request, a fetch, a beginning or an end needs stands in Channel, behind it.
+struct alignas(128) HotChannel {
   enum class State : std::uint8_t {
     kFree,
     kAsked,
@@ -92,40 +111,49 @@ struct alignas(64) Channel {
     kLeft  // its end was handed out; free at the next poll()
   };
 
-  // --- what every message touches: three cache lines, and one entry of each ring ---
   State state = State::kFree;
-  bool asked = false;      // this end asked for the channel, so it asks again
   bool may_early = true;   // we may send an ACK early
   bool peer_used = false;  // the peer used its permission, and was not given it again
-  bool probing = false;    // a probe is under way
-  bool in_line = false;    // among the channels that fetch
-  bool close_sent = false;
-  bool opened_once = false;
+  // Whether it stands in the rows (timers.cc), so that who has nothing there looks at no line of theirs.
+  bool in_owed : 1 = false;
+  bool in_nops : 1 = false;
+  std::uint32_t early = 0;      // ACKs sent by themselves, with the permission
   std::uint16_t life = 0;       // of the connection: completions of earlier ones are ignored
   std::uint16_t sq_posted = 0;  // send requests posted, modulo 2^16
   std::uint16_t sq_done = 0;
   std::uint16_t sq_signaled = 0;
-  std::uint16_t reads_out = 0;
-  std::uint16_t ring_mask = 0;
   std::uint32_t index = 0;
   Qpn qpn = kNoQpn;
-  std::uint32_t waiting = 0;  // messages in the queue
   // What was sent and what was taken, by number, depth of each rounded up to a power of two; then receives,
   // by slot. nullptr in what was taken: given back.
   std::unique_ptr<Message*[]> rings;
-  std::uint64_t fetching = 0;  // messages before it need no READ posted any more
-  Time heard{};                // the peer was last heard of
-  std::uint32_t frame = 0;     // the longest that the peer has room for
-  std::uint32_t largest = 0;   // that the peer takes
   SendWindow tx;
+  // --- the second line ---
   TakeWindow rx;
-  std::uint32_t held = 0;   // messages that the program has, or that are in the line to it
-  std::uint32_t calls = 0;  // requests without an answer
-  ChannelCounts counts;     // messages and bytes first
+  Time heard{};  // the peer was last heard of
+  Tally sent;
+  Tally received;
+  std::uint16_t ring_mask = 0;
+  std::uint16_t unasked = 0;  // messages that were announced, and of which not all has been asked for
+  std::uint32_t waiting = 0;  // messages in the queue
+};
+static_assert(sizeof(HotChannel) == 128);
 
-  // --- what only a full window, a request or a fetch touches ---
+struct Channel : HotChannel {
+  // --- a full window, a request, a fetch ---
   Message* first = nullptr;  // the queue
   Message* last = nullptr;
+  std::uint32_t largest = 0;     // that the peer takes
+  std::uint32_t peer_frame = 0;  // the longest frame that it has room for
+  std::uint32_t calls = 0;       // requests without an answer
+  std::uint64_t fetching = 0;    // messages before it need no READ posted any more
+  std::uint16_t reads_out = 0;
+  bool asked = false;    // this end asked for the channel, so it asks again
+  bool in_line = false;  // among the channels that fetch
+  bool probing = false;  // a probe is under way
+  bool close_sent = false;
+  bool opened_once = false;
+  ChannelCounts counted;  // but for what is in `sent`, `received` and `early`
   RoundTrips round_trips;
   Ways ways;  // of traced messages that came
   PeerClock clock;
@@ -136,7 +164,7 @@ struct alignas(64) Channel {
   std::unique_ptr<Carried> carried;
   Moving moving;
 
-  // --- what only its beginning and its end touch ---
+  // --- its beginning and its end ---
   Context* context = nullptr;
   std::uint64_t cookie = 0;  // the program's
   Reason reason = Reason::kNone;
@@ -167,6 +195,24 @@ struct alignas(64) Channel {
   Message*& receive_at(std::uint32_t slot) const { return rings[2U * (ring_mask + 1U) + slot]; }
   bool over() const { return state == State::kFree || state == State::kClosed || state == State::kLeft; }
   bool talks() const { return state == State::kOpen || state == State::kClosing; }
+  ChannelCounts counts() const {
+    ChannelCounts all = counted;
+    Tally(sent).empty_into(all.sent, all.sent_bytes);
+    Tally(received).empty_into(all.received, all.received_bytes);
+    all.acks += early;
+    all.early = early;
+    return all;
+  }
+  void count_sent(std::uint32_t length) {
+    sent.add(length);
+    if (sent.full()) [[unlikely]]
+      sent.empty_into(counted.sent, counted.sent_bytes);
+  }
+  void count_received(std::uint32_t length) {
+    received.add(length);
+    if (received.full()) [[unlikely]]
+      received.empty_into(counted.received, counted.received_bytes);
+  }
   std::uint16_t sq_used() const { return static_cast<std::uint16_t>(sq_posted - sq_done); }
 };
 

@@ -84,6 +84,7 @@ Context::Context(VerbsPort& port, const Config& config, std::uint64_t seed, Stre
   config_.largest = static_cast<std::uint32_t>(std::min<std::uint64_t>(config.largest, config.memory.n / 2));
   config_.terms.reads = static_cast<std::uint8_t>(config.reads);
   config_.terms.access = kRemoteWrite | kRemoteRead;
+  frame_wr_.opcode = WrOpcode::kSendImm;
   trace_tag_ = (Prng(seed).fork(3).next() | 1ULL << 63U) >> 33U << 33U;
   analysis_changed();
   free_.reserve(config.channels);
@@ -153,7 +154,7 @@ std::uint64_t Context::bytes_per_channel(const Config& config) {
   const std::uint64_t ring = std::bit_ceil(config.depth);
   // Its entries in two rows, in the deadlines, and in the two tables that find it, which are half full at the
   // least.
-  constexpr std::uint64_t kEntries = 2 * 16 + 64 + 2 * (16 + 40) + 2 * 4;
+  constexpr std::uint64_t kEntries = 2 * (4 + 2 * 16) + 64 + 2 * (16 + 40) + 2 * 4;
   return sizeof(Channel) + kEntries + (2 * ring + config.depth + kControls) * sizeof(Message*);
 }
 
@@ -289,42 +290,49 @@ void Context::look_at_batch() {
 // channels almost every one of these lines lies in memory. First what the completion names, then what that
 // names, and so on, because a line that is asked for cannot be read yet.
 void Context::look_ahead(std::uint32_t n) const {
-  const auto ask = [](const void* at, int lines) __attribute__((always_inline)) {
-    for (int i = 0; i < lines; ++i) __builtin_prefetch(static_cast<const std::uint8_t*>(at) + 64 * i, 1);
+  const auto ask = [](const void* at) __attribute__((always_inline)) { __builtin_prefetch(at, 1); };
+  const auto behind = [](const void* at, std::uint32_t bytes) __attribute__((always_inline)) {
+    return static_cast<const void*>(static_cast<const std::uint8_t*>(at) + bytes);
   };
-  const Channel* of[kBatch];
+  struct Came {  // a receive
+    const Channel* channel;
+    std::uint32_t slot;
+    bool payload;
+    const Message* block;  // of the shared queue
+  } came[kBatch];
+  std::uint32_t receives = 0;
   for (std::uint32_t i = 0; i < n; ++i) {
     const WorkId id = read_work(batch_[i].wr_id);
-    CHECK_OP(id.channel, <, channels_.size());
-    of[i] = takes_shared(id) ? by_qpn(batch_[i].qpn) : &channels_[id.channel];
-    if (of[i] != nullptr) ask(of[i], 3);
+    CHECK_OP(id.channel, <, config_.channels);
+    const bool shared = takes_shared(id);
+    const Channel* const c = shared ? by_qpn(batch_[i].qpn) : &channels_[id.channel];
+    if (c == nullptr) continue;
+    ask(c);
+    ask(behind(c, 64));
+    if (static_cast<Work>(id.work) != Work::kReceive) continue;
+    came[receives++] = {c, id.arg, batch_[i].byte_len != 0, shared ? &shared_.at(id.arg) : nullptr};
   }
-  // The slot of a receive; of anything else slot 0.
-  const auto slot = [&](std::uint32_t i) {
-    const WorkId id = read_work(batch_[i].wr_id);
-    return static_cast<Work>(id.work) == Work::kReceive ? id.arg : 0U;
-  };
-  for (std::uint32_t i = 0; i < n; ++i) {
-    if (of[i] == nullptr || of[i]->rings == nullptr) continue;
-    const Channel& c = *of[i];
-    ask(&c.sent_at(c.tx.acked), 1);
-    ask(&c.taken_at(c.rx.wta), 1);
-    if (!shared_.on()) ask(&c.receive_at(slot(i)), 1);
+  for (std::uint32_t i = 0; i < receives; ++i) {
+    const Channel& c = *came[i].channel;
+    if (c.rings == nullptr) continue;
+    owed_.prefetch(c.index);
+    if (came[i].block == nullptr) ask(&c.receive_at(came[i].slot));
+    if (came[i].payload) ask(&c.taken_at(c.rx.wta));
+    if (c.tx.taken != c.tx.seq) ask(&c.sent_at(c.tx.taken));
   }
-  for (std::uint32_t i = 0; i < n; ++i) {
-    if (of[i] == nullptr || of[i]->rings == nullptr) continue;
-    const Channel& c = *of[i];
-    if (c.tx.acked != c.tx.seq) ask(c.sent_at(c.tx.acked), 2);
-    const Message* const m = !shared_.on()                              ? c.receive_at(slot(i))
-                             : takes_shared(read_work(batch_[i].wr_id)) ? &shared_.at(slot(i))
-                                                                        : nullptr;
-    if (m != nullptr) ask(m, 3);
+  for (std::uint32_t i = 0; i < receives; ++i) {
+    const Channel& c = *came[i].channel;
+    if (c.rings == nullptr) continue;
+    const Message* const m = came[i].block != nullptr ? came[i].block : c.receive_at(came[i].slot);
+    if (m != nullptr) ask(m);
+    if (m != nullptr && came[i].payload) ask(behind(m, kFrameAt));
+    if (c.tx.taken != c.tx.seq) ask(c.sent_at(c.tx.taken));
   }
 }
 
 void Context::completed(const Completion& done) {
   const WorkId id = read_work(done.wr_id);
-  CHECK_OP(id.channel, <, channels_.size());
+  CHECK_OP(id.channel, <, config_.channels);
   if (takes_shared(id)) return shared_came(id.arg, done);
   Channel& c = channels_[id.channel];
   if ((c.life & 0xFFFU) != id.life) {
@@ -341,8 +349,7 @@ void Context::completed(const Completion& done) {
   c.sq_done = static_cast<std::uint16_t>(id.arg);
   switch (work) {
     case Work::kMessage:
-      c.tx.complete = widen(id.arg >> 16U, c.tx.complete) + 1;
-      acknowledged(c);
+      completed_up_to(c, widen(id.arg >> 16U, c.tx.complete) + 1);
       if (config_.mock_slow.ps != 0 && c.moving.timing && c.tx.complete > c.moving.timed) [[unlikely]] {
         judge_time(c, true);
         if (c.qpn == kNoQpn) return;
@@ -397,7 +404,7 @@ bool Context::next(Notice& out) {
                                              : Notice::Kind::kMessage;
       out.channel = m.channel;
       out.message = &m;
-      out.cookie = m.cookie;
+      out.cookie = m.role == Role::kResponse ? m.cookie : 0;
       return true;
     }
     case Telling::What::kSent: {
@@ -451,19 +458,20 @@ void Context::check_invariants() const {
     reads += c.reads_out;
     if (c.over()) continue;
     const SendWindow& tx = c.tx;
-    CHECK_OP(tx.acked, ==, tx.done());
-    CHECK_OP(tx.acked, <=, tx.posted);
-    CHECK_OP(tx.posted, <=, tx.seq);
-    CHECK_OP(tx.seq, <=, tx.acked + tx.depth);
+    CHECK_OP(tx.acked(), <=, tx.posted());
+    CHECK_OP(tx.posted(), <=, tx.seq);
+    CHECK_OP(tx.seq, <=, tx.acked() + tx.depth);
     const TakeWindow& rx = c.rx;
-    CHECK_OP(rx.told, <=, rx.rta);
+    CHECK_OP(rx.told(), <=, rx.rta);
     CHECK_OP(rx.rta, <=, rx.handed);
     CHECK_OP(rx.handed, <=, rx.wta);
     CHECK_OP(rx.wta, <=, rx.rta + rx.depth);
-    CHECK_OP(c.held, <=, rx.handed - rx.rta);
+    CHECK_OP(rx.held, <=, rx.handed - rx.rta);
+    CHECK_OP(c.unasked, ==, count_unasked(c));
     if (c.talks()) CHECK((c.qpn != kNoQpn) != (c.carried != nullptr));
     // What is taken is told in time, if the permission is there.
-    CHECK(c.state != Channel::State::kOpen || !rx.owes() || !c.may_early || owed_.contains(c.index));
+    CHECK(c.state != Channel::State::kOpen || !rx.owes() || !c.may_early || c.in_owed);
+    CHECK(c.in_owed == owed_.contains(c.index) && c.in_nops == nops_.contains(c.index));
   }
   if (shared_.on()) check_shared();
   CHECK_OP(unused, ==, free_.size() + left_.size());

@@ -166,6 +166,8 @@ class Context {
   const MemoryCache& lent_cache() const { return lent_; }
   const MemoryCache& own_cache() const { return own_; }
   std::uint32_t outstanding() const { return outstanding_; }
+  // Nothing is left of connections that are over: what their READs were to fill is given back, too.
+  bool buried() const { return graves_.empty(); }
   std::uint32_t open_channels() const {
     return config_.channels - static_cast<std::uint32_t>(free_.size() + left_.size());
   }
@@ -232,7 +234,7 @@ class Context {
   }
   // Messages of a channel whose blocks nobody else may use yet.
   static std::uint32_t messages_here(const Channel& c) {
-    return c.held + static_cast<std::uint32_t>(c.rx.wta - c.rx.handed);
+    return c.rx.held + static_cast<std::uint32_t>(c.rx.wta - c.rx.handed);
   }
   // What a work request is told by: work 4 bits, life 12, channel 20, and 28 of its own.
   static std::uint64_t work_id(Work work, const Channel& c, std::uint32_t arg) {
@@ -286,7 +288,7 @@ class Context {
   static void give_number(Channel& c, Message& m);
   // Whatever may leave now. Mostly there is nothing.
   void pump(Channel& c) {
-    if (c.waiting != 0 || c.tx.posted != c.tx.seq || c.state == Channel::State::kClosing) pump_on(c);
+    if (c.waiting != 0 || c.tx.again != 0 || c.state == Channel::State::kClosing) pump_on(c);
   }
   void pump_on(Channel& c);
   void ring() {
@@ -294,14 +296,24 @@ class Context {
     posted_ = false;
   }
   bool post_message(Channel& c, Message& m);
+  void announce(Channel& c, Message& m, std::uint32_t ahead);
   std::span<const Sge> gather_list(Message& m, std::uint32_t ahead);
   bool post_control(Channel& c, Kind kind, Role role = Role::kPlain);
   std::uint32_t immediate(Channel& c, Kind kind, Role role, bool head, std::uint64_t number);
   bool post(Channel& c, SendWr& wr, Work work, std::uint32_t number, bool signaled);
-  void acknowledged(Channel& c) {
-    if (c.tx.acked != c.tx.done()) settle_those_done(c);
+  // What the peer's program has taken is done with, and free, when the device is done with it, too: after a
+  // lost transport acknowledgement the device may still send it again.
+  void taken_up_to(Channel& c, std::uint64_t number) {
+    const std::uint64_t before = c.tx.acked();
+    c.tx.taken = number;
+    if (c.tx.acked() != before) settle_from(c, before);
   }
-  void settle_those_done(Channel& c);
+  void completed_up_to(Channel& c, std::uint64_t number) {
+    const std::uint64_t before = c.tx.acked();
+    c.tx.complete = number;
+    if (c.tx.acked() != before) settle_from(c, before);
+  }
+  void settle_from(Channel& c, std::uint64_t number);
   void settle(Message& m, Fate fate);
   Call* find_call(CallId id);
   void settle_call(Call& call, Fate fate);
@@ -361,8 +373,9 @@ class Context {
   Filtered filter(Channel& c, std::uint64_t number);
   // fetch.cc
   void join_fetching(Channel& c) {
-    if (c.fetching != c.rx.wta) get_in_line(c);
+    if (c.unasked != 0) get_in_line(c);
   }
+  static std::uint32_t count_unasked(const Channel& c);
   void get_in_line(Channel& c);
   void leave_line(Channel& c);
   void leave_fetching(Channel& c);
@@ -411,7 +424,17 @@ class Context {
   template <class Late>
   void fire(Row& row, Late late);
   void owe_ack(Channel& c) {
-    if (!owed_.contains(c.index)) owed_.put(c.index, now_.after(config_.ack_delay));
+    if (!c.in_owed) owed_.put(c.index, now_.after(config_.ack_delay));
+    c.in_owed = true;
+  }
+  void await_ack(Channel& c) {
+    nops_.put(c.index, now_.after(config_.patience));
+    c.in_nops = true;
+  }
+  void leave_rows(Channel& c);
+  // May frames that are no messages leave? After its last frame a channel says nothing.
+  static bool speaks(const Channel& c) {
+    return c.state == Channel::State::kOpen || (c.state == Channel::State::kClosing && !c.close_sent);
   }
   void ack_late(Channel& c);
   void ask_by_nop(Channel& c);
@@ -431,6 +454,7 @@ class Context {
   MemoryCache own_;   // what is received: nobody else's
   std::vector<std::unique_ptr<Registered>> registered_;
   std::array<Sge, 1 + kMostPieces> gathered_;  // the last gather list
+  SendWr frame_wr_;                            // of the last frame; it is always a SEND with an immediate
   CqId cq_{};
   bool have_cq_ = false;
   std::uint32_t inline_ = 0;

@@ -45,6 +45,15 @@ Fragment fragment_at(const Announcement& a, std::uint32_t offset, std::uint32_t 
 
 }  // namespace
 
+std::uint32_t Context::count_unasked(const Channel& c) {
+  std::uint32_t n = 0;
+  for (std::uint64_t at = c.rx.handed; at != c.rx.wta; ++at) {
+    const Message& m = *c.taken_at(at);
+    n += !m.is(Message::kWhole) && m.asked != m.length ? 1U : 0U;
+  }
+  return n;
+}
+
 void Context::get_in_line(Channel& c) {
   if (c.in_line || c.hungry_at != kNever) return;
   c.in_line = true;
@@ -79,7 +88,8 @@ void Context::fetch() {
 bool Context::fetch_one(Channel& c) {
   if (c.state != Channel::State::kOpen && c.state != Channel::State::kClosing) return false;
   if (c.reads_out >= config_.reads || c.sq_used() + kSpareForControls >= sq_) return false;
-  while (c.fetching != c.rx.wta && (c.fetching < c.rx.handed || c.taken_at(c.fetching)->is(Message::kWhole) ||
+  c.fetching = std::max(c.fetching, c.rx.handed);
+  while (c.fetching != c.rx.wta && (c.taken_at(c.fetching)->is(Message::kWhole) ||
                                     c.taken_at(c.fetching)->asked == c.taken_at(c.fetching)->length))
     ++c.fetching;
   if (c.fetching == c.rx.wta) return false;
@@ -102,9 +112,10 @@ bool Context::fetch_one(Channel& c) {
   wr.remote_address = f.remote;
   wr.rkey = f.rkey;
   m.asked += f.length;
+  if (m.asked == m.length) --c.unasked;
   ++c.reads_out;
   ++outstanding_;
-  ++c.counts.fragments;
+  ++c.counted.fragments;
   if (!post(c, wr, Work::kRead, static_cast<std::uint32_t>(m.number), true)) {
     fail_channel(c, Reason::kLost);
     return false;

@@ -200,7 +200,7 @@ bool Context::dial(Channel& c) {
     hang_up(c);
     return false;
   }
-  c.rx.told = c.rx.rta;
+  c.rx.untold = 0;
   const auto id =
       port_.connect(c.peer, c.service, c.qpn, config_.terms, write_hello(hello_of(c, c.opened_once)));
   if (!id) {
@@ -309,27 +309,29 @@ void Context::refuse(Channel& c) {
 bool Context::can_go_on(const Channel& c, const Hello& theirs) {
   const SendWindow& tx = c.tx;
   return theirs.received >= tx.taken && theirs.received <= tx.seq && theirs.taken >= tx.taken &&
-         theirs.frame == c.frame && theirs.depth >= tx.depth;
+         theirs.frame == c.peer_frame && theirs.depth >= tx.depth;
 }
 
 // What the peer said of itself, for a new session or for one that goes on. False: it cannot be.
 bool Context::agree(Channel& c, const Hello& theirs, std::uint64_t told) {
   if (!c.opened_once) {
     if (theirs.received != 0 || theirs.taken != 0) return false;
-    c.tx.depth = c.rx.depth = std::min(config_.depth, theirs.depth);
-    c.frame = theirs.frame;
+    c.tx.depth = c.rx.depth = static_cast<std::uint16_t>(std::min(config_.depth, theirs.depth));
+    c.peer_frame = theirs.frame;
     c.largest = theirs.largest;
+    c.tx.frame = std::min(theirs.frame, std::min(theirs.largest, UINT32_MAX - Head::kBytes) + Head::kBytes);
     c.peer_keeps_ms = theirs.reconnect_ms;
     c.peer_moves = theirs.moves;
     c.peer_port = theirs.tcp_port;
     return true;
   }
   if (!can_go_on(c, theirs)) return false;
-  SendWindow& tx = c.tx;
-  tx.posted = tx.complete = theirs.received;  // no queue pair sends any of it again
-  tx.taken = theirs.taken;
-  acknowledged(c);
-  c.rx.told = told;
+  const std::uint64_t before = c.tx.acked();
+  c.tx.complete = theirs.received;  // no queue pair sends any of it again
+  c.tx.posted_up_to(theirs.received);
+  c.tx.taken = theirs.taken;
+  settle_from(c, before);
+  c.rx.told_up_to(told);
   return true;
 }
 
@@ -338,7 +340,7 @@ void Context::established(Channel& c, const PortEvent& e) {
   if (c.asked) {
     Hello theirs;
     const Refusal bad = read_hello(e.data, theirs);
-    if (bad != Refusal::kNone || theirs.session != c.session || !agree(c, theirs, c.rx.told))
+    if (bad != Refusal::kNone || theirs.session != c.session || !agree(c, theirs, c.rx.told()))
       return finish(c, bad != Refusal::kNone ? reason_of(bad) : Reason::kViolation);
   }
   opened(c);
@@ -359,10 +361,11 @@ void Context::opened(Channel& c) {
     Message& m = *c.taken_at(n);
     if (!m.is(Message::kWhole)) m.asked = m.fetched;
   }
+  c.unasked = static_cast<std::uint16_t>(count_unasked(c));
   if (c.rx.owes()) owe_ack(c);
   arm(c, due(c));
   if (again) {
-    ++c.counts.reconnects;
+    ++c.counted.reconnects;
   } else {
     tell(c.begun, Telling::What::kOpened);
   }
@@ -383,8 +386,7 @@ void Context::hang_up(Channel& c) {
   c.life = static_cast<std::uint16_t>(c.life + 1);
   leave_fetching(c);
   c.slow_until = kNever;
-  owed_.remove(c.index);
-  nops_.remove(c.index);
+  leave_rows(c);
   outstanding_ -= c.reads_out;
   c.reads_out = 0;
   leave_qp(c);
@@ -434,17 +436,18 @@ void Context::abort(Channel& c) {
 
 // The last frame, once everything that was sent is taken. Its completion ends the channel.
 void Context::farewell(Channel& c) {
-  if (c.close_sent || c.waiting != 0 || c.tx.acked != c.tx.seq) return;
+  if (c.close_sent || c.waiting != 0 || c.tx.acked() != c.tx.seq) return;
   c.close_sent = post_control(c, Kind::kClose);
 }
 
 // What was sent and is not taken, what was to be sent, what was asked and not answered.
 void Context::give_up_messages(Channel& c) {
-  for (std::uint64_t n = c.tx.acked; n != c.tx.seq; ++n) {
+  for (std::uint64_t n = c.tx.acked(); n != c.tx.seq; ++n) {
     c.sent_at(n)->clear(Message::kNumbered);
     settle(*c.sent_at(n), n < c.tx.taken ? Fate::kDelivered : Fate::kUnknown);
   }
-  c.tx.acked = c.tx.taken = c.tx.complete = c.tx.posted = c.tx.seq;
+  c.tx.taken = c.tx.complete = c.tx.seq;
+  c.tx.again = 0;
   while (c.first != nullptr) {
     Message& m = *c.first;
     unqueue(c, &m);
@@ -476,7 +479,7 @@ void Context::finish(Channel& c, Reason reason) {
 }
 
 void Context::maybe_leave(Channel& c) {
-  if (c.state != Channel::State::kClosed || c.held != 0 || c.ended.what != Telling::What::kNothing) return;
+  if (c.state != Channel::State::kClosed || c.rx.held != 0 || c.ended.what != Telling::What::kNothing) return;
   c.rings.reset();
   c.state = Channel::State::kLeft;
   c.session = 0;

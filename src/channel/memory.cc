@@ -163,7 +163,7 @@ Message* MemoryCache::take_from(std::uint16_t at) {
   if (++r.used == r.blocks) unlink(at);
   counts_.in_use += r.stride;
   if (Message* const m = r.free; m != nullptr) {
-    r.free = m->after;
+    r.free = static_cast<Message*>(m->next);
     m->renew();
     return m;
   }
@@ -179,7 +179,7 @@ Message* MemoryCache::take_from(std::uint16_t at) {
   return m;
 }
 
-Message* MemoryCache::take(std::uint32_t payload) {
+[[gnu::flatten]] Message* MemoryCache::take(std::uint32_t payload) {
   if (payload > kMostPayload) {
     ++counts_.refused;
     return nullptr;
@@ -225,7 +225,7 @@ void MemoryCache::give(Message* m) {
   CHECK_OP(at, <, regions_.size());
   Region& r = regions_[at];
   CHECK_OP(r.used, >, 0U);
-  m->after = r.free;
+  m->next = r.free;
   r.free = m;
   counts_.in_use -= r.stride;
   if (r.used-- == r.blocks) link(at);

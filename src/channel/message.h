@@ -24,7 +24,7 @@ namespace weft::channel {
 
 struct Channel;
 
-// What stands in the Context's line of things to tell.
+// What stands in the Context's line of things to tell. Free blocks are linked the same way.
 struct Telling {
   enum class What : std::uint8_t { kNothing, kAsked, kOpened, kClosed, kMessage, kSent, kCall };
   Telling* next = nullptr;
@@ -41,16 +41,6 @@ enum class Fate : std::uint8_t {
 };
 
 struct Message : Telling {
-  // --- for the program ---
-  std::uint8_t* data = nullptr;
-  std::uint32_t length = 0;    // of the payload; a sender may shorten it
-  std::uint32_t capacity = 0;  // of the block
-  Channel* channel = nullptr;
-  std::uint64_t cookie = 0;  // of the sender; in a response: of its request
-  Role role = Role::kPlain;
-  std::uint32_t status = 0;  // of a response
-
-  // --- for the Context ---
   enum State : std::uint8_t {  // bits
     kNumbered = 1,             // in the ring of what was sent
     kQueued = 2,               // waits for the window
@@ -61,31 +51,49 @@ struct Message : Telling {
     kWhole = 64,               // and everything of it is here
     kPosted = 128,             // its block is a posted receive
   };
+
+  // --- one cache line: all that is looked at of a message that comes, and has no head ---
+  Role role = Role::kPlain;
   std::uint8_t state = 0;
-  Fate fate = Fate::kDelivered;
-  bool answered = false;     // a request that was received
   bool traced = false;       // it has stamps (trace.h)
+  std::uint32_t length = 0;  // of the payload; a sender may shorten it
+  std::uint8_t* data = nullptr;
+  Channel* channel = nullptr;
+  std::uint64_t number = 0;
+  std::uint64_t address = 0;  // of the block, as work requests name it
+  Key lkey{};
   std::uint16_t region = 0;  // of the memory cache
   union {
     std::uint16_t slot = 0;  // of the channel's receives
     std::uint16_t parts;     // of one to be sent whose bytes lie outside: so many
   };
-  std::uint32_t call = 0;     // of a request or a response
-  std::uint32_t fetched = 0;  // bytes of it that are here
-  std::uint32_t asked = 0;    // bytes of it that READs have been posted for
-  std::uint64_t number = 0;
-  std::uint64_t address = 0;  // of the block, as work requests name it
-  Key lkey{};
-  Key rkey{};
-  Message* before = nullptr;  // in the queue of a channel, or of free blocks
-  Message* after = nullptr;
   union {
     Message* body = nullptr;  // a received message whose bytes were fetched: where they are
     Registered* outside;      // one to be sent whose bytes lie in the program's own memory: the first part's
   };
 
+  // --- the next one: zero in a message that came without a head ---
+  std::uint64_t cookie = 0;  // of the sender; in a response: of its request
+  std::uint32_t status = 0;  // of a response
+  std::uint32_t call = 0;    // of a request or a response
+  // --- for any message ---
+  std::uint32_t capacity = 0;  // of the block
+  std::uint32_t fetched = 0;   // bytes of it that are here
+  std::uint32_t asked = 0;     // bytes of it that READs have been posted for
+  Key rkey{};
+  Fate fate = Fate::kDelivered;
+  bool answered = false;      // a request that was received
+  Message* before = nullptr;  // in the queue of a channel
+  Message* after = nullptr;
+
   // A block that was used before: where it lies it knows already, and whoever takes it next sets the rest.
   void renew();
+  // A message without a head has none of this; the block of one that had is made to look like it.
+  void forget_head() {
+    cookie = 0;
+    status = call = 0;
+    answered = false;
+  }
   std::span<std::uint8_t> bytes() { return {data, length}; }
   bool outside_bytes() const { return !is(kReceived) && outside != nullptr; }
   bool has_head() const { return role != Role::kPlain || traced; }
@@ -121,12 +129,10 @@ inline void Message::renew() {
   data = reinterpret_cast<std::uint8_t*>(this) + kPayloadAt;
   channel = nullptr;
   body = nullptr;
-  cookie = 0;
-  status = 0;
   role = Role::kPlain;
   state = 0;
-  answered = false;
   traced = false;
+  forget_head();
 }
 
 }  // namespace weft::channel

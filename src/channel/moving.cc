@@ -129,7 +129,7 @@ bool Context::no_time_for_two(const Channel& c) const {
 
 void Context::carrier_opened(Channel& c, bool again) {
   Moving& m = c.moving;
-  if (again && c.carrier != c.opened_over) ++c.counts.moves;
+  if (again && c.carrier != c.opened_over) ++c.counted.moves;
   c.opened_over = c.carrier;
   m.attempts = 0;
   m.asked_peer = m.back = false;

@@ -68,12 +68,12 @@ ChannelStat stat_of(const Channel& c) {
   s.peer = c.peer;
   s.service = c.service;
   s.depth = c.tx.depth;
-  s.in_flight = static_cast<std::uint32_t>(c.tx.seq - c.tx.acked);
+  s.in_flight = static_cast<std::uint32_t>(c.tx.seq - c.tx.acked());
   s.queued = c.waiting;
-  s.held = c.held;
+  s.held = c.rx.held;
   s.fetching = c.over() ? 0 : static_cast<std::uint32_t>(c.rx.wta - c.rx.handed);
   s.calls = c.calls;
-  s.counts = c.counts;
+  s.counts = c.counts();
   s.round_trips = c.round_trips;
   return s;
 }

@@ -56,6 +56,31 @@ TEST(Row, HasItsEntriesInTheOrderInWhichTheyAreDue) {
   }
 }
 
+// The first entry stays, and what comes and goes behind it leaves places that are nobody's: far more than
+// there is room for.
+TEST(Row, HasRoomForAllWhoeverCameAndWentBehindTheFirst) {
+  constexpr std::uint32_t kMost = 5;
+  Row row(kMost);
+  Time now{};
+  row.put(0, now);
+  for (std::uint32_t step = 1; step < 10'000; ++step) {
+    now = now + nanoseconds(1);
+    const std::uint32_t index = 1 + step % (kMost - 1);
+    row.put(index, now);
+    ASSERT_EQ(row.first(), 0U);
+    std::uint32_t found = 1;
+    Time last{};
+    for (std::uint32_t at = row.after(0); at != kMost; at = row.after(at)) {
+      ASSERT_TRUE(row.contains(at));
+      ASSERT_FALSE(row.due(at, last));
+      while (!row.due(at, last)) last = last + nanoseconds(1);
+      ++found;
+    }
+    ASSERT_EQ(last, now);
+    ASSERT_EQ(found, std::min(kMost, step + 1));
+  }
+}
+
 TEST(Row, TakesNothingThatIsNeverDue) {
   Row row(2);
   row.put(1, kNever);

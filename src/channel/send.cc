@@ -16,7 +16,10 @@ Outcome<void> Context::may_send(const Channel& c, Message* m, std::uint32_t most
   if (c.state != Channel::State::kOpen && c.state != Channel::State::kBroken) return fail(Errc::kInvalid);
   // A message that was received, or that is on its way already, has a place of its own.
   if (m->state != 0) return fail(Errc::kInvalid);
-  if (m->length > c.largest || m->length > m->capacity || !lent_.intact(*m)) return fail(Errc::kInvalid);
+  // What fits a frame, head and all, is not longer than the longest message that the peer takes.
+  if (m->length > m->capacity || (m->length + Head::kBytes > c.tx.frame && m->length > c.largest) ||
+      !lent_.intact(*m))
+    return fail(Errc::kInvalid);
   if (c.waiting >= most_waiting && !(c.waiting == 0 && c.tx.room())) return fail(Errc::kBusy);
   return {};
 }
@@ -28,12 +31,12 @@ void Context::submit(Channel& c, Message* m, bool tell_delivery) {
   m->state = 0;
   if (tell_delivery) m->set(Message::kTell);
   const bool room = c.tx.room();
-  if (room && c.waiting == 0 && c.tx.posted == c.tx.seq && c.state == Channel::State::kOpen && may_post(c)) {
+  if (room && c.waiting == 0 && c.tx.again == 0 && c.state == Channel::State::kOpen && may_post(c)) {
     give_number(c, *m);
     if (!post_message(c, *m)) fail_channel(c, Reason::kLost);
     return ring();
   }
-  if (!room) ++c.counts.waited;
+  if (!room) ++c.counted.waited;
   m->set(Message::kQueued);
   m->before = c.last;
   m->after = nullptr;
@@ -158,7 +161,6 @@ void Context::give_number(Channel& c, Message& m) {
   m.number = c.tx.seq++;
   m.set(Message::kNumbered);
   c.sent_at(m.number) = &m;
-  ++c.tx.posted;
 }
 
 // Whatever may leave now: messages that have a number already, then those of the queue while the window has
@@ -166,12 +168,12 @@ void Context::give_number(Channel& c, Message& m) {
 void Context::pump_on(Channel& c) {
   if (!c.talks()) return;
   for (;;) {
-    const bool again = c.tx.posted != c.tx.seq;
+    const bool again = c.tx.again != 0;
     if (!again && (c.first == nullptr || !c.tx.room())) break;
     if (!may_post(c)) break;
-    Message* const m = again ? c.sent_at(c.tx.posted) : c.first;
+    Message* const m = again ? c.sent_at(c.tx.posted()) : c.first;
     if (again) {
-      ++c.tx.posted;
+      --c.tx.again;
     } else {
       unqueue(c, m);
       // A request that is over already need not leave.
@@ -194,10 +196,9 @@ std::uint32_t Context::immediate(Channel& c, Kind kind, Role role, bool head, st
   i.head = head;
   i.role = role;
   i.kind = kind;
-  c.rx.told = c.rx.rta;
+  c.rx.untold = 0;
   c.peer_used = false;
-  owed_.remove(c.index);
-  nops_.remove(c.index);
+  if (c.in_owed || c.in_nops) leave_rows(c);
   return pack(i);
 }
 
@@ -229,42 +230,47 @@ bool Context::post_message(Channel& c, Message& m) {
     return stream_message(c, m);
   if (config_.mock_slow.ps != 0) [[unlikely]]
     time_message(c, m);
-  std::uint8_t* const block = reinterpret_cast<std::uint8_t*>(&m);
   const bool head = m.has_head();
   const std::uint32_t ahead = head ? Head::kBytes : 0;
-  const bool large = m.length > config_.small || m.length + ahead > c.frame;
-  Sge sge{m.address + kPayloadAt - ahead, m.length + ahead, m.lkey};
+  const bool large = m.length > config_.small || m.length + ahead > c.tx.frame;
   if (head) {
     Head h{m.call, m.status, 0, 0, 0};
     if (m.traced) stamp(c, m, h);
-    write_head(h, block + (large ? kFrameAt : kHeadAt));
+    write_head(h, reinterpret_cast<std::uint8_t*>(&m) + (large ? kFrameAt : kHeadAt));
   }
-  if (large) {
-    Announcement a;
-    a.length = m.length;
-    if (m.outside != nullptr) [[unlikely]] {
-      each_part(m, [&](const Part& p, std::uint32_t n) {
-        a.pieces[a.count++] = {p.address(), n, p.memory->memory.rkey};
-      });
-    } else {
-      a.count = 1;
-      a.pieces[0] = {m.address + kPayloadAt, m.length, m.rkey};
-    }
-    sge = {m.address + kFrameAt, ahead + write_announcement(a, block + kFrameAt + ahead), m.lkey};
-    ++c.counts.large_sent;
-  }
-  SendWr wr;
-  wr.opcode = WrOpcode::kSendImm;
-  if (sge.length != 0) wr.sges = {&sge, 1};
-  if (m.outside != nullptr && !large) [[unlikely]]
-    wr.sges = gather_list(m, ahead);
-  wr.flags = kSendSolicited;
+  Sge& sge = gathered_[0];
+  sge = {m.address + kPayloadAt - ahead, m.length + ahead, m.lkey};
+  if (large) [[unlikely]]
+    announce(c, m, ahead);
+  SendWr& wr = frame_wr_;
+  wr.sges = {&sge, sge.length != 0 ? 1U : 0U};
   // A device copies what is inline from one place.
-  if (sge.length <= inline_ && wr.sges.size() == 1) wr.flags |= kSendInline;
+  const bool copied = sge.length <= inline_ && sge.length != 0;
+  wr.flags = kSendSolicited | (copied ? kSendInline : 0);
+  if (m.outside != nullptr && !large) [[unlikely]] {
+    wr.sges = gather_list(m, ahead);
+    if (wr.sges.size() != 1) wr.flags = kSendSolicited;
+  }
   wr.imm = immediate(c, large ? Kind::kAnnouncement : Kind::kMessage, m.role, head, m.number);
-  c.counts.sent += m.role != Role::kClock ? 1U : 0U;
-  c.counts.sent_bytes += m.length;
+  if (m.role != Role::kClock) c.count_sent(m.length);
   return post(c, wr, Work::kMessage, static_cast<std::uint32_t>(m.number), true);
+}
+
+// What leaves of a long message is where it lies; that is made in the room for a frame.
+void Context::announce(Channel& c, Message& m, std::uint32_t ahead) {
+  Announcement a;
+  a.length = m.length;
+  if (m.outside != nullptr) [[unlikely]] {
+    each_part(m, [&](const Part& p, std::uint32_t n) {
+      a.pieces[a.count++] = {p.address(), n, p.memory->memory.rkey};
+    });
+  } else {
+    a.count = 1;
+    a.pieces[0] = {m.address + kPayloadAt, m.length, m.rkey};
+  }
+  std::uint8_t* const frame = reinterpret_cast<std::uint8_t*>(&m) + kFrameAt;
+  gathered_[0] = {m.address + kFrameAt, ahead + write_announcement(a, frame + ahead), m.lkey};
+  ++c.counted.large_sent;
 }
 
 // A frame without a number. False: the send queue is full, or the connection failed; it is tried again.
@@ -272,21 +278,19 @@ bool Context::post_control(Channel& c, Kind kind, Role role) {
   if (c.qpn == kNoQpn) [[unlikely]]
     return stream_control(c, kind, role);
   if (c.sq_used() >= sq_) return false;
-  SendWr wr;
-  wr.opcode = WrOpcode::kSendImm;
+  SendWr& wr = frame_wr_;
+  wr.sges = {};
   wr.flags = kSendSolicited;
-  wr.imm = immediate(c, kind, role, false, c.tx.posted);
+  wr.imm = immediate(c, kind, role, false, c.tx.posted());
   const bool close = kind == Kind::kClose;
   return post(c, wr, close ? Work::kClose : Work::kControl, 0, close);
 }
 
 // --- outcomes ---
 
-// What the peer's program has taken is done with, and free, when the device is done with it, too: after a
-// lost transport acknowledgement the device may still send it again.
-void Context::settle_those_done(Channel& c) {
-  for (const std::uint64_t done = c.tx.done(); c.tx.acked != done; ++c.tx.acked) {
-    Message& m = *c.sent_at(c.tx.acked);
+void Context::settle_from(Channel& c, std::uint64_t number) {
+  for (const std::uint64_t acked = c.tx.acked(); number != acked; ++number) {
+    Message& m = *c.sent_at(number);
     m.clear(Message::kNumbered);
     settle(m, Fate::kDelivered);
   }

@@ -156,7 +156,7 @@ bool Context::dial_stream(Channel& c) {
     return false;
   }
   forget_fetches(c);
-  c.rx.told = c.rx.rta;
+  c.rx.untold = 0;
   put_hello(c);
   return true;
 }
@@ -180,14 +180,18 @@ void Context::forget_fetches(Channel& c) {
     Message& m = *c.taken_at(n);
     if (m.body != nullptr) give_body(c, *m.body);
     m.body = nullptr;
+    if (m.has_head()) m.forget_head();
     m.state = Message::kReceived | Message::kPosted;
     c.taken_at(n) = nullptr;
-    c.counts.received -= m.role != Role::kClock ? 1U : 0U;
-    c.counts.received_bytes -= m.length;
+    if (m.role != Role::kClock) {  // modulo 2^64: they may be in the tally still
+      --c.counted.received;
+      c.counted.received_bytes -= m.length;
+    }
     if (shared_.on()) shared_.give(m);
   }
   rx.wta = first;
   c.fetching = std::min(c.fetching, first);
+  c.unasked = 0;
 }
 
 // The peer's answer. Whoever has its port now may say anything: what does not fit ends this attempt alone.
@@ -195,7 +199,7 @@ bool Context::greeted(Channel& c) {
   const StreamId stream = c.carried->stream;
   Hello theirs;
   const Refusal bad = read_hello(hello_in(c.carried->head), theirs);
-  if (bad != Refusal::kNone || theirs.session != c.session || !agree(c, theirs, c.rx.told)) {
+  if (bad != Refusal::kNone || theirs.session != c.session || !agree(c, theirs, c.rx.told())) {
     fail_channel(c, Reason::kLost);
     return false;
   }
@@ -236,8 +240,7 @@ void Context::push(Channel& c) {
   }
   switch (std::exchange(s.then, Carried::Then::kNothing)) {
     case Carried::Then::kComplete:
-      c.tx.complete = s.number + 1;
-      return acknowledged(c);
+      return completed_up_to(c, s.number + 1);
     case Carried::Then::kClose:  // the farewell has left
       c.until = now_;
       return arm(c, now_);
@@ -266,9 +269,8 @@ bool Context::stream_message(Channel& c, Message& m) {
   s.left = 0;
   s.number = m.number;
   s.then = Carried::Then::kComplete;
-  c.counts.sent += m.role != Role::kClock ? 1U : 0U;
-  c.counts.sent_bytes += m.length;
-  c.counts.large_sent += m.length > config_.small ? 1U : 0U;
+  if (m.role != Role::kClock) c.count_sent(m.length);
+  c.counted.large_sent += m.length > config_.small ? 1U : 0U;
   ++counts_.stream_frames;
   push(c);
   return true;
@@ -278,7 +280,7 @@ bool Context::stream_message(Channel& c, Message& m) {
 bool Context::stream_control(Channel& c, Kind kind, Role role) {
   Carried& s = *c.carried;
   if (s.busy()) return false;
-  write_prefix({0, immediate(c, kind, role, false, c.tx.posted)}, s.front.data());
+  write_prefix({0, immediate(c, kind, role, false, c.tx.posted())}, s.front.data());
   s.front_length = Prefix::kBytes;
   s.body_length = 0;
   s.body_out = {};

@@ -15,6 +15,12 @@ Duration time_out(std::uint8_t code) { return nanoseconds(4096) * (std::int64_t{
 
 }  // namespace
 
+void Context::leave_rows(Channel& c) {
+  if (c.in_owed) owed_.remove(c.index);
+  if (c.in_nops) nops_.remove(c.index);
+  c.in_owed = c.in_nops = false;
+}
+
 Time Context::due(const Channel& c) const {
   Time at = std::min({c.hungry_at, c.slow_until, c.until, c.redial_at});
   if (c.state == Channel::State::kOpen && config_.keepalive.ps != 0 && !c.probing && c.qpn != kNoQpn)
@@ -34,7 +40,7 @@ void Context::fire(Row& row, Late late) {
     for (std::uint32_t i = row.first(); n < kBatch && row.due(i, now_); i = row.after(i)) {
       batch[n++] = i;
       const auto* const at = reinterpret_cast<const std::uint8_t*>(&channels_[i]);
-      for (std::size_t line = 0; line < 4; ++line) __builtin_prefetch(at + 64 * line, 1);
+      for (std::size_t line = 0; line < 2; ++line) __builtin_prefetch(at + 64 * line, 1);
     }
     for (std::uint32_t k = 0; k < n; ++k) {
       row.remove(batch[k]);
@@ -45,8 +51,14 @@ void Context::fire(Row& row, Late late) {
 
 void Context::timers() {
   const Section timed(*this, Place::kTimers);
-  fire(owed_, [this](Channel& c) { ack_late(c); });
-  fire(nops_, [this](Channel& c) { ask_by_nop(c); });
+  fire(owed_, [this](Channel& c) {
+    c.in_owed = false;
+    ack_late(c);
+  });
+  fire(nops_, [this](Channel& c) {
+    c.in_nops = false;
+    ask_by_nop(c);
+  });
   while (channel_times_.next() <= now_) {
     const std::uint32_t index = channel_times_.top();
     const bool forgotten = channel_times_.forgotten(index);
@@ -78,17 +90,16 @@ void Context::timers() {
 // Taken and not told for the delay of ACKs (docs/protocol/channel.md#acknowledgements).
 void Context::ack_late(Channel& c) {
   const bool at_once = c.rx.owes_at_once();
-  if (!c.talks() || c.close_sent || !c.rx.owes() || !(c.may_early || at_once)) return;
-  if (!post_control(c, Kind::kAck)) return owed_.put(c.index, now_.after(config_.ack_delay));
+  if (!speaks(c) || !c.rx.owes() || !(c.may_early || at_once)) return;
+  if (!post_control(c, Kind::kAck)) return owe_ack(c);
   c.may_early = c.may_early && at_once;
-  ++c.counts.acks;
-  c.counts.early += at_once ? 0U : 1U;
+  ++(at_once ? c.counted.acks : c.early);
 }
 
 void Context::ask_by_nop(Channel& c) {
   if (!c.talks() || !c.peer_used || !c.tx.in_flight()) return;
-  if (!post_control(c, Kind::kNop)) return nops_.put(c.index, now_.after(config_.patience));
-  ++c.counts.nops;
+  if (!post_control(c, Kind::kNop)) return await_ack(c);
+  ++c.counted.nops;
 }
 
 void Context::channel_time(Channel& c) {
@@ -142,7 +153,7 @@ void Context::channel_time(Channel& c) {
     SendWr wr;
     wr.opcode = WrOpcode::kWrite;
     c.probing = post(c, wr, Work::kProbe, 0, true);
-    ++c.counts.probes;
+    ++c.counted.probes;
   }
 }
 

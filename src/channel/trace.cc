@@ -198,7 +198,7 @@ void Context::send_clock(Channel& c, std::uint64_t asked, std::uint64_t arrived)
   m->length = 0;
   m->role = Role::kClock;
   note(*m, asked, arrived);
-  ++c.counts.clocks;
+  ++c.counted.clocks;
   submit(c, m, false);
 }
 

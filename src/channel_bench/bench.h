@@ -8,6 +8,7 @@
 
 #include "channel_bench/far.h"
 #include "channel_bench/options.h"
+#include "channel_bench/turns.h"
 #include "channel_tools/session.h"
 #include "record/record.h"
 
@@ -23,11 +24,15 @@ Result<Measured> latency(FarEnd& far, const Options& o);
 Result<Measured> connecting(FarEnd& far, const Options& o);
 Result<Measured> not_ready(FarEnd& far, const Options& o);
 Result<Measured> memory(FarEnd& far, const Options& o);
+Result<Measured> scale(FarEnd& far, const Options& o);
+Result<Measured> gone(FarEnd& far, const Options& o);
+Result<Measured> protocol(FarEnd& far, const Options& o);
+Result<Measured> waiting(FarEnd& far, const Options& o);
+Result<Measured> shared(FarEnd& far, const Options& o);
+Result<Measured> cache(FarEnd& far, const Options& o);
+Result<Measured> pages(FarEnd& far, const Options& o);
 
 // --- what parts share ---
-
-// The middle one; of an even number the mean of the two. 0 of none.
-double median(std::vector<double> values);
 
 // A context at either end, and a channel between them, opened by this one.
 class Pair {
@@ -61,5 +66,9 @@ class Pair {
 bool poll_until(const tools::Session& session, double seconds,
                 const std::function<void(const weft_notice&)>& see, const std::function<bool()>& done,
                 int nap_ms = 0);
+// For so long, whatever comes is given back.
+void turn_for(const tools::Session& session, std::uint64_t ns);
+// The median time of a request of so many bytes and its response, in us; it looks with `nap_ms` as above.
+Result<double> call_us(const Pair& pair, std::uint32_t bytes, std::uint32_t rounds, int nap_ms);
 
 }  // namespace weft::bench

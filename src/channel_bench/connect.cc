@@ -6,19 +6,17 @@
 //   tcp      TCP, for scale
 //
 // Rows take turns. Channels close between turns, and a turn of `cached` is the second one of its context at
-// the earliest. A queue pair's number is remembered for a while after its connection: what is refused for
-// that is asked again, and counted.
+// the earliest.
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <map>
 
 #include "channel_bench/bench.h"
 #include "channel_bench/counters.h"
+#include "channel_bench/opening.h"
 #include "channel_bench/plain_cm.h"
 
 namespace weft::bench {
@@ -30,7 +28,6 @@ constexpr std::uint16_t kFresh = 2;
 constexpr std::uint16_t kCached = 3;
 constexpr double kWaveSeconds = 120;
 constexpr std::uint64_t kRemembered = 2'000'000'000;  // ns: the connection managers' time wait, and some more
-constexpr std::uint64_t kAgain = 5'000'000;  // ns, before a connection that was refused is asked for again
 
 struct Wave {
   double seconds = 0;  // from the first call to the last channel that is open
@@ -60,78 +57,18 @@ class Waves {
     return w;
   }
   Result<void> close() {
-    for (weft_channel* const c : open_) weft_close(c);
-    std::size_t left = open_.size();
+    if (auto closed = close_all(pair_.session(), open_, kWaveSeconds); !closed) return closed;
     open_.clear();
-    if (!poll_until(
-            pair_.session(), kWaveSeconds,
-            [&](const weft_notice& n) { left -= n.kind == WEFT_CLOSED ? 1U : 0U; }, [&] { return left == 0; },
-            1))
-      return fail(std::to_string(left) + " channels do not close");
-    // Queue pairs go into their cache in the turns after that, at both ends.
-    const std::uint64_t settled = now_ns() + 20'000'000;
-    poll_until(
-        pair_.session(), 1, [](const weft_notice&) {}, [&] { return now_ns() > settled; });
     return {};
   }
 
  private:
   Result<void> run(std::uint32_t count, Wave& w) {
-    std::map<const weft_channel*, std::uint64_t> asked;
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> again;  // when, and since when it is wanted
-    std::uint32_t done = 0;
-    std::string why;
-    const auto ask = [&](std::uint64_t since) {
-      weft_channel* c = nullptr;
-      const int error = weft_connect(pair_.session().get(), far_.address().c_str(),
-                                     static_cast<std::uint16_t>(kServices + pair_.id()), 0, &c);
-      if (error == 0) {
-        asked[c] = since;
-      } else if (error == ENOMEM ||
-                 error == EAGAIN) {  // places of closed channels come back with the next turn
-        again.emplace_back(now_ns(), since);
-      } else {
-        why = std::strerror(error);
-      }
-    };
-    const auto see = [&](const weft_notice& n) {
-      const auto it = asked.find(n.channel);
-      if (it == asked.end()) return;
-      if (n.kind == WEFT_OPENED) {
-        w.us.push_back(static_cast<double>(now_ns() - it->second) / 1e3);
-        open_.push_back(n.channel);
-        ++done;
-      } else if (n.kind == WEFT_CLOSED && std::strstr(n.why, "refused") != nullptr) {
-        ++w.refused;
-        again.emplace_back(now_ns() + kAgain, it->second);
-      } else if (n.kind == WEFT_CLOSED) {
-        why = n.why;
-      } else {
-        return;
-      }
-      asked.erase(it);
-    };
-    for (std::uint32_t i = 0; i < count && why.empty(); ++i) ask(now_ns());
-    const bool ended = poll_until(
-        pair_.session(), kWaveSeconds, see,
-        [&] {
-          for (std::size_t i = 0; i < again.size() && why.empty();) {
-            if (again[i].first > now_ns()) {
-              ++i;
-              continue;
-            }
-            const std::uint64_t since = again[i].second;
-            again[i] = again.back();
-            again.pop_back();
-            ask(since);
-            if (!again.empty() && again.back().second == since) break;  // there is no place yet
-          }
-          return done == count || !why.empty();
-        },
-        1);
-    if (!why.empty()) return fail("a channel: " + why);
-    if (!ended)
-      return fail(std::to_string(count - done) + " of " + std::to_string(count) + " channels do not open");
+    Opening opening(far_, pair_);
+    if (auto done = opening.wait_for(count, kWaveSeconds); !done) return done;
+    w.refused += opening.refused();
+    w.us.insert(w.us.end(), opening.us().begin(), opening.us().end());
+    open_.insert(open_.end(), opening.open().begin(), opening.open().end());
     return {};
   }
 

@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 
 #include "channel_bench/host.h"
 #include "channel_tools/session.h"
+#include "process/child.h"
 
 namespace weft::bench {
 namespace {
@@ -102,18 +102,14 @@ pid_t begin(const std::vector<std::string>& words, const std::string& address, i
   std::vector<char*> argv;
   for (const std::string& w : all) argv.push_back(const_cast<char*>(w.c_str()));
   argv.push_back(nullptr);
-  const pid_t parent = getpid();
-  const pid_t child = fork();
-  if (child != 0) return child;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);
-  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  dup2(nothing, STDIN_FILENO);
-  dup2(out >= 0 ? out : nothing, STDOUT_FILENO);
-  dup2(out >= 0 ? out : nothing, STDERR_FILENO);
-  pin(core);
-  execv(argv[0], argv.data());
-  _exit(127);
+  return process::spawn([&] {
+    const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(nothing, STDIN_FILENO);
+    dup2(out >= 0 ? out : nothing, STDOUT_FILENO);
+    dup2(out >= 0 ? out : nothing, STDERR_FILENO);
+    pin(core);
+    execv(argv[0], argv.data());
+  });
 }
 
 void end(pid_t child) {

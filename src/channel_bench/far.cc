@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +21,7 @@
 #include "channel_bench/plain_cm.h"
 #include "channel_bench/raw.h"
 #include "channel_tools/session.h"
+#include "process/child.h"
 
 namespace weft::bench {
 namespace {
@@ -203,40 +203,56 @@ int be_far(int socket, int core) {
 }
 
 Result<std::unique_ptr<FarEnd>> FarEnd::start(const std::string& address, int core) {
+  auto end = std::unique_ptr<FarEnd>(new FarEnd(address, core));
+  if (auto begun = end->begin(); !begun) return tl::unexpected(begun.error());
+  return end;
+}
+
+Result<void> FarEnd::begin() {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return fail(std::string("the far end: ") + std::strerror(errno));
-  const pid_t parent = getpid();
-  const pid_t child = fork();
+  const pid_t child = process::spawn([&] {
+    fcntl(ends[1], F_SETFD, 0);
+    setenv("WEFT_ADDR", address_.c_str(), 1);
+    const std::string socket = std::to_string(ends[1]);
+    const std::string where = std::to_string(core_);
+    execl("/proc/self/exe", "weft-channel-bench", "far-end", socket.c_str(), where.c_str(), nullptr);
+  });
   if (child < 0) {
     const int error = errno;
     close(ends[0]);
     close(ends[1]);
     return fail(std::string("the far end: ") + std::strerror(error));
   }
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
-    fcntl(ends[1], F_SETFD, 0);
-    setenv("WEFT_ADDR", address.c_str(), 1);
-    const std::string socket = std::to_string(ends[1]);
-    const std::string where = std::to_string(core);
-    execl("/proc/self/exe", "weft-channel-bench", "far-end", socket.c_str(), where.c_str(), nullptr);
-    _exit(127);
-  }
   close(ends[1]);
-  return std::unique_ptr<FarEnd>(new FarEnd(address, child, ends[0]));
+  child_ = child;
+  socket_ = ends[0];
+  return {};
 }
 
-FarEnd::~FarEnd() {
-  close(socket_);
-  // It ends when it finds nobody there, and takes its pages in /dev/shm with it.
-  for (const std::uint64_t until = now_ns() + 1'000'000'000; now_ns() < until; usleep(1000)) {
-    if (waitpid(child_, nullptr, WNOHANG) != 0) return;
-  }
+void FarEnd::kill_it() {
+  if (child_ <= 0) return;
   kill(child_, SIGKILL);  // its own child, by number
   while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  child_ = -1;
+}
+
+Result<void> FarEnd::replace() {
+  kill_it();
+  close(socket_);
+  socket_ = -1;
+  return begin();
+}
+
+FarEnd::~FarEnd() {
+  if (socket_ >= 0) close(socket_);
+  // It ends when it finds nobody there, and takes its pages in /dev/shm with it.
+  for (const std::uint64_t until = now_ns() + 1'000'000'000; child_ > 0 && now_ns() < until; usleep(1000)) {
+    if (waitpid(child_, nullptr, WNOHANG) != 0) return;
+  }
+  kill_it();
 }
 
 Result<std::string> FarEnd::ask(const std::string& line, int seconds) {

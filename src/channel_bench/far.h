@@ -44,13 +44,20 @@ class FarEnd {
   // Its answer behind `ok `, or why not. It answers within `seconds`.
   Result<std::string> ask(const std::string& line, int seconds = 20);
   const std::string& address() const { return address_; }
+  pid_t process() const { return child_; }
+
+  // It dies where it stands, and says nothing to anybody.
+  void kill_it();
+  // Another one, in the place of one that was killed.
+  Result<void> replace();
 
  private:
-  FarEnd(std::string address, pid_t child, int socket)
-      : address_(std::move(address)), child_(child), socket_(socket) {}
+  FarEnd(std::string address, int core) : address_(std::move(address)), core_(core) {}
+  Result<void> begin();
   std::string address_;
-  pid_t child_;
-  int socket_;
+  int core_;
+  pid_t child_ = -1;
+  int socket_ = -1;
 };
 
 }  // namespace weft::bench

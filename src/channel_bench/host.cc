@@ -102,17 +102,20 @@ int core_of(unsigned end) {
   return cores.size() < 2 ? -1 : cores[end];
 }
 
-std::uint64_t processor_ns() {
+namespace {
+std::uint64_t ns_of(int who) {
   std::uint64_t all = 0;
-  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
-    rusage used{};
-    getrusage(who, &used);
-    for (const timeval& t : {used.ru_utime, used.ru_stime})
-      all +=
-          static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_usec) * 1000;
-  }
+  rusage used{};
+  getrusage(who, &used);
+  for (const timeval& t : {used.ru_utime, used.ru_stime})
+    all +=
+        static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_usec) * 1000;
   return all;
 }
+}  // namespace
+
+std::uint64_t thread_ns() { return ns_of(RUSAGE_THREAD); }
+std::uint64_t processor_ns() { return ns_of(RUSAGE_SELF) + ns_of(RUSAGE_CHILDREN); }
 
 std::string Noise::sentence() const {
   std::array<char, 200> others{};

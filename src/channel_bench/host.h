@@ -12,6 +12,8 @@ void pin(int core);
 // The core of an end, 0 or 1; -1 where there are fewer than two.
 int core_of(unsigned end);
 
+// Processor time of the calling thread.
+std::uint64_t thread_ns();
 // Processor time of this process with all its threads, and of its children that ended.
 std::uint64_t processor_ns();
 

@@ -97,14 +97,14 @@ class Latency {
   }
 
   Result<void> measure(std::uint32_t size, Measured& out) {
-    std::array<std::vector<double>, kRows> us;
+    std::array<Turns, kRows> us;
     for (std::uint32_t turn = 0; turn < o_.turns; ++turn) {
       for (std::size_t i = 0; i < rows(); ++i) {
         const std::size_t row = (turn + i) % rows();
         if (row == kLargeMode && size <= kLeast) continue;  // it would be small there, too
         if (row >= kOwnRows) {
           const auto half = externals_.half_round_trip(programs()[row - kOwnRows], size, o_.rounds);
-          if (half) us[row].push_back(*half);
+          us[row].push_back(half);
           continue;
         }
         const auto half = half_round_trip(static_cast<Row>(row), size);
@@ -118,15 +118,7 @@ class Latency {
     return {};
   }
 
-  static double over(const std::array<std::vector<double>, kRows>& us, Row a, Row b) {
-    std::vector<double> ratios;
-    // A program that was absent in some turn has fewer of them.
-    for (std::size_t i = 0; i < std::min(us[a].size(), us[b].size()); ++i)
-      ratios.push_back(us[a][i] / us[b][i]);
-    return median(ratios);
-  }
-
-  void tell(std::uint32_t size, const std::array<std::vector<double>, kRows>& us, Measured& out) {
+  void tell(std::uint32_t size, const std::array<Turns, kRows>& us, Measured& out) {
     record::Record one;
     one.set("bytes", std::uint64_t{size});
     std::array<char, 120> line{};
@@ -134,25 +126,27 @@ class Latency {
     out.text += line.data();
     for (std::size_t row = 0; row < rows(); ++row) {
       const int width = row < kOwnRows ? 10 : 15;
-      if (us[row].empty()) {
+      const std::vector<double> all = values_of(us[row]);
+      if (all.empty()) {
         std::snprintf(line.data(), line.size(), " %*s", width, "-");
         out.text += line.data();
         continue;
       }
-      const double middle = median(us[row]);
+      const double middle = median(all);
       std::snprintf(line.data(), line.size(), " %*.2f", width, middle);
       out.text += line.data();
       record::Record r;
       r.set("us", middle)
-          .set("least_us", *std::min_element(us[row].begin(), us[row].end()))
-          .set("most_us", *std::max_element(us[row].begin(), us[row].end()))
-          .set("over_raw", over(us, static_cast<Row>(row), kRaw))
-          .set("over_bare", over(us, static_cast<Row>(row), kBare));
-      if (row == kReqRsp) r.set("over_call", over(us, kReqRsp, kCall));
+          .set("least_us", *std::min_element(all.begin(), all.end()))
+          .set("most_us", *std::max_element(all.begin(), all.end()))
+          .set("over_raw", ratio_of(us[row], us[kRaw]))
+          .set("over_bare", ratio_of(us[row], us[kBare]));
+      if (row == kReqRsp) r.set("over_call", ratio_of(us[kReqRsp], us[kCall]));
       one.set(name_of(row), std::move(r));
     }
-    std::snprintf(line.data(), line.size(), " %10.2f %12.2f %12.2f %12.2f\n", over(us, kBare, kRaw),
-                  over(us, kTraced, kBare), over(us, kReqRsp, kBare), over(us, kReqRsp, kCall));
+    std::snprintf(line.data(), line.size(), " %10.2f %12.2f %12.2f %12.2f\n", ratio_of(us[kBare], us[kRaw]),
+                  ratio_of(us[kTraced], us[kBare]), ratio_of(us[kReqRsp], us[kBare]),
+                  ratio_of(us[kReqRsp], us[kCall]));
     out.text += line.data();
     out.record.append("sizes", std::move(one));
   }

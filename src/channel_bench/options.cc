@@ -47,10 +47,11 @@ CLI::App* add_options(CLI::App& app, Options& o) {
   number("--rounds", o.rounds, "latency: messages each way in a turn", 10U, 1'000'000U);
   channel->add_flag("--beside", o.beside,
                     "latency: ibv_rc_pingpong, UCX and libfabric, too, where they are installed");
-  number("--connections", o.connections, "connect: channels of a storm", 1U, 16'384U);
+  number("--connections", o.connections, "connect: channels of a storm; scale: channels of the host", 2U,
+         16'384U);
   number("--storms", o.storms, "connect: turns", 1U, 1000U);
   number("--messages", o.messages, "rnr: messages to a slow receiver", 100U, 1'000'000U);
-  number("--channels", o.channels, "memory: channels whose memory is counted", 1U, 1024U);
+  number("--channels", o.channels, "memory, gone: channels whose memory is counted", 2U, 1024U);
   channel->add_option("--far", o.far, "the address of the far end, which is a process of this machine")
       ->type_name("ADDRESS")
       ->capture_default_str()
@@ -63,6 +64,9 @@ CLI::App* add_options(CLI::App& app, Options& o) {
   channel->footer(
       "Two processes on two addresses, each on a core of its own. Rows take turns, so that a slow moment of\n"
       "the machine hits all of them; ratios are of one turn. What others had of the machine is said.\n"
+      "WEFT_ variables of the environment (loss, rate, mode) are for both ends, as for any program; under "
+      "`weft\n"
+      "lab` there are none.\n"
       "Exit code 1: a row could not be measured.\n\n"
       "Examples:\n"
       "  weft bench channel\n"

@@ -13,7 +13,8 @@ class App;
 namespace weft::bench {
 
 // What is measured; each name is a word of --part.
-inline constexpr const char* kParts[] = {"latency", "connect", "rnr", "memory"};
+inline constexpr const char* kParts[] = {"latency",  "connect", "rnr",    "memory", "scale", "gone",
+                                         "protocol", "waiting", "shared", "cache",  "pages"};
 
 struct Options {
   std::vector<std::string> parts;  // empty: all

@@ -1,18 +1,10 @@
-// What parts share: a context at either end with a channel between them, and medians.
-#include <algorithm>
+// What parts share: a context at either end with a channel between them.
 #include <array>
 #include <cstring>
 
 #include "channel_bench/bench.h"
 
 namespace weft::bench {
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 != 0 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 bool poll_until(const tools::Session& session, double seconds,
                 const std::function<void(const weft_notice&)>& see, const std::function<bool()>& done,
@@ -23,6 +15,39 @@ bool poll_until(const tools::Session& session, double seconds,
     if (tools::now_ns() > end) return done();
   }
   return true;
+}
+
+void turn_for(const tools::Session& session, std::uint64_t ns) {
+  const std::uint64_t until = tools::now_ns() + ns;
+  poll_until(
+      session, 1e6,
+      [&](const weft_notice& n) {
+        if (n.message != nullptr) weft_release(session.get(), n.message);
+      },
+      [&] { return tools::now_ns() > until; }, 1);
+}
+
+Result<double> call_us(const Pair& pair, std::uint32_t bytes, std::uint32_t rounds, int nap_ms) {
+  weft_context* const context = pair.session().get();
+  std::vector<double> us;
+  for (std::uint32_t i = 0; i < rounds + rounds / 10; ++i) {
+    const std::uint64_t began = tools::now_ns();
+    weft_message* const m = weft_allocate(context, bytes);
+    if (m == nullptr || weft_call(pair.channel(), m, 0, 0, nullptr) != 0)
+      return fail("a request is not taken");
+    bool answered = false;
+    bool lost = false;
+    const auto see = [&](const weft_notice& n) {
+      answered = answered || n.kind == WEFT_RESPONSE;
+      lost = lost || n.kind == WEFT_CLOSED || n.kind == WEFT_OUTCOME;
+      if (n.message != nullptr) weft_release(context, n.message);
+    };
+    poll_until(
+        pair.session(), 10, see, [&] { return answered || lost; }, nap_ms);
+    if (!answered) return fail("a request has no answer");
+    if (i >= rounds / 10) us.push_back(static_cast<double>(tools::now_ns() - began) / 1e3);
+  }
+  return median(std::move(us));
 }
 
 Result<std::unique_ptr<Pair>> Pair::open(FarEnd& far, std::uint16_t id,

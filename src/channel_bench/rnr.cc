@@ -1,5 +1,6 @@
 // Receiver not ready (X-RDMA §7.3, Figure 9): many messages to a program that takes its time with each. Over
-// a plain queue pair, whose sender knows nothing of the receives, and over a channel of as many.
+// a plain queue pair, whose sender knows nothing of the receives, and over a channel of as many. Each turn
+// has its share of the messages, over one and then over the other.
 #include <unistd.h>
 
 #include <array>
@@ -23,7 +24,7 @@ constexpr useconds_t kPage = 200'000;  // until the page of the NIC has what hap
 
 struct Row {
   std::uint64_t naks = 0;
-  double per_second = 0;
+  double seconds = 0;
 };
 
 // Of this process's NIC, whose page there is while a device is open.
@@ -56,7 +57,7 @@ Result<Row> over_verbs(FarEnd& far, std::uint32_t messages) {
     if (now_ns() > end) return fail("the far end takes no messages");
   }
   Row r;
-  r.per_second = messages / (static_cast<double>(now_ns() - began) / 1e9);
+  r.seconds = static_cast<double>(now_ns() - began) / 1e9;
   if (const auto ended = far.ask("stop"); !ended) return tl::unexpected(ended.error());
   const auto after = naks();
   if (!after) return tl::unexpected(after.error());
@@ -99,7 +100,7 @@ Result<Row> over_channel(FarEnd& far, std::uint32_t messages) {
   if (!why.empty()) return fail(why);
   if (!all) return fail("the far end takes no messages");
   Row r;
-  r.per_second = messages / (static_cast<double>(now_ns() - began) / 1e9);
+  r.seconds = static_cast<double>(now_ns() - began) / 1e9;
   if (auto ended = (*pair)->stop(); !ended) return tl::unexpected(ended.error());
   const auto after = naks();
   if (!after) return tl::unexpected(after.error());
@@ -110,30 +111,41 @@ Result<Row> over_channel(FarEnd& far, std::uint32_t messages) {
 void tell(const char* name, const Row& r, std::uint32_t messages, Measured& out) {
   const double thousandth = 1000.0 * static_cast<double>(r.naks) / messages;
   record::Record one;
-  one.set("naks", r.naks).set("naks_per_thousand", thousandth).set("messages_per_second", r.per_second);
+  one.set("naks", r.naks)
+      .set("naks_per_thousand", thousandth)
+      .set("messages_per_second", messages / r.seconds);
   out.record.set(name, std::move(one));
   std::array<char, 100> line{};
   std::snprintf(line.data(), line.size(), "%-9s %10llu %14.2f %18.0f\n", name,
-                static_cast<unsigned long long>(r.naks), thousandth, r.per_second);
+                static_cast<unsigned long long>(r.naks), thousandth, messages / r.seconds);
   out.text += line.data();
 }
 
 }  // namespace
 
 Result<Measured> not_ready(FarEnd& far, const Options& o) {
-  const std::uint32_t messages = o.messages;
-  const auto verbs = over_verbs(far, messages);
-  if (!verbs) return tl::unexpected(verbs.error());
-  const auto channel = over_channel(far, messages);
-  if (!channel) return tl::unexpected(channel.error());
+  Row verbs;
+  Row channel;
+  std::uint32_t left = o.messages;
+  for (std::uint32_t turn = 0; turn < o.turns; ++turn) {
+    const std::uint32_t share = left / (o.turns - turn);
+    if (share == 0) continue;  // more turns than messages
+    left -= share;
+    for (const auto& [measure, row] : {std::pair{&over_verbs, &verbs}, std::pair{&over_channel, &channel}}) {
+      const auto one = measure(far, share);
+      if (!one) return tl::unexpected(one.error());
+      row->naks += one->naks;
+      row->seconds += one->seconds;
+    }
+  }
   Measured out;
-  out.record.set("messages", std::uint64_t{messages});
+  out.record.set("messages", std::uint64_t{o.messages}).set("turns", std::uint64_t{o.turns});
   out.text = "           RNR NAKs   per thousand   messages a second\n";
-  tell("plain", *verbs, messages, out);
-  tell("channel", *channel, messages, out);
-  out.text += std::to_string(messages) + " messages of " + std::to_string(kBytes) + " bytes, " +
-              std::to_string(kReceives) + " receives, " + std::to_string(kHold) +
-              " us for each at the far end\n";
+  tell("plain", verbs, o.messages, out);
+  tell("channel", channel, o.messages, out);
+  out.text += std::to_string(o.messages) + " messages of " + std::to_string(kBytes) + " bytes in " +
+              std::to_string(o.turns) + " turns, " + std::to_string(kReceives) + " receives, " +
+              std::to_string(kHold) + " us for each at the far end\n";
   return out;
 }
 

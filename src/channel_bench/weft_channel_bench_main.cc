@@ -21,8 +21,10 @@ struct Part {
   const char* name;
   Result<Measured> (*measure)(FarEnd& far, const Options& o);
 };
-constexpr Part kAll[] = {
-    {"latency", latency}, {"connect", connecting}, {"rnr", not_ready}, {"memory", memory}};
+constexpr Part kAll[] = {{"latency", latency},   {"connect", connecting}, {"rnr", not_ready},
+                         {"memory", memory},     {"scale", scale},        {"gone", gone},
+                         {"protocol", protocol}, {"waiting", waiting},    {"shared", shared},
+                         {"cache", cache},       {"pages", pages}};
 
 int say(int code, std::string why) {
   while (!why.empty() && (why.back() == '\n' || why.back() == '.')) why.pop_back();

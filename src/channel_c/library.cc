@@ -22,17 +22,7 @@
 
 using weft::Errc;
 using weft::Time;
-using weft::channel::at_edge;
-using weft::channel::at_edge_of;
-using weft::channel::Channel;
-using weft::channel::Config;
-using weft::channel::Context;
-using weft::channel::inherited;
-using weft::channel::Message;
-using weft::channel::Notice;
-using weft::channel::of;
-using weft::channel::say;
-using weft::channel::to;
+using namespace weft::channel;
 
 namespace {
 

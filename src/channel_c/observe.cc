@@ -8,12 +8,7 @@
 #include "channel/report.h"
 #include "channel_c/edge.h"
 
-using weft::channel::at_edge_of;
-using weft::channel::Channel;
-using weft::channel::inherited;
-using weft::channel::of;
-using weft::channel::say;
-using weft::channel::to;
+using namespace weft::channel;
 
 namespace {
 
@@ -37,18 +32,18 @@ std::string sentence(const weft::channel::WaitCounts& n) {
 
 void weft_counts(const weft_channel* channel, weft_channel_counts* out, size_t size) {
   const Channel& c = *of(channel);
-  weft_channel_counts all{};
-  all.sent = c.counts.sent;
-  all.sent_bytes = c.counts.sent_bytes;
-  all.received = c.counts.received;
-  all.received_bytes = c.counts.received_bytes;
-  all.acks = c.counts.acks;
-  all.nops = c.counts.nops;
-  all.probes = c.counts.probes;
-  all.fragments = c.counts.fragments;
-  all.waited = c.counts.waited;
-  all.reconnects = c.counts.reconnects;
   const weft::channel::ChannelStat s = stat_of(c);
+  weft_channel_counts all{};
+  all.sent = s.counts.sent;
+  all.sent_bytes = s.counts.sent_bytes;
+  all.received = s.counts.received;
+  all.received_bytes = s.counts.received_bytes;
+  all.acks = s.counts.acks;
+  all.nops = s.counts.nops;
+  all.probes = s.counts.probes;
+  all.fragments = s.counts.fragments;
+  all.waited = s.counts.waited;
+  all.reconnects = s.counts.reconnects;
   all.in_flight = s.in_flight;
   all.queued = s.queued;
   all.held = s.held;
@@ -58,7 +53,7 @@ void weft_counts(const weft_channel* channel, weft_channel_counts* out, size_t s
   all.rtt_smoothed_ns = static_cast<std::uint64_t>(s.round_trips.smoothed.ns());
   all.rtt_count = s.round_trips.count;
   all.carrier = c.carrier == weft::channel::Carrier::kTcp ? WEFT_TCP : WEFT_RDMA;
-  all.moves = c.counts.moves;
+  all.moves = s.counts.moves;
   give(all, out, size);
 }
 

@@ -20,9 +20,30 @@ struct Name {
 };
 static_assert(sizeof(Name) == kLeast);
 
-std::uint8_t byte_of(const Name& n, std::uint32_t i) {
-  return static_cast<std::uint8_t>(n.number * 31 + n.from * 17 + n.channel * 5 + i + i / 255);
-}
+// What stands behind the name: eight bytes at a time, other ones in every message and at every place of it.
+// Filling and comparing is most of what a world does, so it has to be cheap.
+struct Content {
+  explicit Content(const Name& n)
+      : word(((std::uint64_t{n.number} << 24) + (std::uint64_t{n.channel} << 8) + n.from) * kStep) {}
+
+  void write(std::uint8_t* data, std::size_t n) {
+    for (; n >= sizeof word; n -= sizeof word, data += sizeof word, word += kStep)
+      std::memcpy(data, &word, sizeof word);
+    std::memcpy(data, &word, n);
+  }
+  bool stands_in(const std::uint8_t* data, std::size_t n) {
+    std::uint64_t wrong = 0;
+    for (; n >= sizeof word; n -= sizeof word, data += sizeof word, word += kStep) {
+      std::uint64_t found;
+      std::memcpy(&found, data, sizeof found);
+      wrong |= found ^ word;
+    }
+    return wrong == 0 && std::memcmp(data, &word, n) == 0;
+  }
+
+  static constexpr std::uint64_t kStep = 0x9e37'79b9'7f4a'7c15;  // odd, its bytes all different
+  std::uint64_t word;
+};
 
 }  // namespace
 
@@ -86,7 +107,7 @@ Message* Person::write(const Talk& t, std::uint32_t number, std::uint32_t n) {
   Message* const m = context_->allocate(n);
   if (m == nullptr) return nullptr;
   const Name name{static_cast<std::uint16_t>(t.number), t.side, 0, number};
-  for (std::uint32_t i = kLeast; i < n; ++i) m->data[i] = byte_of(name, i);
+  Content(name).write(m->data + kLeast, n - kLeast);
   std::memcpy(m->data, &name, sizeof name);
   return m;
 }
@@ -109,15 +130,18 @@ void Person::send(Channel& c, Talk& t, Time now) {
     if (id) {
       if (random_.chance(100'000)) (void)context_->cancel(*id);
       --t.to_send;
+      t.refused = 0;
       return;
     }
   } else if (m != nullptr && context_->send(c, m, cookie(flow, number), tell)) {
     --t.to_send;
+    t.refused = 0;
     return;
   }
   if (m != nullptr) context_->release(m);
   town_.messages().withdrawn(flow, number);
-  t.next = now + microseconds(20);
+  // Who is refused again and again, as while a session waits for its peer to come back, asks less often.
+  t.next = now + microseconds(20 << std::min(t.refused++, 4U));
 }
 
 void Person::received(const Notice& n, Time now) {
@@ -126,9 +150,8 @@ void Person::received(const Notice& n, Time now) {
   if (named) std::memcpy(&name, n.message->data, sizeof name);
   const Talk& t = talks_.at(n.channel);
   const Messages::Flow flow{t.number, static_cast<std::uint8_t>(1 - t.side)};
-  bool right = named && name.channel == t.number && name.from == flow.from;
-  for (std::uint32_t i = kLeast; right && i < n.message->length; ++i)
-    right = n.message->data[i] == byte_of(name, i);
+  const bool right = named && name.channel == t.number && name.from == flow.from &&
+                     Content(name).stands_in(n.message->data + kLeast, n.message->length - kLeast);
   town_.messages().handed(flow, name.number, right, now);
   judge_trace(n, now);
   if (n.kind == Notice::Kind::kResponse) {
@@ -190,12 +213,12 @@ void Person::notice(const Notice& n, Time now) {
       const auto it = talks_.find(n.channel);
       if (it == talks_.end()) return;
       town_.over.insert(it->second.number * 2 + it->second.side);
-      past_.reconnects += n.channel->counts.reconnects;
-      past_.nops += n.channel->counts.nops;
-      past_.early += n.channel->counts.early;
-      past_.probes += n.channel->counts.probes;
-      past_.large += n.channel->counts.large_received;
-      past_.moves += n.channel->counts.moves;
+      past_.reconnects += n.channel->counts().reconnects;
+      past_.nops += n.channel->counts().nops;
+      past_.early += n.channel->early;
+      past_.probes += n.channel->counts().probes;
+      past_.large += n.channel->counts().large_received;
+      past_.moves += n.channel->counts().moves;
       talks_.erase(it);
       return;
     }
@@ -278,6 +301,16 @@ Time Person::next_wake() const {
     if (t.open && !t.closing && t.to_send != 0) at = std::min(at, t.next);
   }
   return at;
+}
+
+std::string Person::busy_with() const {
+  std::string text;
+  for (const auto& [channel, t] : talks_) {
+    text += "channel " + std::to_string(t.number) + (t.open ? " open" : " not open") +
+            (t.closing ? ", closing" : "") + ", " + std::to_string(t.to_send) + " to send; ";
+  }
+  return text + std::to_string(held_.size()) + " messages held" +
+         (context_->buried() ? "" : ", bodies of ended connections");
 }
 
 void Person::gather(SeedResult& out) const {

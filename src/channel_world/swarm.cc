@@ -86,6 +86,15 @@ bool Town::settled() const {
          failures_.empty() && crashes_.empty();
 }
 
+std::string Town::unsettled() const {
+  std::string text = std::to_string(failures_.size()) + " failures and " + std::to_string(crashes_.size()) +
+                     " crashes to come";
+  for (std::uint32_t h = 0; h < people_.size(); ++h) {
+    if (!people_[h]->idle()) text += "; host " + std::to_string(h) + " has " + people_[h]->busy_with();
+  }
+  return text;
+}
+
 SeedResult Town::run() {
   std::sort(failures_.rbegin(), failures_.rend());
   for (std::vector<Time>* times : {&crashes_, &moves_, &cuts_}) std::sort(times->rbegin(), times->rend());
@@ -98,8 +107,8 @@ SeedResult Town::run() {
   SeedResult r;
   if (!settled()) {
     if (report.clean())
-      report.add(world_.now(), "progress", "channels are not at their end after %llu steps",
-                 static_cast<unsigned long long>(steps));
+      report.add(world_.now(), "progress", "channels are not at their end after %llu steps: %s",
+                 static_cast<unsigned long long>(steps), unsettled().c_str());
   } else {
     messages_.finish(world_.now());
     for (std::uint32_t h = 0; h < people_.size(); ++h) {

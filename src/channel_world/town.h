@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "channel/context.h"
@@ -35,7 +36,8 @@ class Person {
   void act(Time now);
   Time next_wake() const;
   void ask(const wire::Address& to);
-  bool idle() const { return talks_.empty() && held_.empty(); }
+  bool idle() const { return talks_.empty() && held_.empty() && context_->buried(); }
+  std::string busy_with() const;
   Context& context() { return *context_; }
   std::vector<Channel*> open_channels();
   void move_one(Prng& random);  // a channel, to the other carrier
@@ -49,6 +51,7 @@ class Person {
     bool open = false;
     bool closing = false;
     std::uint32_t to_send = 0;
+    std::uint32_t refused = 0;  // in a row
     Time next{};
   };
   struct Held {
@@ -113,6 +116,7 @@ class Town final : public pair::Programs {
 
  private:
   bool settled() const;
+  std::string unsettled() const;  // what there is still to come
 
   Plan plan_;
   Prng random_;

@@ -268,7 +268,10 @@ void Completions::owes_nothing(const Endpoint& e, Time now) {
 
 void Completions::farewell(End end, Time now) {
   const Endpoint* e = ledger_.find(end);
-  if (e != nullptr && !has_cause(*e)) owes_nothing(*e, now);
+  if (e == nullptr || has_cause(*e)) return;
+  // What was complete and not delivered is lost with a peer that has failed.
+  const Endpoint* p = ledger_.peer(*e);
+  if (p == nullptr || !has_cause(*p)) owes_nothing(*e, now);
 }
 
 void Completions::finish(Time now) {

@@ -106,12 +106,11 @@ const Message* Delivery::placed(const Placed& p, const wire::Header& header,
 
   if (header.mode == wire::Mode::kRoce) {
     // Requests and responses that arrive at one end are ordered separately.
-    const End key{{local->facts.self.host.v * 2U + (sink->kind == Sink::Kind::kRead ? 1U : 0U)},
-                  local->facts.self.qpn};
-    auto [it, fresh] = roce_order_.try_emplace(key, Seq::start(header.psn));
-    const Seq seq = expand(header.psn, it->second);
-    if (seq < it->second) return bad("order", "placed behind a later packet");
-    it->second = seq;
+    std::optional<Seq>& newest =
+        sink->kind == Sink::Kind::kRead ? local->newest_response : local->newest_request;
+    const Seq seq = newest.has_value() ? expand(header.psn, *newest) : Seq::start(header.psn);
+    if (newest.has_value() && seq < *newest) return bad("order", "placed behind a later packet");
+    newest = seq;
   }
 
   if (!bytes.empty()) {

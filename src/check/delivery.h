@@ -13,7 +13,6 @@
 // It can also be asked at any moment whether memory, as the program sees it, holds what the ledger expects.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <span>
 
 #include "check/ledger.h"
@@ -43,7 +42,6 @@ class Delivery {
 
   Ledger& ledger_;
   Report& report_;
-  std::map<End, Seq> roce_order_;  // next sequence number that may be placed, per receiving end
 };
 
 }  // namespace weft::check

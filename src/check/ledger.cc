@@ -29,7 +29,12 @@ void Ledger::connected(const QpFacts& facts) {
   auto e = std::make_unique<Endpoint>();
   e->facts = facts;
   if (facts.srq != kNoSrq) e->shared = &shared_.at({facts.self.host, facts.srq});
-  endpoints_[facts.self] = std::move(e);
+  std::unique_ptr<Endpoint>& place = endpoints_[facts.self];
+  if (place != nullptr) {  // a number that is used again: sinks still name who had it
+    place->destroyed = true;
+    former_.push_back(std::move(place));
+  }
+  place = std::move(e);
 }
 
 void Ledger::destroyed(End end) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -119,8 +120,11 @@ struct Endpoint {
   bool destroyed = false;
   bool send_failed = false;     // a request completed with an error
   bool receive_failed = false;  // a receive completed with an error
-  bool posted_bad = false;      // some request of ours breaks a rule and must be refused
-  bool bad_receive = false;     // a message met a receive of ours that cannot take it
+  // Of what was placed here so far, in roce, where packets are placed in order.
+  std::optional<Seq> newest_request;
+  std::optional<Seq> newest_response;
+  bool posted_bad = false;   // some request of ours breaks a rule and must be refused
+  bool bad_receive = false;  // a message met a receive of ours that cannot take it
   bool receives_flushed = false;
 };
 
@@ -208,6 +212,7 @@ class Ledger {
   std::map<std::pair<HostId, Key>, Window> windows_;
   std::map<std::pair<HostId, Key>, PdId> window_pds_;  // by any_tag
   std::map<End, std::unique_ptr<Endpoint>> endpoints_;
+  std::vector<std::unique_ptr<Endpoint>> former_;  // whose numbers others have now
   std::map<std::pair<HostId, SrqId>, SharedReceives> shared_;
   std::map<std::pair<Place, std::uint64_t>, Sink> sinks_;  // by region and offset
 };

@@ -49,7 +49,7 @@ live::Symptom libraries() {
 int examine(const Wanted& w) {
   const auto options = options_of(w);
   if (!options) return refuse(options.error());
-  std::vector<live::Symptom> all = live::diagnose(live::examine(options->wire, options->address));
+  std::vector<live::Symptom> all = live::diagnose(live::examine(options->wire, options->own));
   all.insert(all.begin(), libraries());
   const Health worst = live::worst(all);
   const int code = worst == Health::kBroken ? 1 : 0;

@@ -100,7 +100,7 @@ Result<void> become(const std::vector<std::string>& program) {
   const auto found = find_program(program.front());
   if (!found) return tl::unexpected(found.error());
   // The address must be ours and free now; the program binds it when it opens the device.
-  const auto wire = live::open_wire(options->wire, options->address);
+  const auto wire = live::open_wire(options->wire, options->own);
   if (!wire) return tl::unexpected(wire.error());
   // The file is there, empty, and named so that it is found whatever directory the program changes to.
   if (!options->trace.empty()) {

@@ -28,12 +28,13 @@ std::string refused(std::vector<std::string> args) {
 
 TEST(Run, RefusesBadValuesWithTheOptionsName) {
   EXPECT_THAT(refused({"--loss", "150%", "--", "true"}), HasSubstr("--loss: '150%' is not a probability"));
-  EXPECT_THAT(refused({"--addr", "here", "--", "true"}), HasSubstr("--addr: 'here' is not an IPv4 address"));
+  EXPECT_THAT(refused({"--addr", "here", "--", "true"}),
+              HasSubstr("--addr: 'here' is not an IPv4 or IPv6 address"));
   EXPECT_THAT(refused({"--mode", "tcp", "--", "true"}),
               HasSubstr("--mode: 'tcp' is not a mode: auto, roce, irn or srnic"));
   EXPECT_THAT(refused({"--delay", "50", "--", "true"}), HasSubstr("--delay: '50' is not a time"));
   EXPECT_THAT(refused({"--wire", "radio", "--", "true"}),
-              HasSubstr("--wire: 'radio' is not a wire: udp, packet or xdp"));
+              HasSubstr("--wire: 'radio' is not a wire: udp, shm, packet or xdp"));
 }
 
 std::string config_of(const std::string& text) {

@@ -51,8 +51,7 @@ class Row {
   std::string text(std::string_view name) const {
     const int i = table_.column(name);
     if (i < 0) return "-";
-    const auto k = static_cast<std::size_t>(i);
-    return text_of(table_.columns[k].sort, cells_[k]);
+    return text_of(table_, cells_, static_cast<std::size_t>(i));
   }
 
  private:

@@ -20,6 +20,7 @@
 #include "wan/box/packet_port.h"
 #include "wan/box/pump.h"
 #include "wan/box/xdp_port.h"
+#include "wan/logic/store.h"
 
 namespace weft::cli {
 namespace {
@@ -44,6 +45,8 @@ struct Options {
   std::string endpoint_tries = "25";
   std::string give_up = "30s";
   std::string drain = "10s";
+  std::string parity = "0";
+  bool repair_answers = false;
   std::string status;
   std::string port = "packet";
   bool spin = false;
@@ -89,6 +92,8 @@ Result<wan::PumpConfig> config_of(const Options& o) {
     return fail("--store: '" + o.store + "' is not between 1MB and 64GB");
   const auto halves = parse_integer("--connections", o.connections, 1, 1U << 20U);
   if (!halves) return tl::unexpected(halves.error());
+  const auto parity = wan::parse_parity_terms("--parity", o.parity);
+  if (!parity) return tl::unexpected(parity.error());
   const auto tries = parse_integer("--endpoint-tries", o.endpoint_tries, 1, 250);
   if (!tries) return tl::unexpected(tries.error());
   struct Time {
@@ -119,6 +124,8 @@ Result<wan::PumpConfig> config_of(const Options& o) {
   b.secret = *secret;
   b.acknowledge = o.acknowledge == "far" ? wan::Acknowledge::kFar : wan::Acknowledge::kEarly;
   b.store = *store;
+  b.parity = *parity;
+  b.repair_answers = o.repair_answers;
   b.halves = static_cast<std::uint32_t>(*halves);
   b.line_timeout = times[0].value;
   b.hello = b.line_timeout * 2 / 5;
@@ -155,13 +162,23 @@ class Story {
       tell(fmt::format(
           "the line's MTU is {} and the site's {}: what is longer is lost at the line, with or without a box",
           far.mtu, near.mtu));
+    const std::uint32_t covered = wan::LineParity::covered(far.mtu);
+    if (pump_.box().config().parity.there() && covered < wan::kMostPayload)
+      tell(fmt::format(
+          "the line's MTU of {} has room for the parity of packets of up to {} bytes; longer ones "
+          "go without",
+          far.mtu, covered));
     tell("a wire for now; it asks for its partner when a connection is worth it");
   }
 
   void go_on(Time now, const wan::PortCounters& near, const wan::PortCounters& far) {
     const wan::Box& b = pump_.box();
     if (grew(BoxCounter::partner_lost)) tell("the partner does not answer any more: a wire until it does");
-    if (grew(BoxCounter::partner_found)) tell("the partner answers");
+    if (grew(BoxCounter::partner_found)) {
+      tell("the partner answers");
+      if (b.config().parity.there() && !b.partner_parity().there())
+        tell("the partner was started without --parity, so there is none");
+    }
     if (grew(BoxCounter::not_heard)) {
       tell(fmt::format("{} messages so far were not the partner's, or not meant for now: if no partner is "
                        "found, compare the secrets",
@@ -183,8 +200,6 @@ class Story {
       tell("the store is full: endpoints wait until the far side has taken something", kSeldom, now);
     if (grew(BoxCounter::table_full))
       tell("more connections than --connections: the others pass", kSeldom, now);
-    if (grew(BoxCounter::other_mode))
-      tell("packets of a mode that it does not accelerate pass", kSeldom, now);
     if (now > Time{} + seconds(100L * 24 * 3600) && !std::exchange(told_old_, true))
       tell(
           "a hundred days have passed; start it anew within five, because after that it sends nothing again");
@@ -234,6 +249,10 @@ class Story {
   bool told_old_ = false;
 };
 
+std::string parity_text(wan::ParityTerms p) {
+  return p.there() ? fmt::format("{}+{}", p.data, p.repair) : "0";
+}
+
 record::Record status_of(const Options& o, const wan::Pump& pump, wan::Port& near, wan::Port& far, Time now,
                          Time since, bool leaving) {
   const wan::Box& b = pump.box();
@@ -241,6 +260,8 @@ record::Record status_of(const Options& o, const wan::Pump& pump, wan::Port& nea
   r.set("near", o.near).set("far", o.far).set("acknowledge", o.acknowledge);
   r.set("up_seconds", static_cast<double>((now - since).us()) / 1e6);
   r.set("partner", b.partner_is_there(now)).set("leaving", leaving);
+  r.set("parity", parity_text(b.config().parity)).set("partner_parity", parity_text(b.partner_parity()));
+  r.set("repair_answers", b.config().repair_answers);
   r.set("owned", std::uint64_t{b.owned()});
   r.set("store_bytes", b.config().store.n)
       .set("stored_bytes", b.stored().n)
@@ -255,6 +276,7 @@ record::Record status_of(const Options& o, const wan::Pump& pump, wan::Port& nea
 #undef WEFT_X
   r.set("not_understood", std::move(strangers));
   record::Record pumped;
+  pumped.set("parity_broken", pump.parity_broken());
   pumped.set("trains", pump.trains()).set("no_slot", pump.no_slot()).set("no_header", pump.no_header());
   r.set("bytes", std::move(pumped));
   r.set("near_port", record_of(near.counters())).set("far_port", record_of(far.counters()));
@@ -345,6 +367,11 @@ void add_wan_box(CLI::App& wan, int& exit_code) {
       ->check(CLI::IsMember({"early", "far"}));
   c->add_option("--rate", o->rate, "of the line; 0: as fast as it takes frames")->type_name("RATE");
   c->add_option("--store", o->store, "memory for packets on their way")->type_name("SIZE");
+  c->add_option("--parity", o->parity,
+                "K data and M parity frames of a group, for example 16+2; 0: none. Both boxes must have it")
+      ->type_name("K+M");
+  c->add_flag("--repair-answers", o->repair_answers,
+              "answers of READs and atomics that the line loses are sent again. Both boxes must have it");
   c->add_option("--connections", o->connections, "in each direction; what is beyond passes")->type_name("N");
   c->add_option("--round-trip", o->round_trip, "of the line; a longer one is noticed, and followed")
       ->type_name("TIME");
@@ -373,7 +400,9 @@ void add_wan_box(CLI::App& wan, int& exit_code) {
       "Examples:\n"
       "  head -c 32 /dev/urandom > secret; chmod 600 secret            # once, for both boxes\n"
       "  weft wan box --near eth0 --far eth1 --rate 10Gbps --partner-secret secret\n"
-      "  weft wan box --near eth0 --far eth1 --partner-secret secret --acknowledge far");
+      "  weft wan box --near eth0 --far eth1 --partner-secret secret --acknowledge far\n"
+      "  weft wan box --near eth0 --far eth1 --rate 10Gbps --partner-secret secret --parity 16+2\n"
+      "  weft wan box --near eth0 --far eth1 --rate 10Gbps --partner-secret secret --repair-answers");
   c->callback([o, &exit_code] { exit_code = stand(*o); });
 }
 

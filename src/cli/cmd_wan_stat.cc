@@ -37,6 +37,7 @@ std::vector<Counter> counters() {
 #define WEFT_X(name, text) all.push_back({"not_understood", #name, text});
   WEFT_STRANGER_REASONS(WEFT_X)
 #undef WEFT_X
+  all.push_back({"bytes", "parity_broken", "groups and packets of parity whose bytes made no sense"});
   all.push_back({"bytes", "trains", "trains of packets that were cut here"});
   all.push_back({"bytes", "no_slot", "dropped: every place for a frame was in use"});
   all.push_back({"bytes", "no_header", "not sent: nobody knows between which stations"});
@@ -81,6 +82,11 @@ void print(const BoxStatus& s, const json& j) {
              truth(j, "partner") ? "its partner answers" : "no partner just now", text(j, "acknowledge"),
              number(j, "owned"), megabytes(number(j, "stored_bytes")), megabytes(number(j, "store_bytes")),
              megabytes(number(j, "most_stored_bytes")), truth(j, "leaving") ? ", about to end" : "");
+  if (const std::string mine = text(j, "parity"), its = text(j, "partner_parity"); mine != "0" && mine != "?")
+    fmt::print("  parity {}{}\n", mine,
+               !truth(j, "partner") ? ", when a partner answers that has it"
+               : its == "0"         ? ": off, because the partner was started without it"
+                                    : ", the partner's " + its);
   const char* group = "";
   for (const Counter& c : counters()) {
     const std::uint64_t n = number(j, c.group, c.name);

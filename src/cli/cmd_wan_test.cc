@@ -96,6 +96,8 @@ TEST(CmdWanBox, RefusesInOneSentence) {
       {with({"--rate", "fast"}), "--rate"},
       {with({"--acknowledge", "late"}), "--acknowledge"},
       {with({"--round-trip", "1us"}), "--round-trip"},
+      {with({"--parity", "16"}), "--parity: '16' is not like 16+2"},
+      {with({"--parity", "16+9"}), "1 to 8 parity frames"},
       {with({"--endpoint-tries", "0"}), "--endpoint-tries"},
       {with({}), "--near: 'a'"}};
   for (const auto& [args, what] : wrong) {

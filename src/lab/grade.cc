@@ -52,10 +52,11 @@ const char* grade_text(Grade g) {
 
 Grade grade_of(const std::optional<Band>& band, const std::optional<Band>& trend, const Estimate& e) {
   if (!e.decides()) return Grade::kOpen;
+  if (band && lies_in(*band, e)) return Grade::kReproduced;
+  const bool off_band = band && !band->meets(e.low, high_of(e));
   const bool in_trend = !trend || trend->contains_all(e.low, high_of(e));
-  if (!in_trend) return trend->meets(e.low, high_of(e)) ? Grade::kOpen : Grade::kRefuted;
+  if (!in_trend) return trend->meets(e.low, high_of(e)) && !off_band ? Grade::kOpen : Grade::kRefuted;
   if (!band) return Grade::kTrend;
-  if (lies_in(*band, e)) return Grade::kReproduced;
   if (trend) return overlaps(*band, e) ? Grade::kCompatible : Grade::kTrend;
   if (!band->meets(e.low, high_of(e))) return Grade::kRefuted;
   return two_sided(*band) && overlaps(*band, e) ? Grade::kCompatible : Grade::kOpen;
@@ -77,7 +78,7 @@ double Scale::from(double y) const {
 
 double doubt(const std::optional<Band>& band, const std::optional<Band>& trend, const Scale& scale,
              const Cell& c) {
-  const Band& rule = trend ? *trend : *band;
+  const Band& rule = band ? *band : *trend;
   if (c.estimate.exact) return rule.contains(c.estimate.mean) ? 1 : 0;
   if (!c.estimate.decides()) return 1;
   // The truth behind a lower bound may be far above it.

@@ -4,11 +4,11 @@
 //   compatible   the interval and the band overlap, and neither of the above
 //   trend        only the direction holds, for the whole interval
 //   open         the interval reaches across a limit, or there are fewer than three seeds
-//   refuted      the interval lies outside of the rule
+//   refuted      the interval lies outside of the trend; or outside of the band, and reaches across the trend
 //
 // A band with one side ("> 1") has no width: the whole interval must lie in it. An interval that reaches
-// beyond both ends of a band says nothing about it, so it is not compatible. Where a trend is stated, nothing
-// is more than open unless the whole interval lies within the trend.
+// beyond both ends of a band says nothing about it, so it is not compatible. Where a trend is stated, what is
+// not reproduced is at most open unless the whole interval lies within the trend.
 //
 // "Always" and "each" are many tests at once, and so is "up to". With forty cells one lies outside of its 95
 // % interval by chance. A claim is therefore refuted only by what Holm's correction over all of its cells
@@ -49,7 +49,7 @@ struct Scale {
 };
 
 // How probable such values are, or ones further out, if the truth is at the rule's limit: small where the
-// rule is refuted. The rule is the trend, or the band where there is none.
+// rule is refuted. The rule is the band, or the trend where there is none.
 double doubt(const std::optional<Band>& band, const std::optional<Band>& trend, const Scale& scale,
              const Cell& c);
 

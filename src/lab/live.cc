@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "process/child.h"
 #include "record/reading.h"
 #include "record/record.h"
 
@@ -40,10 +40,7 @@ struct Answer {
   std::string died;  // empty: it ended with exit code 0
 };
 
-[[noreturn]] void be_child(const std::string& program, const std::vector<std::string>& words, int out,
-                           int err, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);
+void become(const std::string& program, const std::vector<std::string>& words, int out, int err) {
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
@@ -57,7 +54,6 @@ struct Answer {
   environment.push_back(nullptr);
   execve(program.c_str(), argv.data(), environment.data());
   dprintf(STDERR_FILENO, "weft: cannot start '%s': %s\n", program.c_str(), std::strerror(errno));
-  _exit(127);
 }
 
 // Takes what is there; false: it has ended.
@@ -82,9 +78,7 @@ Answer ask(const Planned& run, const Program& program) {
     close(out[1]);
     return a;
   }
-  const pid_t parent = getpid();
-  const pid_t child = fork();
-  if (child == 0) be_child(program.weft, words_of(run), out[1], err[1], parent);
+  const pid_t child = process::spawn([&] { become(program.weft, words_of(run), out[1], err[1]); });
   close(out[1]);
   close(err[1]);
   std::array<pollfd, 2> wait{{{out[0], POLLIN, 0}, {err[0], POLLIN, 0}}};

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <string>
 
 #include "lab/account.h"
@@ -41,12 +42,17 @@ class Live : public ::testing::Test {
     folder_.write("weft", "#!/bin/sh\n" + lines);
     ASSERT_EQ(chmod(folder_.file("weft").c_str(), 0700), 0);
   }
-  Ran run_now() {
-    auto chosen = choose(experiments_, {"measured"}, "quick", 0, program_.simulator, program_.live);
+  using Execute = std::function<PoolEnd(const std::vector<std::string>&, const PoolCalls&)>;
+  Ran run_now(
+      const std::vector<std::string>& names = {"measured"},
+      Execute execute = [](const auto& pieces, const PoolCalls& calls) {
+        return run_pool(pieces, 2, calls);
+      }) {
+    auto chosen = choose(experiments_, names, "quick", 0, program_.simulator, program_.live);
     EXPECT_TRUE(chosen) << chosen.error().message;
     chosen_ = std::move(*chosen);
     RunOptions o;
-    o.execute = [](const auto& pieces, const PoolCalls& calls) { return run_pool(pieces, 2, calls); };
+    o.execute = std::move(execute);
     o.progress = [](const Progress&) {};
     o.say = [this](const std::string& sentence) { said_ += sentence + "\n"; };
     said_.clear();
@@ -154,9 +160,18 @@ TEST_F(Live, RunsThatCannotBeAreSaidAndTriedAgain) {
 // Measurements wait for simulations and for each other.
 TEST_F(Live, RunsHaveTheMachineToThemselves) {
   script(
+      "test -e $0.simulated || echo early >> $0.words\n"
       "mkdir $0.alone || echo together >> $0.words\nsleep 0.05\nrmdir $0.alone\n"
       "echo '{\"latency\":{\"us\":5}}'\n");
-  EXPECT_EQ(run_now().executed, 3U);
+  std::size_t simulations = 0;
+  const Ran ran = run_now({"pairs", "measured"}, [&](const auto& pieces, const PoolCalls& calls) {
+    simulations = pieces.size();
+    const PoolEnd end = run_pool(pieces, 2, calls);
+    folder_.write("weft.simulated", "");
+    return end;
+  });
+  EXPECT_EQ(simulations, 12U);
+  EXPECT_EQ(ran.executed, 15U);
   EXPECT_FALSE(std::filesystem::exists(folder_.file("weft.words")));
 }
 

@@ -158,6 +158,11 @@ std::string experiment_html(const Judged& j) {
   return t + "</section>\n";
 }
 
+std::string cell_text(const Experiment& e, const Planned& p) {
+  const std::string at = point_text(e, p.point);
+  return e.variants[p.variant].name + (at.empty() ? "" : " at " + at);
+}
+
 }  // namespace
 
 std::string run_command(const Judged& j) {
@@ -184,6 +189,13 @@ Rows setting_rows(const Judged& j) {
     for (const Point& p : a.points) add(a.name + "=" + p.label, p.changes);
   }
   for (const Variant& v : e.variants) add(v.name, v.changes);
+  // What differs in settings that nothing reads is one run (unread.h), and so is what is set twice alike.
+  std::map<std::string, const Planned*> first;
+  for (const Planned& p : j.chosen->runs) {
+    if (p.seed != 1) continue;
+    const auto [it, fresh] = first.try_emplace(p.key, &p);
+    if (!fresh) rows.push_back({cell_text(e, p), fmt::format("one run with {}", cell_text(e, *it->second))});
+  }
   return rows;
 }
 

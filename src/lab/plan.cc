@@ -6,6 +6,7 @@
 #include <map>
 
 #include "lab/live.h"
+#include "lab/unread.h"
 #include "record/input.h"
 
 namespace weft::lab {
@@ -31,12 +32,14 @@ std::vector<std::string> changes_of(const Experiment& e, const Size& size, std::
   return all;
 }
 
-}  // namespace
-
-std::string configuration_of(const sim::Scenario& scenario) {
-  sim::Scenario s = scenario;
+std::string json_of(sim::Scenario s, const std::vector<const Unread*>& unread) {
   s.seed = 0;
   record::Record r = to_record(s);
+  for (const Unread* rule : unread) {
+    record::Record one;
+    one.set("settings", rule->settings).set("because", rule->because);
+    r.append("unread", std::move(one));
+  }
   record::Record files;
   if (s.topology.kind == "file") files.set("topology", s.topology.file);
   if (!s.nic.text.empty()) files.set("nic", s.nic.text);
@@ -49,6 +52,16 @@ std::string configuration_of(const sim::Scenario& scenario) {
   return r.json();
 }
 
+}  // namespace
+
+std::string configuration_of(const sim::Scenario& scenario) {
+  sim::Scenario s = scenario;
+  const std::vector<const Unread*> unread = forget_unread(s);
+  return json_of(std::move(s), unread);
+}
+
+std::string stated_configuration_of(const sim::Scenario& scenario) { return json_of(scenario, {}); }
+
 std::string run_key(const std::string& configuration, std::uint64_t seed, const std::string& simulator) {
   return record::digest(fmt::format("{}\n{}\n{}", configuration, seed, simulator));
 }
@@ -58,6 +71,7 @@ Result<std::vector<Planned>> plan(const Experiment& e, const Size& size, std::ui
   std::map<std::string, std::string> files;
   std::vector<Planned> first;
   std::vector<std::string> configurations;
+  std::vector<std::string> stated;
   for (std::size_t v = 0; v < e.variants.size(); ++v) {
     const std::string& base = e.variants[v].base.empty() ? e.base : e.variants[v].base;
     const bool measures = is_live({v, 0, 0, {}, base, {}});
@@ -70,6 +84,7 @@ Result<std::vector<Planned>> plan(const Experiment& e, const Size& size, std::ui
       Planned run{v, p, 0, {}, base, changes_of(e, size, v, p)};
       if (measures) {
         configurations.push_back(live_configuration(run));
+        stated.push_back(configurations.back());
         first.push_back(std::move(run));
         continue;
       }
@@ -80,6 +95,7 @@ Result<std::vector<Planned>> plan(const Experiment& e, const Size& size, std::ui
                                 at.empty() ? "" : " at " + at, scenario.error().message));
       }
       configurations.push_back(configuration_of(*scenario));
+      stated.push_back(stated_configuration_of(*scenario));
       first.push_back(std::move(run));
     }
   }
@@ -98,7 +114,9 @@ Result<std::vector<Planned>> plan(const Experiment& e, const Size& size, std::ui
     for (std::size_t i = 0; i < first.size(); ++i) {
       Planned& run = all.emplace_back(first[i]);
       run.seed = seed;
-      run.key = run_key(configurations[i], seed, is_live(run) ? live : simulator);
+      const std::string& by = is_live(run) ? live : simulator;
+      run.key = run_key(configurations[i], seed, by);
+      run.stated = run_key(stated[i], seed, by);
     }
   }
   return all;

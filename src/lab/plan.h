@@ -30,6 +30,8 @@ struct Planned {
   std::string key;
   std::string base;
   std::vector<std::string> changes;  // without the seed
+  std::string
+      stated{};  // the key with every setting as it is stated: what records knew a run by before unread.h
 };
 
 // Seeds are 1 to `seeds`. The lowest come first, so an interrupted lab has every cell with fewer seeds.
@@ -37,8 +39,10 @@ struct Planned {
 Result<std::vector<Planned>> plan(const Experiment& e, const Size& size, std::uint32_t seeds,
                                   const std::string& simulator, const std::string& live = {});
 
-// A scenario without its seed, and the files that it names, as JSON.
+// A scenario without its seed and without what nothing reads (unread.h), and the files that it names, as
+// JSON.
 std::string configuration_of(const sim::Scenario& scenario);
+std::string stated_configuration_of(const sim::Scenario& scenario);  // with what nothing reads
 std::string run_key(const std::string& configuration, std::uint64_t seed, const std::string& simulator);
 
 // The command that repeats one run.

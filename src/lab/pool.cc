@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -16,6 +15,8 @@
 #include <cstring>
 #include <new>
 #include <vector>
+
+#include "process/child.h"
 
 namespace weft::lab {
 namespace {
@@ -73,17 +74,8 @@ bool begin(std::size_t number, const std::string& piece, const PoolCalls& calls,
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return false;
   std::fflush(nullptr);
-  const pid_t parent = getpid();
-  const pid_t id = fork();
-  if (id < 0) {
-    close(ends[0]);
-    close(ends[1]);
-    return false;
-  }
-  if (id == 0) {
+  const pid_t id = process::spawn([&] {
     signals.restore();
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
     close(ends[0]);
     try {
       be_child(ends[1], calls.work(piece));
@@ -91,6 +83,11 @@ bool begin(std::size_t number, const std::string& piece, const PoolCalls& calls,
       std::fputs("weft: a run needs more memory than the machine has free.\n", stderr);
       _exit(1);
     }
+  });
+  if (id < 0) {
+    close(ends[0]);
+    close(ends[1]);
+    return false;
   }
   close(ends[1]);
   children.push_back({id, ends[0], number, {}});

@@ -58,6 +58,17 @@ Planned planned_of(const std::string& piece) {
   return p;
 }
 
+// The key under which the record has this run: older records know it by every setting that is stated.
+Result<std::string> key_in(const record::Store& store, const Planned& p) {
+  if (p.stated.empty() || p.stated == p.key) return p.key;
+  for (const std::string* key : {&p.key, &p.stated}) {
+    const auto found = store.find(*key);
+    if (!found) return tl::unexpected(found.error());
+    if (*found) return *key;
+  }
+  return p.key;
+}
+
 // Runs that are not in the record, each once; those that measure this machine come last.
 Result<std::vector<const Planned*>> lacking(const std::vector<Chosen>& chosen, const record::Store& store,
                                             bool fresh, std::set<std::string>& keys) {
@@ -66,7 +77,9 @@ Result<std::vector<const Planned*>> lacking(const std::vector<Chosen>& chosen, c
     for (const Planned& p : c.runs) {
       if (!keys.insert(p.key).second) continue;
       if (!fresh) {
-        const auto found = store.find(p.key);
+        const auto key = key_in(store, p);
+        if (!key) return tl::unexpected(key.error());
+        const auto found = store.find(*key);
         if (!found) return tl::unexpected(found.error());
         // A measurement that came to nothing may work now; a simulation would fail again.
         if (*found && !(is_live(p) && !(*found)->fault.empty())) continue;
@@ -85,8 +98,10 @@ Result<void> name_cells(const std::vector<Chosen>& chosen, record::Store& store,
   for (const Chosen& c : chosen) {
     const Experiment& e = *c.experiment;
     for (const Planned& p : c.runs) {
+      auto key = key_in(store, p);
+      if (!key) return tl::unexpected(key.error());
       cells.push_back({e.name, c.size.name, e.variants[p.variant].name, point_text(e, p.point), p.seed,
-                       maker(p, program), p.key});
+                       maker(p, program), std::move(*key)});
     }
   }
   return store.add(cells);
@@ -229,7 +244,9 @@ Result<Ran> run(const std::vector<Chosen>& chosen, record::Store& store, const P
 Result<Samples> read_samples(const Chosen& c, const record::Store& store) {
   Samples samples(*c.experiment, c.seeds);
   for (const Planned& p : c.runs) {
-    const auto found = store.find(p.key);
+    const auto key = key_in(store, p);
+    if (!key) return tl::unexpected(key.error());
+    const auto found = store.find(*key);
     if (!found) return tl::unexpected(found.error());
     read_run(*c.experiment, p, *found, samples);
   }

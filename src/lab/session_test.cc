@@ -72,6 +72,49 @@ TEST_F(SessionTest, ExperimentsShareRuns) {
   EXPECT_EQ(run_now(s, chosen()).executed, 12U);
 }
 
+// One is simulated, and both cells have its values.
+TEST_F(SessionTest, CellsThatDifferInWhatNothingReadsShareARun) {
+  folder_.write("unread.toml",
+                "title = 'Waits'\nfamily = 'pairs'\ngroup = ['waits']\nvariants = ['irn', 'roce']\n"
+                "[[axis]]\nname = 'rto'\n"
+                "[[axis.point]]\nlabel = 'x1'\nset = ['network.loss=0%', 'transport.timeouts=false']\n"
+                "[[axis.point]]\nlabel = 'x4'\nset = ['network.loss=0%', 'transport.timeouts=false', "
+                "'transport.rto_high=5ms']\n"
+                "[[claim]]\nid = 'waits'\nstatement = 's'\npaper = 'p'\nreproduced = '> 0'\n"
+                "[[claim.measure]]\nmetric = 'goodput'\nof = 'irn'\nover = 'roce'\n");
+  read();
+  auto c = choose(experiments_, {"waits"}, "quick", 0, "sim1");
+  ASSERT_TRUE(c) << c.error().message;
+  auto s = store();
+  EXPECT_EQ(run_now(s, *c).executed, 6U) << "two variants, three seeds, one of two points";
+  const auto samples = read_samples(c->at(0), s);
+  ASSERT_TRUE(samples);
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    EXPECT_EQ(samples->at(0, 0, 1, seed).missing, "");
+    EXPECT_EQ(samples->at(0, 0, 0, seed).number, samples->at(0, 0, 1, seed).number);
+  }
+}
+
+// A record that was made before has both cells, each under every setting that was stated.
+TEST_F(SessionTest, OlderRecordsKnowRunsByEverySetting) {
+  auto s = store();
+  auto c = chosen();
+  for (Planned& p : c[0].runs) {
+    p.stated = "stated " + p.key;
+    record::Run r = *simulate(p, kProgram);
+    r.key = p.stated;
+    ASSERT_TRUE(s.add(r));
+  }
+  EXPECT_EQ(run_now(s, c).executed, 0U);
+  const auto samples = read_samples(c[0], s);
+  ASSERT_TRUE(samples);
+  EXPECT_EQ(samples->at(0, 0, 0, 1).missing, "");
+  const auto cells = s.cells(c[0].experiment->name);
+  ASSERT_TRUE(cells);
+  for (const record::Cell& cell : *cells)
+    EXPECT_TRUE(*s.find(cell.key)) << "no cell names a run that is not there";
+}
+
 // Samples are what `weft sim` measures of the same scenario.
 TEST_F(SessionTest, SamplesAreTheRunsMetrics) {
   auto s = store();

@@ -295,7 +295,8 @@ std::string sentence_of(const Finding& f, Grade worst) {
   if (f.missing == Samples::kNotRun) return f.missing;
   if (!f.missing.empty()) return f.what + ": " + f.missing;
   if (!f.ours.decides()) return f.ours.values == 1 ? "one seed decides nothing" : "two seeds decide nothing";
-  const Band& rule = (worst >= Grade::kTrend || !f.trend) && f.band ? *f.band : *f.trend;
+  const bool off_band = worst == Grade::kRefuted && f.trend && f.trend->meets(f.ours.low, f.ours.high);
+  const Band& rule = (worst >= Grade::kTrend || !f.trend || off_band) && f.band ? *f.band : *f.trend;
   const bool outside = worst == Grade::kOpen && grade_of(f.band, f.trend, f.ours) == Grade::kRefuted;
   return fmt::format("{} is {}{}, the rule {}{}", f.what, interval_text(f.ours, f.unit),
                      f.note.empty() ? "" : fmt::format(" ({})", f.note), rule.text,

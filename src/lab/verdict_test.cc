@@ -110,12 +110,29 @@ TEST(Verdict, TrendIfOnlyTheSideHolds) {
 
 // The mean is on the claim's side, the interval is not: that is no evidence.
 TEST(Verdict, UndecidedIfTheIntervalReachesAcross) {
-  EXPECT_EQ(of_pairs({11, 9, 14}, {10, 10, 10}, kTwoToThree, kAboveOne).verdict, Verdict::kOpen);
+  EXPECT_EQ(of_pairs({11, 9, 24}, {10, 10, 10}, kTwoToThree, kAboveOne).verdict, Verdict::kOpen);
   EXPECT_EQ(of_pairs({5, 60, 10}, {10, 10, 10}, kTwoToThree, kAboveOne).verdict, Verdict::kOpen);
   EXPECT_EQ(of_pairs({5, 60, 10}, {10, 10, 10}, kTwoToThree, std::nullopt).verdict, Verdict::kOpen);
 }
 
 // What compares is a factor: its interval never reaches zero, however few and far apart the seeds are.
+// "0 to 75 % worse" is met by an effect of nothing at all, which no number of seeds tells from -0.001 %.
+TEST(Verdict, ReproducedInTheBandThoughTheTrendEndsWhereTheBandDoes) {
+  const Band band{"0 to 75", 0, 75, false, false};
+  const Band above{"> 0", 0, 1e300, true, false};
+  EXPECT_EQ(grade_of(band, above, {0.003, -0.886, 0.9, 3}), Grade::kReproduced);
+  EXPECT_EQ(grade_of(band, above, {0.003, -40, 40, 3}), Grade::kOpen);
+}
+
+// The paper's number is refuted by then, even if more seeds would tell the direction.
+TEST(Verdict, NotReproducedOutsideOfTheBandUnlessTheDirectionIsSure) {
+  const Band band{"1.2 to 1.5", 1.2, 1.5, false, false};
+  const Band above{"> 1", 1, 1e300, true, false};
+  EXPECT_EQ(grade_of(band, above, {1.01, 0.99, 1.02, 3}), Grade::kRefuted);
+  EXPECT_EQ(grade_of(band, above, {1.02, 1.01, 1.03, 3}), Grade::kTrend);
+  EXPECT_EQ(grade_of(band, above, {1.1, 0.99, 1.22, 3}), Grade::kOpen);
+}
+
 TEST(Verdict, IntervalsOfFactorsAreNeverNegative) {
   const Judgement j = of_pairs({5, 60, 10}, {10, 10, 10}, kTwoToThree, kAboveOne);
   EXPECT_GT(j.findings[0].ours.low, 0);

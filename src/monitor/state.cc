@@ -25,8 +25,10 @@ json to_json(const ReadTable& t) {
           break;
         case Sort::kAddress:
         case Sort::kWord:
-          row[c.name] = text_of(c.sort, cells[i]);
+          row[c.name] = text_of(t, cells, i);
           break;
+        case Sort::kPrefix:
+          break;  // the next cell's
         default:
           row[c.name] = cells[i];
       }

@@ -31,9 +31,12 @@ enum class Sort : std::uint32_t {
   kNanos,    // nanoseconds
   kMoment,   // nanoseconds of the machine's steady clock; 0: never
   kAddress,  // IPv4, as an integer of the host
-  kWord      // up to 8 characters
+  kWord,     // up to 8 characters
+  kPrefix    // the first half of an IPv6 address, whose other half is the kAddress in the next cell
 };
-inline constexpr std::uint32_t kSorts = 6;
+inline constexpr std::uint32_t kSorts = 7;
+// Where the next cell has an IPv4 address.
+inline constexpr std::uint64_t kNoPrefix = UINT64_MAX;
 
 struct Column {
   const char* name;

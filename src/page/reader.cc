@@ -1,5 +1,6 @@
 #include "page/reader.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -261,6 +262,21 @@ std::string text_of(Sort sort, std::uint64_t cell) {
     default:
       return std::to_string(cell);
   }
+}
+
+std::string text_of(const ReadTable& table, const std::vector<std::uint64_t>& row, std::size_t column) {
+  const Sort sort = table.columns[column].sort;
+  if (sort != Sort::kAddress || column == 0 || table.columns[column - 1].sort != Sort::kPrefix ||
+      row[column - 1] == kNoPrefix)
+    return text_of(sort, row[column]);
+  std::array<std::uint8_t, 16> bytes{};
+  for (unsigned i = 0; i < 8; ++i) {
+    bytes[i] = static_cast<std::uint8_t>(row[column - 1] >> (56U - 8U * i));
+    bytes[8 + i] = static_cast<std::uint8_t>(row[column] >> (56U - 8U * i));
+  }
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  inet_ntop(AF_INET6, bytes.data(), text.data(), text.size());
+  return text.data();
 }
 
 }  // namespace weft::page

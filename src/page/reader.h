@@ -57,5 +57,7 @@ Found read_pages(const std::string& directory = kDirectory);
 bool read_page(const std::string& path, ReadPage& out, std::uint64_t& began);
 
 std::string text_of(Sort sort, std::uint64_t cell);  // as a person reads it
+// The cell of a row in its column, together with its prefix if it is an address with one.
+std::string text_of(const ReadTable& table, const std::vector<std::uint64_t>& row, std::size_t column);
 
 }  // namespace weft::page

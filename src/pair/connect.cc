@@ -109,14 +109,19 @@ void World::join(std::uint32_t a, Qpn qpn_a, const EndConfig& at_a, std::uint32_
     f.may_starve = starves(dc, e) || starves(host(host_of[1 - i]).device.config(), other);
     f.early = crosses_line(a, b);
     const impair::ImpairConfig& n = config_.network;
+    // A pair of boxes alone is no excuse: what a box drops it asks for again.
+    const LineConfig& l = config_.line;
+    const bool line_fails = l.cut_at != kNever || l.restart_at[0] != kNever || l.restart_at[1] != kNever;
+    const bool line_loses = l.network.loss != 0 || l.network.corrupt != 0 || l.network.reorder != 0 ||
+                            l.network.jitter.ps != 0 || line_fails;
     // A full control ring drops the newest ACK or NAK (core/transport/config.h).
     const bool rings_hold = std::all_of(config_.hosts.begin(), config_.hosts.end(),
                                         [](const DeviceConfig& d) { return d.control_ring >= 4096; });
     // Go-back-N drops a packet that comes ahead of its turn. So does a selective mode without a bitmap, and
     // any mode if a SEND finds no receive (docs/protocol/irn.md#what-a-receiver-keeps).
     const bool overtakes = n.reorder != 0 || n.jitter.ps != 0;
-    f.network_loses =
-        f.early || n.loss != 0 || n.corrupt != 0 || !config_.script.empty() || !rings_hold || overtakes;
+    f.network_loses = (f.early && line_loses) || n.loss != 0 || n.corrupt != 0 || !config_.script.empty() ||
+                      !rings_hold || overtakes;
   }
   referee_.connected(facts[0], facts[1]);
 }

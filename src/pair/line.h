@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/impair/impair.h"
+#include "wan/code/group.h"
 #include "wan/logic/box.h"
 
 namespace weft::pair {
@@ -61,6 +62,8 @@ class Line {
   void feed(Time now, std::uint32_t which, wan::Side from, Passage frame);
   void drain_bodies(std::uint32_t which);
   Passage passage(std::uint32_t which, const wan::Out& out);
+  std::uint32_t store(std::uint32_t which, Passage frame);
+  void restore(Time now, std::uint32_t which);
   void restart(Time now, std::uint32_t which);
 
   LineConfig config_;
@@ -69,7 +72,10 @@ class Line {
   impair::RateLimit rate_[2];
   Time free_at_[2] = {};
   std::vector<Flight> flights_;  // a heap, the earliest first
-  std::vector<std::vector<std::uint8_t>> bodies_[2];
+  std::vector<Passage> bodies_[2];
+  std::vector<std::uint8_t> block_;  // of the frame that is being coded
+  wan::Encoder encoders_[2];
+  wan::Decoder decoder_;
   std::vector<std::uint32_t> free_bodies_[2];
   std::uint64_t bodies_in_use_ = 0;
   std::uint64_t order_ = 0;

@@ -69,12 +69,37 @@ void plan_line(Prng& r, LineConfig& l) {
   }
 }
 
+// Both boxes repair answers, or one of them does, or none.
+void plan_answers(Prng r, LineConfig& l) {
+  const std::uint64_t which = r.below(8);
+  l.boxes[0].repair_answers = which > 1;
+  l.boxes[1].repair_answers = which > 0 && which != 2;
+}
+
+// A third of the worlds have parity; in some of them one of the boxes knows nothing of it.
+void plan_parity(Prng r, LineConfig& l) {
+  if (!one_in(r, 3)) return;
+  wan::ParityTerms terms;
+  terms.data = static_cast<std::uint8_t>(between(r, 2, one_in(r, 4) ? 64 : 16));
+  terms.repair = static_cast<std::uint8_t>(between(r, 1, 3));
+  const Duration wait = some(r, microseconds(20), microseconds(400));
+  const std::uint32_t covered = one_in(r, 4) ? between(r, 64, 2048) : 4096;
+  const std::uint32_t without = one_in(r, 8) ? between(r, 0, 1) : 2;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    if (i != without) l.boxes[i].parity = terms;
+    l.boxes[i].parity_wait = wait;
+    l.boxes[i].covered = covered;
+  }
+}
+
 }  // namespace
 
 Plan plan_line_world(std::uint64_t seed, bool& meets) {
   Plan p = plan_world(seed);
   Prng r = Prng(seed).fork(0x6C'696E65);
   plan_line(r, p.world.line);
+  plan_answers(Prng(seed).fork(0x61'6E73), p.world.line);
+  plan_parity(Prng(seed).fork(0x70'6172), p.world.line);
   p.forgeries = 0;
   p.door_bound = {};
   p.world.drain = {};
@@ -85,7 +110,7 @@ Plan plan_line_world(std::uint64_t seed, bool& meets) {
     d.path_credit = {};
   }
   const bool pure = one_in(r, 2);  // WRITEs and SENDs only
-  const bool roce = !one_in(r, 5);
+  const bool roce = one_in(r, 2);
   for (ConnectionPlan& c : p.connections) {
     c.windows = false;
     c.shared[0] = c.shared[1] = false;

@@ -1,7 +1,8 @@
 // What the middleware costs per message, without a network: `./dev bench channel [--json F]`.
 //
-// Two contexts face each other over ports that complete everything at once (tests/channel/null_port.h). An
-// iteration sends 32 messages of 64 bytes:
+// Two contexts face each other over ports with nothing between them (tests/channel/null_port.h): a post
+// writes a request down, and what a device does happens when one of them is polled, in batches. An iteration
+// sends 32 messages of 64 bytes:
 //
 //   message_ns   all of it: allocate, send; poll, next, release at the other end; poll at the first: the
 //                completion, the acknowledgement, memory given back. Acknowledgements that travel alone are

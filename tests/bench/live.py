@@ -80,6 +80,9 @@ ROWS = {
     "weft_write_1m_irn_gbps": lambda: perftest(["ib_write_bw", *LARGE], 3, ["--mode", "irn"]),
     "weft_write_1m_irn_1_percent_gbps": lambda: perftest(["ib_write_bw", *LARGE], 3, ["--mode", "irn", "--loss", "1%"]),
     "weft_write_1m_no_icrc_gbps": lambda: perftest(["ib_write_bw", *LARGE], 3, ["--icrc", "off"]),
+    "weft_shm_send_lat_us": lambda: perftest(["ib_send_lat", *LATENCY], 4, ["--wire", "shm"]),
+    "weft_shm_write_1m_gbps": lambda: perftest(["ib_write_bw", *LARGE], 3, ["--wire", "shm"]),
+    "weft_shm_write_64_mpps": lambda: perftest(["ib_write_bw", *SMALL], 4, ["--wire", "shm"]),
     "weft_write_64_mpps": lambda: perftest(["ib_write_bw", *SMALL], 4),
     "weft_write_64_list_32_mpps": lambda: perftest(["ib_write_bw", "-s", "64", "-n", "1000000", "-t", "128", "--cq-mod",
                                                     "32", "-l", "32"], 4),
@@ -92,6 +95,8 @@ RATIOS = {  # name, row, to row, budget
     "1 MB WRITE / TCP": ("weft_write_1m_gbps", "tcp_bw_gbps", ">= 1.1"),
     "1 MB WRITE without ICRC / UDP stream": ("weft_write_1m_no_icrc_gbps", "raw_udp_stream_gbps", ">= 0.7"),
     "1 MB WRITE without ICRC / TCP": ("weft_write_1m_no_icrc_gbps", "tcp_bw_gbps", ">= 1.3"),
+    "send latency in shared memory / TCP": ("weft_shm_send_lat_us", "tcp_lat_us", "< 0.2"),
+    "1 MB WRITE in shared memory / UDP stream": ("weft_shm_write_1m_gbps", "raw_udp_stream_gbps", ">= 0.55"),
     "irn with 1 % loss / irn without": ("weft_write_1m_irn_1_percent_gbps", "weft_write_1m_irn_gbps", ">= 0.77"),
 }
 

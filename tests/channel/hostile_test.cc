@@ -336,7 +336,7 @@ TEST(Strangers, MayAskForTheClockAsOftenAsTheWindowLets) {
     v.world.run(microseconds(50));
   }
   EXPECT_EQ(v.channel->state, Channel::State::kOpen);
-  EXPECT_EQ(v.channel->counts.clocks, 4U);
+  EXPECT_EQ(v.channel->counts().clocks, 4U);
   EXPECT_EQ(v.channel->clock.samples, 0U);
   EXPECT_TRUE(v.world.b().notices.empty());
 }
@@ -370,7 +370,7 @@ TEST(Strangers, ComeBackToAFullHouse) {
   v.stranger.ask(v.world.address_b(), write_hello(h));
   v.world.run(milliseconds(1));
   EXPECT_TRUE(v.world.b().notices.empty());
-  EXPECT_EQ(v.channel->counts.reconnects, 1U);
+  EXPECT_EQ(v.channel->counts().reconnects, 1U);
 }
 
 // It announces memory that it does not have: the READ fails, and so does its connection.

@@ -29,11 +29,11 @@ TEST(Moves, AreForWhoHasTheSession) {
   other[0] = 'G';
   const std::uint32_t s = h.say(kHere, other);
   EXPECT_EQ(h.refusal_of(s), Refusal::kVersion);
-  EXPECT_EQ(c->counts.reconnects, 0U);
+  EXPECT_EQ(c->counts().reconnects, 0U);
   const std::uint32_t right = h.say(kHere, bytes_of(hello(7, true)));
   EXPECT_EQ(c->carrier, Carrier::kTcp);
   EXPECT_EQ(c->state, Channel::State::kOpen);
-  EXPECT_EQ(c->counts.moves, 1U);
+  EXPECT_EQ(c->counts().moves, 1U);
   EXPECT_FALSE(h.streams.streams[right].closed);
 }
 
@@ -72,7 +72,7 @@ TEST(Moves, AskAgainForWhatWasBeingFetched) {
   ASSERT_EQ(c->rx.wta, 2U);
   const std::uint32_t s = h.say(kHere, bytes_of(hello(7, true)));
   EXPECT_EQ(c->rx.wta, 0U);
-  EXPECT_EQ(c->counts.received, 0U);
+  EXPECT_EQ(c->counts().received, 0U);
   ConnectData d;
   d.size = Hello::kBytes;
   std::copy_n(h.streams.streams[s].said.begin(), Hello::kBytes, d.bytes.begin());
@@ -106,7 +106,7 @@ TEST(Moves, OfTheEndThatAskedAreADial) {
   h.answer(*c);
   EXPECT_EQ(c->state, Channel::State::kOpen);
   EXPECT_EQ(c->carrier, Carrier::kRdma);
-  EXPECT_EQ(c->counts.moves, 2U);
+  EXPECT_EQ(c->counts().moves, 2U);
   EXPECT_TRUE(h.streams.streams[0].closed);
 }
 
@@ -303,10 +303,10 @@ void work(Host& h, Channel* c, Duration takes, Duration longest, Duration step =
     for (Duration d{}; d < takes && c->qpn != kNoQpn; d += step) h.pass(step);
     while (c->qpn != kNoQpn && h.port.complete(c->qpn)) {
     }
-    if (c->qpn != kNoQpn && c->tx.posted != c->tx.taken)
+    if (c->qpn != kNoQpn && c->tx.posted() != c->tx.taken)
       (void)h.port.frame(c->qpn,
                          pack(said(Kind::kMessage, static_cast<std::uint32_t>(c->rx.wta),
-                                   static_cast<std::uint32_t>(c->tx.posted))),
+                                   static_cast<std::uint32_t>(c->tx.posted()))),
                          {});
     h.turn();
     for (Notice& n : h.user.notices)
@@ -345,7 +345,7 @@ TEST(SlowRdma, IsLeftForTcpAndTriedAgain) {
   EXPECT_EQ(c->carrier, Carrier::kTcp);
   h.pass(milliseconds(51));
   EXPECT_EQ(c->carrier, Carrier::kRdma);
-  EXPECT_EQ(c->counts.moves, 3U);
+  EXPECT_EQ(c->counts().moves, 3U);
 }
 
 // One message that is never completed is slow, too.

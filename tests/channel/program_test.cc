@@ -371,7 +371,7 @@ TEST(Filter, FailsConnectionsThatSessionsSurvive) {
   }
   EXPECT_EQ(came, 300U);
   EXPECT_GE(p.b().context->counts().failed, 5U);
-  EXPECT_EQ(p.at_b->counts.reconnects, p.b().context->counts().failed);
+  EXPECT_EQ(p.at_b->counts().reconnects, p.b().context->counts().failed);
 }
 
 TEST(Keepalive, BeginsWhenItIsSwitchedOn) {
@@ -379,10 +379,10 @@ TEST(Keepalive, BeginsWhenItIsSwitchedOn) {
   config.keepalive = {};
   Pair p(config);
   p.world.run(milliseconds(10));
-  EXPECT_EQ(p.at_a->counts.probes, 0U);
+  EXPECT_EQ(p.at_a->counts().probes, 0U);
   ASSERT_TRUE(p.a().context->set("keepalive_intv_ms", 2));
   p.world.run(milliseconds(11));
-  EXPECT_GE(p.at_a->counts.probes, 4U);
+  EXPECT_GE(p.at_a->counts().probes, 4U);
 }
 
 }  // namespace

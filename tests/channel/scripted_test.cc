@@ -107,13 +107,13 @@ TEST(Sessions, GoOnWithTheirPeerAlone) {
   EXPECT_EQ(s.ask(kThere, again), nullptr);
   EXPECT_EQ(s.said_last(), Refusal::kSession);
   EXPECT_EQ(c->state, Channel::State::kOpen);
-  EXPECT_EQ(c->counts.reconnects, 0U);
+  EXPECT_EQ(c->counts().reconnects, 0U);
   const ConnectionId id = s.port.ask(kHere, kService, write_hello(again));
   s.user.poll(s.now);
   s.port.confirm(id, {});
   s.user.poll(s.now);
   EXPECT_EQ(c->state, Channel::State::kOpen);
-  EXPECT_EQ(c->counts.reconnects, 1U);
+  EXPECT_EQ(c->counts().reconnects, 1U);
 }
 
 // A thousand peers: each is found by its connection and by its name, and none of these stays behind.
@@ -154,7 +154,7 @@ TEST(Acknowledgements, AreSentInTimeOnEveryChannel) {
     s.user.poll(s.now);
     while (!s.user.notices.empty()) s.user.context->release(s.user.take().message);
     EXPECT_EQ(s.user.context->next_wake() <= s.now.after(microseconds(50)), step < kMany + 49) << step;
-    for (std::uint32_t i = 0; i < kMany; ++i) ASSERT_EQ(all[i]->counts.acks, step >= i + 50 ? 1U : 0U) << i;
+    for (std::uint32_t i = 0; i < kMany; ++i) ASSERT_EQ(all[i]->counts().acks, step >= i + 50 ? 1U : 0U) << i;
     s.now = s.now + microseconds(1);
   }
 }
@@ -202,7 +202,7 @@ std::vector<std::string> diary(Duration back) {
       for (User& u : users) u.context->rebase(back);
       now = now - back;
     }
-    const auto& a = at != nullptr ? at->counts : late != nullptr ? late->counts : channel::ChannelCounts{};
+    const auto a = at != nullptr ? at->counts() : late != nullptr ? late->counts() : channel::ChannelCounts{};
     said.push_back(std::to_string(step) + " probes " + std::to_string(a.probes) + " lent " +
                    std::to_string(users[0].context->lent_memory().registered) + " frames " +
                    std::to_string(ports[1].sends()));

@@ -66,17 +66,17 @@ TEST(Traces, AreSwitchedWhileTheProgramsRun) {
   Skewed p;
   (void)p.send_one();
   EXPECT_FALSE(p.traced);
-  EXPECT_EQ(p.at_a->counts.clocks, 0U);
+  EXPECT_EQ(p.at_a->counts().clocks, 0U);
   p.trace();
   (void)p.send_one();
   EXPECT_TRUE(p.traced);
   p.trace(0);
-  const std::uint32_t asked = p.at_a->counts.clocks;
+  const std::uint32_t asked = p.at_a->counts().clocks;
   EXPECT_GE(asked, 1U);
   (void)p.send_one();
   EXPECT_FALSE(p.traced);
   p.world.run(milliseconds(5));
-  EXPECT_EQ(p.at_a->counts.clocks, asked);  // and nobody asks for clocks any more
+  EXPECT_EQ(p.at_a->counts().clocks, asked);  // and nobody asks for clocks any more
 }
 
 // One in 64; 256 messages.
@@ -91,7 +91,7 @@ TEST(Traces, AreAsManyAsTheMaskSays) {
   }
   EXPECT_EQ(traced, 4);
   EXPECT_EQ(p.a().context->counts().traced, 4U);
-  EXPECT_EQ(p.at_a->counts.sent, 256U);  // questions about clocks are no messages of the program
+  EXPECT_EQ(p.at_a->counts().sent, 256U);  // questions about clocks are no messages of the program
 }
 
 // The block of a request serves a plain message next: nothing of the request goes with it.

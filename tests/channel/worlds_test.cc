@@ -148,7 +148,7 @@ TYPED_TEST(Channels, FetchWhatIsTooLongForAFrame) {
     EXPECT_TRUE(User::filled(*n.message, lengths[i], i + 1));
     b.context->release(n.message);
   }
-  EXPECT_EQ(this->at_b->counts.fragments, 13U + 86U);
+  EXPECT_EQ(this->at_b->counts().fragments, 13U + 86U);
   a.context->close(*this->at_a);
   this->world->run(milliseconds(2));
   this->expect_nothing_left();
@@ -241,9 +241,9 @@ TYPED_TEST(Channels, AcknowledgeByThemselvesAQuarterOfTheWindowAtATime) {
     while (!b.notices.empty()) b.context->release(b.take().message);
   }
   this->world->run(milliseconds(1));
-  EXPECT_EQ(this->at_b->counts.received, 400U);
-  EXPECT_GE(this->at_b->counts.acks, 80U);
-  EXPECT_LE(this->at_b->counts.acks, 110U);
+  EXPECT_EQ(this->at_b->counts().received, 400U);
+  EXPECT_GE(this->at_b->counts().acks, 80U);
+  EXPECT_LE(this->at_b->counts().acks, 110U);
   EXPECT_EQ(this->world->not_ready(), 0U);
 }
 
@@ -284,7 +284,7 @@ TYPED_TEST(Channels, GoOnWhenBothWindowsAreFull) {
   }
   EXPECT_EQ(delivered[0], 40U);
   EXPECT_EQ(delivered[1], 40U);
-  EXPECT_GT(this->at_a->counts.nops + this->at_b->counts.nops, 0U);
+  EXPECT_GT(this->at_a->counts().nops + this->at_b->counts().nops, 0U);
   EXPECT_EQ(this->world->not_ready(), 0U);
 }
 
@@ -294,9 +294,9 @@ TYPED_TEST(Channels, AskAPeerThatIsSilent) {
   config.keepalive = milliseconds(2);
   this->start(config);
   this->world->run(milliseconds(21));
-  EXPECT_GE(this->at_a->counts.probes, 9U);
-  EXPECT_LE(this->at_a->counts.probes, 11U);
-  EXPECT_EQ(this->at_b->counts.received, 0U);
+  EXPECT_GE(this->at_a->counts().probes, 9U);
+  EXPECT_LE(this->at_a->counts().probes, 11U);
+  EXPECT_EQ(this->at_b->counts().received, 0U);
   EXPECT_TRUE(this->world->a().notices.empty() && this->world->b().notices.empty());
 }
 
@@ -421,8 +421,8 @@ TEST(Sessions, GoOnAfterTheirConnectionFailed) {
   }
   EXPECT_EQ(delivered, 500U);
   EXPECT_EQ(came, 500U);
-  EXPECT_GE(at_a->counts.reconnects, 2U);
-  EXPECT_EQ(at_a->counts.reconnects, at_b->counts.reconnects);
+  EXPECT_GE(at_a->counts().reconnects, 2U);
+  EXPECT_EQ(at_a->counts().reconnects, at_b->counts().reconnects);
   EXPECT_EQ(world.not_ready(), 0U);
 }
 

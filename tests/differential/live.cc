@@ -24,7 +24,7 @@ class VirtualWire final : public live::Wire {
  public:
   VirtualWire(std::size_t host, const Plan& plan, std::uint64_t seed, Script& script)
       : host_(host), script_(script) {
-    facts_.address = sim::address_of({static_cast<std::uint32_t>(host)});
+    facts_.own.first = sim::address_of({static_cast<std::uint32_t>(host)});
     facts_.port = 4791;
     facts_.mtu = 9000;
     facts_.max_frames = 64;
@@ -50,7 +50,7 @@ class VirtualWire final : public live::Wire {
       train_.tos = v.mark ? wire::kEcnCe : std::uint8_t{0};
       train_.data = frame_.data();
       train_.bytes = train_.frame_size = static_cast<std::uint32_t>(frame_.size());
-      train_.source = peer->facts_.address;
+      train_.source = peer->facts_.own.first;
       train_.source_port = 4791;
       return {&train_, 1};
     }
@@ -102,7 +102,7 @@ void run_live(const Plan& plan, std::uint64_t seed, Script& script, std::uint64_
   live::Shard shard0(plan.devices[0], wire0.facts(), true);
   live::Shard shard1(plan.devices[1], wire1.facts(), true);
   std::array<live::Shard*, 2> shards{&shard0, &shard1};
-  script.set_up({&shard0.device(), &shard1.device()}, {wire0.facts().address, wire1.facts().address});
+  script.set_up({&shard0.device(), &shard1.device()}, {wire0.facts().own.first, wire1.facts().own.first});
   std::array<std::vector<std::uint8_t>, 2> memory;
   for (std::size_t h = 0; h < 2; ++h) {
     memory[h].resize(kMemory);

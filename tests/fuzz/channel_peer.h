@@ -101,7 +101,7 @@ class ChannelPeer {
     if (i.kind > channel::Kind::kAnnouncement) i.role = channel::Role::kPlain;
     i.head = i.role != channel::Role::kPlain;
     i.seq = static_cast<std::uint32_t>(c.rx.wta) & channel::kNumberMask;
-    const auto in_flight = static_cast<std::uint32_t>(c.tx.posted - c.tx.taken);
+    const auto in_flight = static_cast<std::uint32_t>(c.tx.posted() - c.tx.taken);
     i.ack = static_cast<std::uint32_t>(c.tx.taken + in_.below(in_flight + 1)) & channel::kNumberMask;
     i.may = !c.may_early && in_.flag();
     std::array<std::uint8_t, 320> bytes{};

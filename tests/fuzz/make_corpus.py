@@ -80,8 +80,9 @@ def device():
 
 
 def wan():
-    begin = [0, 255, 2, 255, 2, 0xF8, 0xF8]  # acknowledges early; stores, bitmaps, first numbers
-    push = lambda n: [0, 0, n - 1]
+    speak = lambda mode: [0, 255, 2, 255, 2, 0xF8, mode, 0xF8, mode]  # acknowledges early; stores, bitmaps, first numbers
+    begin = speak(0)
+    push = lambda n, lost=0: [0, 0, 7 * lost, n - 1]
     read, resend, silent, answers = [0, 3, 1], [0, 4], [0, 5, 0, 0], [0, 5, 1, 0]
     cut, whole = [0, 6, 3], [0, 6, 0]
     run = lambda tenths: [0, 11, tenths]
@@ -89,11 +90,17 @@ def wan():
     # A message: its kind, number, whose queue pair, first number, MTU; the frame around it; where it comes
     greet = lambda kind, mine, forth, site: [0, 10, kind, 1, mine, 0, 0xF8, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, forth, site]
     meet = greet(0, 1, 1, 0) + run(20) + greet(1, 0, 0, 1) + run(20)
+    parity = [2, *begin[1:]]
+    lose = lambda low, high=0: [0, 12, 0, 1, high, low]
+    again = lambda flips=0: [0, 12, 0, 0, 0, flips, *[40, 255] * flips, 0, 1]
+    write("wan", "parity", parity + learn + lose(1) + push(4) + run(60) + again() + lose(7) + push(4) + run(90) + again(1) + run(60))
     write("wan", "owned", begin + learn + push(8) + run(60) + push(3) + run(200))
     write("wan", "read", begin + learn + read + run(60) + push(4) + read + read + run(80))
     write("wan", "cut", begin + learn + cut + push(8) + run(250) + whole + run(250) + resend + run(60))
     write("wan", "farewell", begin + meet + learn + silent + push(5) + greet(2, 0, 1, 0) + run(60) + answers + run(100))
     write("wan", "reconnect", begin + meet + learn + silent + push(5) + meet + answers + push(3) + run(100))
+    for mode, name in ((1, "irn"), (2, "srnic")):
+        write("wan", name, speak(mode) + learn + push(4, lost=1) + read + run(10) + resend + push(8) + run(60) + read + run(80))
 
 
 def channel():

@@ -117,7 +117,7 @@ class StreamPeer {
     if (i.kind != channel::Kind::kMessage && i.kind != channel::Kind::kMove) i.role = channel::Role::kPlain;
     i.head = i.kind == channel::Kind::kMessage && i.role != channel::Role::kPlain;
     i.seq = static_cast<std::uint32_t>(c.rx.wta) & channel::kNumberMask;
-    const auto in_flight = static_cast<std::uint32_t>(c.tx.posted - c.tx.taken);
+    const auto in_flight = static_cast<std::uint32_t>(c.tx.posted() - c.tx.taken);
     i.ack = static_cast<std::uint32_t>(c.tx.taken + in_.below(in_flight + 1)) & channel::kNumberMask;
     i.may = !c.may_early && in_.flag();
     std::uint32_t length = i.head ? channel::Head::kBytes : 0;
@@ -148,7 +148,7 @@ class StreamPeer {
       if (n.message != nullptr) held_.push_back(n.message), ++messages_;
       if (n.kind == Notice::Kind::kAsked) channels_.push_back(n.channel);
       if (n.kind == Notice::Kind::kClosed) {
-        moves_ += n.channel->counts.moves;
+        moves_ += n.channel->counts().moves;
         std::erase(channels_, n.channel);
       }
     }

@@ -1,6 +1,6 @@
 // A pair of boxes, the endpoints of two connections, and a byte string that plays them, the line, and
 // attackers at both sites and on the line: frames are sent, lost, recorded, altered, repeated and made up,
-// and time passes.
+// parity among them, and time passes.
 //
 // What must hold: nothing crashes, invariants hold after every step, the stores stay below their bounds, and
 // when everybody falls silent the boxes let go of everything: no frame is kept, no half is owned.
@@ -19,14 +19,18 @@ using namespace weft::wan;
 
 constexpr std::size_t kBag = 16;
 
+wire::Mode some_mode(fuzz::Input& in) { return static_cast<wire::Mode>(in.below(wire::kModeCount)); }
+
 struct World {
   ByHand boxes;
   std::vector<Connection> connections;
   std::vector<ByHand::Seen> bag;  // what an attacker has seen at the sites
+  std::uint32_t lost = 0;         // of the next frames on the line, a bit each
 
   explicit World(fuzz::Input& in)
-      : boxes([&in, far = in.flag()](std::uint32_t, BoxConfig& c) {
-          c.acknowledge = far ? Acknowledge::kFar : Acknowledge::kEarly;
+      : boxes([&in, how = in.u8()](std::uint32_t, BoxConfig& c) {
+          c.acknowledge = (how & 1U) != 0 ? Acknowledge::kFar : Acknowledge::kEarly;
+          if ((how & 2U) != 0) c.parity = {4, 2};
           c.halves = 2;
           c.meetings = 2;
           c.agreements = 2;
@@ -35,7 +39,12 @@ struct World {
           c.loss_blocks = in.below(3);
         }) {
     for (std::uint32_t i = 0; i < 2; ++i)
-      connections.emplace_back(boxes, Qpn{11 + i}, Qpn{21 + i}, 0xFF'FF00U + in.u8());
+      connections.emplace_back(boxes, Qpn{11 + i}, Qpn{21 + i}, 0xFF'FF00U + in.u8(), some_mode(in));
+    boxes.lose_frame = [this](std::uint32_t, std::uint64_t, const Frame&) {
+      const bool now = (lost & 1U) != 0;
+      lost >>= 1U;
+      return now;
+    };
     boxes.heard = [this](std::uint32_t site, const ByHand::Seen& s) {
       for (Connection& c : connections) c.hear(site, s);
       if (bag.size() == kBag) bag.erase(bag.begin());
@@ -63,7 +72,11 @@ Frame some_frame(fuzz::Input& in) {
   } else {
     f.payload = in.u16() % 9000;
   }
-  if (in.below(16) == 0) h.mode = wire::Mode::kIrn;
+  h.mode = some_mode(in);
+  if (h.mode != wire::Mode::kRoce) {
+    h.set_sack({(0xFF'FF00U + in.u16()) & kPsnMask});
+    h.ext_flags = in.u8();
+  }
   const bool forth = in.flag();
   f.source = forth ? Connection::kA : Connection::kB;
   f.destination = forth ? Connection::kB : Connection::kA;
@@ -94,10 +107,11 @@ void comes(World& w, fuzz::Input& in, const Frame& f, const wire::Mad* mad) {
 
 void step(World& w, fuzz::Input& in) {
   Connection& c = w.connections[in.below(2)];
-  switch (in.below(12)) {
+  switch (in.below(13)) {
     case 0:
     case 1:
     case 2:
+      if (in.below(8) == 7) c.lose(1);
       c.write(1 + in.below(8));
       break;
     case 3:
@@ -139,12 +153,32 @@ void step(World& w, fuzz::Input& in) {
       comes(w, in, f, &mad);
       break;
     }
+    case 12: {  // the line loses some, or an attacker repeats parity, sometimes altered, sometimes cut short
+      const auto& seen = w.boxes.parity_seen[in.below(2)];
+      if (in.flag() || seen.empty()) {
+        w.lost = in.u16();
+        break;
+      }
+      ByHand::Payload p = seen[seen.size() - 1 - in.u8() % seen.size()];
+      for (std::uint32_t n = in.below(4); n > 0; --n) p[in.u8() % p.size()] ^= in.u8();
+      if (in.below(4) == 3) p.resize(in.u8() % p.size());
+      Frame f;
+      f.header.opcode = kParityOpcode;
+      f.payload = static_cast<std::uint32_t>(p.size());
+      f.source = Connection::kA;
+      f.destination = Connection::kB;
+      w.boxes.parity_from_line(in.below(2), f, p);
+      break;
+    }
     default:
       w.boxes.run(microseconds(100) * in.u8());
       break;
   }
   for (std::uint32_t i = 0; i < 2; ++i)
     CHECK_OP(w.boxes.box(i).stored().n, <=, w.boxes.box(i).config().store.n);
+  for (auto& s : w.boxes.parity_seen) {
+    if (s.size() > 64) s.erase(s.begin(), s.end() - 64);
+  }
   for (auto& s : w.boxes.said) {
     if (s.size() > 64) s.erase(s.begin(), s.end() - 64);
   }
@@ -158,6 +192,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (int steps = 0; steps < 300 && !in.empty(); ++steps) step(w, in);
   // The endpoints fall silent, the line is whole.
   w.boxes.cut = false;
+  w.lost = 0;
   w.boxes.heard = [](std::uint32_t, const ByHand::Seen&) {};
   w.boxes.run(seconds(4));
   for (std::uint32_t i = 0; i < 2; ++i) {

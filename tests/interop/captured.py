@@ -20,10 +20,15 @@ def missing():
 
 
 def icrc_of(ip):
-    """Of a packet from its IPv4 header on, without its last four bytes."""
-    header = (ip[0] & 15) * 4
+    """Of a packet from its IP header on, without its last four bytes."""
     masked = bytearray(ip[:-4])
-    masked[1] = masked[8] = masked[10] = masked[11] = 0xFF  # DSCP and ECN, TTL, checksum
+    if ip[0] >> 4 == 6:
+        header = 40
+        masked[0] |= 0x0F  # traffic class, flow label
+        masked[1] = masked[2] = masked[3] = masked[7] = 0xFF  # their rest, hop limit
+    else:
+        header = (ip[0] & 15) * 4
+        masked[1] = masked[8] = masked[10] = masked[11] = 0xFF  # DSCP and ECN, TTL, checksum
     masked[header + 6] = masked[header + 7] = 0xFF  # UDP's checksum
     masked[header + 8 + 4] = 0xFF  # the BTH's congestion bits
     return zlib.crc32(bytes(masked), zlib.crc32(b"\xff" * 8))
@@ -42,11 +47,12 @@ def frames_of(path):
 
 
 class Capture:
-    def __init__(self, host, folder):
+    def __init__(self, host, folder, address=None):
         self.host = host
+        self.address = address or host.address
         self.path = f"{folder}/{host.address}.pcap"
         self.process = subprocess.Popen(
-            host.inside("dumpcap", "-q", "-P", "-i", "eth0", "-B", "64", "-f", f"udp port {PORT} and src host {host.address}", "-w", self.path),
+            host.inside("dumpcap", "-q", "-P", "-i", "eth0", "-B", "64", "-f", f"udp port {PORT} and src host {self.address}", "-w", self.path),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         # It says so when it listens.
         for line in self.process.stderr:
@@ -60,24 +66,27 @@ class Capture:
         self.process.communicate()
         frames = list(frames_of(self.path))
         wrong = [n for n, f in enumerate(frames) if not self.right(f)]
-        problems = [f"{self.host.address}: {len(wrong)} of {len(frames)} frames have a wrong ICRC, the first is number {wrong[0] + 1}"] if wrong else []
+        problems = [f"{self.address}: {len(wrong)} of {len(frames)} frames have a wrong ICRC, the first is number {wrong[0] + 1}"] if wrong else []
         dissected = subprocess.run(["tshark", "-r", self.path, "-o", "ip.check_checksum:TRUE", "-T", "fields", "-e", "infiniband.bth.opcode",
                                     "-e", "_ws.malformed", "-e", "ip.checksum.status"], stdout=subprocess.PIPE,
                                    stderr=subprocess.DEVNULL, text=True, check=True).stdout.splitlines()
         rows = [line.split("\t") for line in dissected]
         if len(rows) != len(frames):
-            problems.append(f"{self.host.address}: tshark sees {len(rows)} of {len(frames)} frames")
+            problems.append(f"{self.address}: tshark sees {len(rows)} of {len(frames)} frames")
         for text, bad in (("are malformed", [r for r in rows if len(r) > 1 and r[1]]), ("are no RoCEv2", [r for r in rows if not r[0]]),
-                          ("have a wrong IP checksum", [r for r in rows if len(r) > 2 and r[2] != "1"])):
+                          ("have a wrong IP checksum", [r for r in rows if len(r) > 2 and r[2] not in ("1", "")])):
             if bad:
-                problems.append(f"{self.host.address}: {len(bad)} frames {text}")
+                problems.append(f"{self.address}: {len(bad)} frames {text}")
         if not frames:
-            problems.append(f"{self.host.address}: nothing was captured")
-        print(f"captured: {self.host.address} sent {len(frames)} frames, {len(wrong)} with a wrong ICRC")
+            problems.append(f"{self.address}: nothing was captured")
+        print(f"captured: {self.address} sent {len(frames)} frames, {len(wrong)} with a wrong ICRC")
         return problems
 
     @staticmethod
     def right(frame):
-        total, = struct.unpack("!H", frame[16:18])
+        if frame[12:14] == b"\x86\xdd":
+            total = 40 + struct.unpack("!H", frame[18:20])[0]
+        else:
+            total, = struct.unpack("!H", frame[16:18])
         ip = frame[14:14 + total]
         return len(ip) == total and struct.pack("<I", icrc_of(ip)) == ip[-4:]

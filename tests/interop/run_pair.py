@@ -6,7 +6,8 @@
 
 Behind `::` stands what the client runs, if it is not the server's command and its address; @SERVER is that address.
 
-With --one-address both have the server's.
+With --one-address both have the server's. With --over v6 that is ::1, and with --over both the NIC has 127.0.0.1 and ::1, while a
+program's own TCP, and so @SERVER, stays IPv4.
 
 Both must end with exit code 0 within the time limit. What the client prints is shown on failure, and a
 table of `weft --stats on` with it. The impairments' seed is fixed, so that a failure repeats as far as
@@ -22,11 +23,15 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 
 SERVER, CLIENT = "127.0.0.1", "127.0.0.2"
+
+
+V6 = "::1"
 
 
 def start(weft, options, address, command):
@@ -56,14 +61,15 @@ def commands(words):
 
 def run_once(a, command):
     serve, ask = commands(command)
-    options = ["--mode", a.mode, "--loss", a.loss, "--seed", "7", *(["--device-files"] if a.device_files else [])]
+    options = ["--mode", a.mode, "--loss", a.loss, "--wire", a.wire, "--seed", "7", *(["--shards", a.shards] if a.shards else []), *(["--device-files"] if a.device_files else [])]
     deadline = time.monotonic() + a.seconds
-    server = start(a.weft, options, SERVER, serve)
+    serving = {"v4": SERVER, "v6": V6, "both": f"{SERVER},{V6}"}[a.over]
+    server = start(a.weft, options, serving, serve)
     # The server listens on a TCP port before it does anything that takes long; a client that comes too
     # early is refused at once and tries again.
     while True:
         time.sleep(0.2)
-        client = start(a.weft, options, SERVER if a.one_address else CLIENT, ask)
+        client = start(a.weft, options, serving if a.one_address or a.over != "v4" else CLIENT, ask)
         text, code = finish(client, deadline - time.monotonic())
         early = "onnection refused" in text or "Couldn't connect" in text or re.search(r"REJECTED[,;] error:? 8", text)
         if code == 0 or not early or server.poll() is not None or time.monotonic() > deadline:
@@ -78,6 +84,9 @@ def run_once(a, command):
     if code == 0 and server_code == 0 and not a.keeps_device and a.loss not in ("0", "0%") and "impaired_frames" not in text:
         print(f"--stats does not say what the impairments did:\n{text}")
         return False
+    if code == 0 and a.wire == "shm" and not a.keeps_device and not re.search(r"shared_sent +[1-9]", text):
+        print(f"--stats does not say that anything went through shared memory:\n{text}")
+        return False
     if code == 0 and server_code == 0:
         print(text)
         return True
@@ -85,16 +94,28 @@ def run_once(a, command):
     return False
 
 
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.bind((V6, 0))
+    except OSError:
+        return False
+    return True
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("weft")
     parser.add_argument("--mode", default="roce")
     parser.add_argument("--loss", default="0")
+    parser.add_argument("--wire", default="udp")
+    parser.add_argument("--shards", help="of both ends")
     parser.add_argument("--seconds", type=float, default=25)
     parser.add_argument("--server-stays", action="store_true", help="the server serves for ever")
     parser.add_argument("--tries", type=int, default=1)
     parser.add_argument("--keeps-device", action="store_true", help="it never closes its device, so there is no table")
     parser.add_argument("--device-files", action="store_true", help="show both /dev/infiniband")
+    parser.add_argument("--over", choices=("v4", "v6", "both"), default="v4", help="the families of the NICs' addresses")
     parser.add_argument("--one-address", action="store_true", help="two processes of one address")
     split = sys.argv.index("--")
     a = parser.parse_args(sys.argv[1:split])
@@ -105,6 +126,9 @@ def main():
     program = next(word for word in command if word != "env" and "=" not in word)
     if shutil.which(program) is None:
         print(f"skipped: {program} is not installed; ./dev setup installs it")
+        return 77
+    if a.over != "v4" and not has_ipv6():
+        print("skipped: this machine has no IPv6 on its loopback interface")
         return 77
     return 0 if any(run_once(a, command) for _ in range(a.tries)) else 1
 

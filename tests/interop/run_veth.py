@@ -14,7 +14,7 @@ anew by a receiver's offload. --link says who segments:
 
 With --line both programs lose packets on purpose before these reach the cable.
 
---wire and --client-wire choose wires; --capture has every frame judged by others (captured.py).
+--over says of which families the NICs' addresses are: 10.0.0.N, fd00::N, or both. --wire and --client-wire choose wires; --capture has every frame judged by others (captured.py).
 
 Nothing is lost on such a link, so besides both exit codes the counters of `weft --stats on` are judged: no frame may be
 dropped for its ICRC, and no packet may be sent twice. One thing excuses: a peer that had no processor was silent, and then a
@@ -47,6 +47,8 @@ class Host(Place):
     def __init__(self, address):
         super().__init__()
         self.address = address
+        self.v6 = "fd00::" + address.rsplit(".", 1)[1]
+        self.first = address == "10.0.0.1"
 
     def ethtool(self, device, *features):
         done = subprocess.run(self.inside("ethtool", "-K", device, *features), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -96,6 +98,8 @@ def connect(a):
     for i, host in enumerate(hosts):
         host.ip("addr", "add", host.address + "/24", "dev", ends[i])
         host.ip("link", "set", ends[i], "mtu", str(a.mtu), "up")
+        if a.over != "v4":
+            host.ip("addr", "add", host.v6 + "/64", "dev", ends[i], "nodad")
         take_offloads(host, ends[i], a.link)
         if a.gro:
             host.ethtool(ends[i], "gro", "on")
@@ -105,8 +109,9 @@ def connect(a):
 
 
 def start(host, a, options, command):
-    wire = a.wire if host.address == "10.0.0.1" else a.client_wire or a.wire
-    weft = [a.weft, "run", "--addr", host.address, "--wire", wire, "--stats", "on", *options, "--", *command]
+    wire = a.wire if host.first else a.client_wire or a.wire
+    address = {"v4": host.address, "v6": host.v6, "both": f"{host.address},{host.v6}"}[a.over]
+    weft = [a.weft, "run", "--addr", address, "--wire", wire, "--stats", "on", *options, "--", *command]
     return subprocess.Popen(host.inside(*weft), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             text=True, start_new_session=True)
 
@@ -151,7 +156,7 @@ def inside(a, command):
     hosts, _ = connect(a)
     for attempt in range(a.tries):
         with tempfile.TemporaryDirectory() as folder:
-            captures = [captured.Capture(host, folder) for host in hosts] if a.capture else []
+            captures = [captured.Capture(host, folder, host.v6 if a.over == "v6" else None) for host in hosts] if a.capture else []
             ended, text, total = run_once(a, hosts, command)
             problems = [p for c in captures for p in c.finish()]
         if problems:
@@ -190,6 +195,7 @@ def main():
     parser.add_argument("--between", choices=("cable", "bridge", "router"), default="cable")
     parser.add_argument("--capture", action="store_true", help="every frame is dissected by tshark, and its ICRC computed by another program")
     parser.add_argument("--line", action="store_true", help="both lose packets on their way out, and what is left has the right ICRCs all the same")
+    parser.add_argument("--over", choices=("v4", "v6", "both"), default="v4", help="what the NICs' addresses are; a program's own TCP is over IPv4")
     parser.add_argument("--gro", action="store_true", help="receivers join frames again")
     parser.add_argument("--seconds", type=float, default=25)
     parser.add_argument("--tries", type=int, default=3)

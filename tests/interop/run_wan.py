@@ -5,6 +5,9 @@
 
     goodput       Debian's ib_write_bw is faster with boxes than without
     loss          1 % of all frames are lost on the line
+    parity        the same with parity 16+2 between the boxes: what was lost is restored
+    answers       1 % again, and programs that READ: the boxes repair what answers them
+    irn, srnic    the same; the endpoints speak that dialect, and the far box is restarted under them
     line_cut      the line is cut for 2 s
     far_box       the far box is killed, and started again after a second
     near_box      the near box, acknowledging early: what it had not sent is lost, so the connection fails
@@ -139,6 +142,53 @@ def loss(a):
     s.close()
 
 
+def parity(a):
+    s = Stream(a, 4, loss="1%", mtu=4500, near_options=["--parity", "16+2"])
+    s.end(may_fail=False)
+    near, far, status = s.box(1), s.box(0), s.sites.stat(1)
+    print(f"covered {near['covered']}, parity frames {near['parity_sent']}, restored {far['restored']}, sent again {near['line_resent']}")
+    if status["partner_parity"] != "16+2" or near["covered"] == 0 or near["uncovered"] != 0:
+        s.fail(f"the near box covered nothing, or not all: {near}")
+    if far["restored"] == 0 or far["restored_wrong"] != 0:
+        s.fail(f"the far box restored nothing, or something wrong: {far}")
+    s.close()
+
+
+def answers(a):
+    read = {}
+    for options in ([], ["--repair-answers"]):
+        with Sites(a.weft, boxes=True, rate="2Gbps", loss="1%", near_options=options) as sites:
+            ended, text = sites.pair(["ib_read_bw", "-s", "65536", "-D", "3", "-u", "18", "--report_gbits"], 60)
+            gbps = wan_sites.goodput(text, 65536)
+            if not ended or gbps is None:
+                sys.exit(f"ib_read_bw failed with {options or 'no options'}:\n{text}")
+            time.sleep(0.6)  # until the status is new
+            read[bool(options)] = gbps
+            counters = sites.stat(0)["box"]  # the box whose site is read from
+    print(f"ib_read_bw, 64 KiB, 5 ms one way, 1 % loss: {read[False]:.3f} Gb/s as on a wire, {read[True]:.3f} with repaired answers")
+    print({k: v for k, v in counters.items() if "answer" in k or k == "line_resent"})
+    if counters["answers_resent"] == 0:
+        sys.exit(f"the box sent no answer again: {counters}")
+
+
+def dialect(a, mode):
+    s = Stream(a, 5, loss="1%", mode=mode)
+    kill_and_restart(s, [0])
+    s.end(may_fail=False)
+    near = s.box(1)
+    if near["line_resent"] == 0 or near["other_mode"] != 0:
+        s.fail(f"the boxes repaired nothing, or took the packets for another dialect's: {near}")
+    s.close()
+
+
+def irn(a):
+    dialect(a, "irn")
+
+
+def srnic(a):
+    dialect(a, "srnic")
+
+
 def line_cut(a):
     s = Stream(a, 6)
     s.sites.line.send_signal(signal.SIGUSR1)
@@ -258,7 +308,7 @@ def strangers(a):
             sys.exit(f"the boxes did not see it: {seen}")
 
 
-CASES = {f.__name__: f for f in (goodput, loss, line_cut, far_box, near_box, near_box_far, both_boxes, leaving, strangers, xdp)}
+CASES = {f.__name__: f for f in (goodput, loss, parity, answers, irn, srnic, line_cut, far_box, near_box, near_box_far, both_boxes, leaving, strangers, xdp)}
 
 
 def main():

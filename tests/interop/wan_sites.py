@@ -26,7 +26,7 @@ class Sites:
     ADDRESSES = ("10.0.0.1", "10.0.0.2")
 
     def __init__(self, weft, boxes=True, delay="5ms", rate="10Gbps", loss="0", seed=1, queue="16MB", near_options=(), line=True,
-                 forwarder=None, start=True):
+                 forwarder=None, start=True, mode="roce", mtu=MTU):
         self.weft, self.boxed, self.started = str(weft), boxes, []
         self.folder = tempfile.TemporaryDirectory(prefix="weft-wan-")
         self.status = pathlib.Path(self.folder.name)
@@ -39,6 +39,8 @@ class Sites:
         self.boxes = [None, None]
         self.options = list(near_options)
         self.rate = rate
+        self.mode = mode
+        self.mtu = mtu
         for i, host in enumerate(self.hosts):
             end = (self.line_place, f"end{i}")
             if boxes:
@@ -66,7 +68,7 @@ class Sites:
         for (place, name), temporary in ((a, "left"), (b, "right")):
             run("ip", "link", "set", temporary, "netns", str(place.holder.pid))
             place.ip("link", "set", temporary, "name", name)
-            place.ip("link", "set", name, "mtu", str(MTU), "up")
+            place.ip("link", "set", name, "mtu", str(self.mtu), "up")
 
     def start(self, place, *command, errors=subprocess.STDOUT, environment=None):
         p = subprocess.Popen(place.inside(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
@@ -95,7 +97,7 @@ class Sites:
 
     def verbs(self, i, command, options=()):
         """A verbs program at site `i`."""
-        return self.start(self.hosts[i], self.weft, "run", "--addr", self.ADDRESSES[i], "--mode", "roce", *options, "--", *command)
+        return self.start(self.hosts[i], self.weft, "run", "--addr", self.ADDRESSES[i], "--mode", self.mode, *options, "--", *command)
 
     def end(self, p, how=signal.SIGTERM, seconds=15):
         """Its output and exit code."""

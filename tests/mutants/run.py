@@ -44,16 +44,19 @@ CHECKERS = {
     "boxes": ("tests/wan/weft_wan_by_hand_test", *TEST),
     "sites": ("tests/wan/weft_wan_boxes_test", *TEST),
     "lines": ("weft-line-swarm", [*SWARM[0], "100"], SWARM[1]),
-    "wires": ("src/live/wires/weft_live_wires_test", [*TEST[0], "--gtest_filter=LineOut.*:ImpairedWire.*"], TEST[1]),
+    "box": ("src/wan/box/weft_wan_box_test", *TEST),
+    "wires": ("src/live/wires/weft_live_wires_test", [*TEST[0], "--gtest_filter=LineOut.*:ImpairedWire.*:SharedRing.*:Shm.*:UnpackV6.*:BothWire.*"], TEST[1]),
+    "rsockets": ("src/live/rsockets/weft_live_rsockets_test", *TEST),
+    "shards": ("src/live/engine/weft_live_engine_test", [*TEST[0], "--gtest_filter=*Shards*"], TEST[1]),
     "traces": ("src/live/capture/weft_live_capture_test", *TEST),
     "settings": ("src/adm/weft_adm_test", *TEST),
     "nics": ("src/sim/world/weft_sim_world_test", [*TEST[0], "--gtest_filter=DetailedWorld.*"], TEST[1]),
 }
 # What a part of the simulator alone does is noticed by its own: the first row whose folders hold all files of a patch.
 OWN = ((("src/adm/",), ("settings",)),
-       (("src/wan/",), ("boxes", "sites", "lines")),
+       (("src/wan/box/",), ("box",)), (("src/wan/",), ("boxes", "sites", "lines")),
        (("src/channel_c/",), ("run_to_complete", "waiting")), (("src/channel/",), ("channels", "channel-swarm")),
-       (("src/live/capture/",), ("traces",)), (("src/live/wires/",), ("wires",)),
+       (("src/live/capture/",), ("traces",)), (("src/live/engine/",), ("shards",)), (("src/live/rsockets/",), ("rsockets",)), (("src/live/wires/",), ("wires",)),
        (("src/sim/nic/context/", "src/sim/nic/cache/"), ("caches", "stores")),
        (("src/sim/nic/",), ("nics", "fabric", "fabrics")), (("src/sim/",), ("fabric", "fabrics")))
 OTHERS = tuple(c for c in CHECKERS if all(c not in own for _, own in OWN))

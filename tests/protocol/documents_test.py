@@ -172,8 +172,8 @@ class Documents(unittest.TestCase):
     def test_delays_behind_receiver_not_ready_codes_are_those_of_the_code(self):
         cells = [cell for row in rows(section("constants", "Receiver-not-ready delays")) for cell in row[1].split(", ")]
         written = [round(float(cell) * 100) for cell in cells]
-        sources = [f.read_text() for folder in ("core/transport", "check") for f in sorted((ROOT / "src" / folder).rglob("*.[hc]*"))]
-        tables = re.findall(r"\[32\] = \{(\s*65536,.*?)\}", "\n".join(sources), re.S)  # the transport's and the observers'
+        sources = [f.read_text() for folder in ("core/wire", "check") for f in sorted((ROOT / "src" / folder).rglob("*.[hc]*"))]
+        tables = re.findall(r"\[32\] = \{(\s*65536,.*?)\}", "\n".join(sources), re.S)  # the wire format's and the observers'
         self.assertEqual(len(tables), 2)
         for table in tables:
             self.assertEqual(written, [int(n) for n in re.findall(r"\d+", table)])

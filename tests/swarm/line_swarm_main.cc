@@ -31,9 +31,11 @@ struct Tally {
   std::array<std::uint64_t, wan::kBoxCounterCount> counters;
 };
 
-// Reached too seldom to be asked for: nobody refuses anything here, and nobody goes away on purpose.
+// Reached too seldom to be asked for: nobody refuses or forges anything here, and nobody goes away on
+// purpose.
 constexpr wan::BoxCounter kElsewhere[] = {wan::BoxCounter::failed, wan::BoxCounter::orphaned,
-                                          wan::BoxCounter::declined, wan::BoxCounter::drained_for_read};
+                                          wan::BoxCounter::declined, wan::BoxCounter::drained_for_read,
+                                          wan::BoxCounter::restored_wrong};
 
 void run_world(Tally& t) {
   const LineResult r = run_line_seed(t.seed);

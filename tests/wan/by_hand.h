@@ -11,9 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "core/transport/rc/report.h"
+#include "tests/wan/blocks.h"
+#include "wan/code/group.h"
 #include "wan/logic/box.h"
 #include "wan/logic/halves.h"
 #include "wan/logic/message.h"
+#include "wan/logic/parity_frame.h"
 
 namespace weft::wan {
 
@@ -42,10 +46,12 @@ inline BoxConfig small_box(std::uint64_t n) {
 
 class ByHand {
  public:
+  using Payload = std::vector<std::uint8_t>;
   struct Seen {
     Time at;
     Frame frame;
     std::optional<wire::Mad> mad;
+    Payload parity;  // the payload of a parity frame
   };
 
   explicit ByHand(const std::function<void(std::uint32_t which, BoxConfig&)>& change = {}) {
@@ -66,6 +72,10 @@ class ByHand {
   void from_line(std::uint32_t which, const Frame& f, const wire::Mad* mad = nullptr) {
     comes(which, Side::kLine, f, mad);
   }
+  void parity_from_line(std::uint32_t which, const Frame& f, const Payload& payload) {
+    coming_.push_back({which, Side::kLine, {now_, f, {}, payload}});
+    if (!settling_) settle();
+  }
   void run(Duration how_long) {
     const Time end = now_ + how_long;
     for (;;) {
@@ -80,7 +90,11 @@ class ByHand {
       if (due != line_.end()) {
         const Flight f = *due;
         line_.erase(due);
-        from_line(f.to, f.frame, f.mad.has_value() ? &*f.mad : nullptr);
+        if (is_parity(f.frame.header)) {
+          parity_from_line(f.to, f.frame, f.parity);
+        } else {
+          from_line(f.to, f.frame, f.mad.has_value() ? &*f.mad : nullptr);
+        }
         continue;
       }
       settle();
@@ -95,10 +109,15 @@ class ByHand {
   // A wire stands where the box was.
   void remove(std::uint32_t which) { gone_[which] = true; }
   bool cut = false;
-  Duration delay = kDelay;  // of the line, each way
+  bool busy[2] = {false, false};  // the line takes nothing from this box just now
+  Duration delay = kDelay;        // of the line, each way
   // What boxes said to each other, as it lay on the line.
   std::vector<Seen> said[2];  // by the box that said it
   std::function<bool(std::uint32_t from, const Message&)> lose;
+  // A data or parity frame, `n`-th of those that box `from` sent on the line.
+  std::function<bool(std::uint32_t from, std::uint64_t n, const Frame&)> lose_frame;
+  // Parity frames that lay on the line.
+  std::vector<Payload> parity_seen[2];
   std::function<void(std::uint32_t site, const Seen&)> heard = [](std::uint32_t, const Seen&) {};
   std::uint64_t bodies() const { return out_; }
 
@@ -108,6 +127,7 @@ class ByHand {
     std::uint32_t to;
     Frame frame;
     std::optional<wire::Mad> mad;
+    Payload parity;
   };
   struct Coming {
     std::uint32_t which;
@@ -116,7 +136,7 @@ class ByHand {
   };
   // Endpoints answer while a box is being asked what leaves: their answers wait.
   void comes(std::uint32_t which, Side from, const Frame& f, const wire::Mad* mad) {
-    coming_.push_back({which, from, {now_, f, {}}});
+    coming_.push_back({which, from, {now_, f, {}, {}}});
     if (mad != nullptr) coming_.back().seen.mad = *mad;
     if (!settling_) settle();
   }
@@ -130,11 +150,51 @@ class ByHand {
       mads_[bodies_] = *c.seen.mad;
       mad = *c.seen.mad;
     }
+    if (is_parity(f.header)) mad = coded_[bodies_] = c.seen.parity;
+    if (boxes_[c.which]->config().parity.there()) blocks_[bodies_] = block_of(f);
     boxes_[c.which]->on_frame(now_, c.from, f, mad);
+    restore(c.which);
+  }
+  void restore(std::uint32_t which) {
+    for (Restore r; boxes_[which]->poll_restore(r);) {
+      std::vector<Frame> found;
+      (void)compute(
+          r, decoder_, [&](BodyId b) { return std::span<const std::uint8_t>(blocks_.at(b.v)); },
+          [&](const Restore::Row& row) {
+            return std::span<const std::uint8_t>(coded_.at(row.body.v)).subspan(r.header_bytes);
+          },
+          [&](std::span<const std::uint8_t> block) {
+            if (Frame f; frame_of(block, f)) found.push_back(f);
+          });
+      for (Frame& f : found) {
+        f.body = {++bodies_};
+        ++out_;
+        blocks_[bodies_] = block_of(f);
+        boxes_[which]->on_restored(now_, f);
+      }
+    }
+  }
+  void forget(BodyId body) {
+    --out_;
+    blocks_.erase(body.v);
+    coded_.erase(body.v);
+  }
+  // What box `which` sends on the line: coded, and lost or not.
+  bool is_lost(std::uint32_t which, const Out& out, Seen& s) {
+    if (out.member == 0) encoder_[which].begin();
+    if (out.member != Out::kNoMember) encoder_[which].add(out.member, block_of(out.frame));
+    if (!out.parity.empty()) {
+      const auto coded = encoder_[which].row(out.row);
+      s.parity.assign(out.parity.begin(), out.parity.end());
+      s.parity.insert(s.parity.end(), coded.begin(), coded.end());
+      parity_seen[which].push_back(s.parity);
+    }
+    const bool counts = is_push(out.frame.header.opcode) || !out.parity.empty();
+    return counts && lose_frame && lose_frame(which, line_frames_[which]++, out.frame);
   }
   void leaves(std::uint32_t which, Side to, const Seen& s) {
     if (to == Side::kSite) return heard(which, s);
-    if (!cut) line_.push_back({now_ + delay, 1 - which, s.frame, s.mad});
+    if (!cut) line_.push_back({now_ + delay, 1 - which, s.frame, s.mad, s.parity});
   }
   void settle() {
     settling_ = true;
@@ -147,22 +207,24 @@ class ByHand {
         Box& b = *boxes_[i];
         if (b.next_deadline() <= now_) b.on_timer(now_);
         for (const Side to : {Side::kSite, Side::kLine}) {
+          if (to == Side::kLine && busy[i]) continue;
           for (Out out; b.poll(now_, to, out); moved = true) {
-            Seen s{now_, out.frame, {}};
+            Seen s{now_, out.frame, {}, {}};
             if (out.mad != nullptr) s.mad = *out.mad;
             if (out.frame.body != kNoBody) {
               if (const auto it = mads_.find(out.frame.body.v); it != mads_.end()) s.mad = it->second;
-              if (out.last) --out_;
+              if (out.last) forget(out.frame.body);
             }
+            const bool lost = to == Side::kLine && is_lost(i, out, s);
             s.frame.body = kNoBody;
             Message m;
             const bool message = out.mad != nullptr && decode(*out.mad, key_, m);
             if (message) said[i].push_back(s);
             if (message && lose && lose(i, m)) continue;
-            leaves(i, to, s);
+            if (!lost) leaves(i, to, s);
           }
         }
-        for (BodyId body; b.poll_released(body);) --out_;
+        for (BodyId body; b.poll_released(body);) forget(body);
         b.check_invariants();
       }
     }
@@ -179,18 +241,30 @@ class ByHand {
   std::uint32_t bodies_ = 0;
   std::uint64_t out_ = 0;  // bodies that the boxes have
   std::map<std::uint32_t, wire::Mad> mads_;
+  // What is coded of a body, and the payload of a parity frame.
+  std::map<std::uint32_t, Payload> blocks_;
+  std::map<std::uint32_t, Payload> coded_;
+  Encoder encoder_[2] = {{kMostRows, kLongestBlock}, {kMostRows, kLongestBlock}};
+  Decoder decoder_{kLongestBlock};
+  std::uint64_t line_frames_[2] = {0, 0};
 };
 
 // A requester at site 0 and a responder at site 1: WRITEs of one packet, each asks for an acknowledgement.
-// The requester resends what a sequence NAK names; it has no time-out but resend().
+// The requester resends from what a sequence NAK names on; it has no time-out but resend(). The responder
+// takes in order only: in irn and srnic it declines what is ahead.
 class Connection {
  public:
   static constexpr wire::Address kA = wire::Address::v4(10, 0, 0, 1);
   static constexpr wire::Address kB = wire::Address::v4(10, 0, 1, 1);
   static constexpr std::uint32_t kMtu = 1024;
 
-  Connection(ByHand& boxes, Qpn requester, Qpn responder, std::uint32_t first)
-      : boxes_(boxes), requester_(requester), responder_(responder), first_(Seq::start({first})) {
+  Connection(ByHand& boxes, Qpn requester, Qpn responder, std::uint32_t first,
+             wire::Mode mode = wire::Mode::kRoce)
+      : boxes_(boxes),
+        requester_(requester),
+        responder_(responder),
+        mode_(mode),
+        first_(Seq::start({first})) {
     una_ = next_ = expected_ = first_;
   }
   void write(std::uint32_t n) {
@@ -202,9 +276,11 @@ class Connection {
   void read(std::uint32_t bytes) {
     const Seq first = next_;
     reads_[first] = bytes;
-    next_ += bytes / kMtu;
+    next_ += numbers(bytes);
     emit(first);
   }
+  // The next WRITEs are lost on their way to the box.
+  void lose(std::uint32_t n) { next_ += n; }
   // A WRITE of two packets.
   void learn_mtu() {
     for (const std::uint8_t op : {wire::kWriteFirst, wire::kWriteLast}) {
@@ -217,6 +293,8 @@ class Connection {
   void emit(Seq seq) {
     Frame f;
     const auto read = reads_.find(seq);
+    f.header.mode = mode_;
+    f.header.srx_msn = static_cast<std::uint32_t>(seq - first_) + 1;
     f.header.opcode = read == reads_.end() ? opcode_ : std::uint8_t{wire::kReadRequest};
     f.header.bits = wire::kAckReq;
     f.header.dest_qp = responder_;
@@ -265,43 +343,61 @@ class Connection {
     for (Seq s = from; s < next_ && !failed_;) {
       emit(s);
       const auto read = reads_.find(s);
-      s += read == reads_.end() ? 1 : read->second / kMtu;
+      s += read == reads_.end() ? 1 : numbers(read->second);
     }
   }
   void responds(const wire::Header& h) {
     const Seq seq = expand(h.psn, expected_);
     const bool ahead = seq > expected_;
-    if (ahead && std::exchange(refused_, true))
+    if (ahead && std::exchange(refused_, true) && mode_ == wire::Mode::kRoce)
       return;  // once for a gap, or requester and responder never end
     refused_ = ahead;
     const bool read = is_fetch(h.opcode) && !ahead;
-    const std::uint32_t numbers = read ? h.dma_len / kMtu : 1;
+    const std::uint32_t taken = read ? numbers(h.dma_len) : 1;
     if (seq == expected_ && !refuses) {
-      expected_ += numbers;
+      expected_ += taken;
       messages_ += read || ends_message(h.opcode) ? 1U : 0U;
     }
     Frame f;
-    f.header.opcode = read ? wire::kReadResponseLast : wire::kAcknowledge;
+    const bool answers_read = read && mode_ == wire::Mode::kRoce && !refuses;
+    f.header.mode = mode_;
+    f.header.opcode = answers_read ? wire::kReadResponseLast : wire::kAcknowledge;
     f.header.dest_qp = requester_;
-    f.header.psn = ahead || refuses ? expected_.wire() : (read ? seq + numbers - 1 : expected_ - 1).wire();
+    f.header.psn =
+        ahead || refuses ? expected_.wire() : (answers_read ? seq + taken - 1 : expected_ - 1).wire();
     const std::uint8_t nak = refuses ? wire::kSyndromeNakAccess : wire::kSyndromeNakSequence;
     f.header.set_aeth(ahead || refuses ? nak : std::uint8_t{wire::kSyndromeAck}, messages_);
+    if (mode_ == wire::Mode::kIrn && ahead) {
+      f.header.set_sack(h.psn);
+      f.header.ext_flags = wire::kSackNotKept;
+    }
+    if (mode_ == wire::Mode::kSrnic && !refuses) {
+      f.header.psn = h.psn;
+      f.header.set_sack(expected_.wire());
+      f.header.set_echo(h.srx_msn, 0);
+    }
     f.source = kB;
     f.destination = kA;
     boxes_.from_site(1, f);
   }
+  // How many a READ takes.
+  std::uint32_t numbers(std::uint32_t bytes) const { return mode_ == wire::Mode::kRoce ? bytes / kMtu : 1; }
   void acknowledged(const wire::Header& h) {
-    const bool acks = h.syndrome <= wire::kSyndromeAck;
-    const Seq to = expand(h.psn, una_) + (acks ? 1 : 0);
+    if (h.mode != mode_) return;
+    const Seq to = rc_report(h, una_).to;
     if (to < una_ || to > next_) return;
     una_ = to;
     if (h.syndrome > wire::kSyndromeNakSequence) failed_ = failed_ || to < next_;
-    if (h.syndrome == wire::kSyndromeNakSequence && to < next_) go_back(to);
+    if (h.syndrome != wire::kSyndromeNakSequence || to >= next_) return;
+    // Each packet that is declined is named: once for all that come at one time, or these two never end.
+    if (mode_ != wire::Mode::kRoce && std::exchange(went_back_at_, boxes_.now()) == boxes_.now()) return;
+    go_back(to);
   }
 
   ByHand& boxes_;
   Qpn requester_;
   Qpn responder_;
+  wire::Mode mode_;
   Seq first_;
   std::map<Seq, std::uint32_t> reads_;  // bytes, by number
   Seq una_;
@@ -311,6 +407,7 @@ class Connection {
   std::uint8_t opcode_ = wire::kWriteOnly;
   bool failed_ = false;
   bool refused_ = false;  // a packet ahead of a gap
+  Time went_back_at_ = kNever;
 };
 
 }  // namespace weft::wan

@@ -17,6 +17,7 @@ struct Dialogue {
   Qpn active = kActive;
   Qpn passive = kPassive;
   std::uint32_t first = kFirst;  // of the active side's requests
+  wire::EceOptions agreed{};     // what the passive side picks
 
   void say(std::uint32_t site, const wire::CmMessage& m) {
     wire::Mad mad;
@@ -44,6 +45,8 @@ struct Dialogue {
     m.remote_id = id;
     m.qpn = passive;
     m.starting_psn = {first};
+    m.vendor_id = wire::kEceVendor;
+    m.modifier = wire::encode_ece(agreed);
     say(site, m);
   }
   void meet() {
@@ -90,6 +93,24 @@ TEST(Follow, LearnsBothHalvesFromTheirRequestAndReply) {
   EXPECT_EQ(boxes.count(0, BoxCounter::learned), 0U);
   boxes.run(milliseconds(30));
   EXPECT_EQ(c.taken(), c.sent());
+}
+
+// The REP names the dialect, and everything from the first packet on is known in it.
+TEST(Follow, LearnsTheDialectFromTheReply) {
+  for (const wire::Mode mode : {wire::Mode::kIrn, wire::Mode::kSrnic}) {
+    ByHand boxes;
+    Connection c(boxes, kActive, kPassive, kFirst, mode);
+    Ears ears(boxes, {&c});
+    Dialogue d{boxes};
+    d.agreed.irn = mode == wire::Mode::kIrn;
+    d.agreed.srnic = mode == wire::Mode::kSrnic;
+    d.meet();
+    ASSERT_TRUE(c.until_owned());
+    EXPECT_LE(c.sent(), 6U) << "as soon as it is calm";
+    EXPECT_EQ(boxes.count(0, BoxCounter::learned) + boxes.count(0, BoxCounter::other_mode), 0U);
+    boxes.run(milliseconds(30));
+    EXPECT_EQ(c.taken(), c.sent());
+  }
 }
 
 // A READ's numbers are counted by the path MTU that the REQ names.

@@ -160,6 +160,25 @@ TEST(Read, ThatIsRefusedIsAnErrorOfTheRequester) {
   EXPECT_TRUE(r.c.failed());
 }
 
+// The numbers of the wire have begun again since the ownership did.
+TEST(Read, ThatIsRefusedIsAnErrorOfTheRequesterHoweverManyWentBefore) {
+  Reading r;
+  ASSERT_TRUE(r.owned);
+  r.boxes.run(milliseconds(3));
+  constexpr std::uint32_t kNumbers = 1U << 21U;
+  for (int i = 0; i < 9; ++i) {
+    r.c.read(kNumbers * Connection::kMtu);
+    r.boxes.run(milliseconds(4));
+  }
+  ASSERT_EQ(r.c.done(), r.c.sent());
+  ASSERT_EQ(r.boxes.count(0, BoxCounter::owned), 1U);
+  ASSERT_EQ(r.boxes.count(0, BoxCounter::reads), 9U);
+  r.c.refuses = true;
+  r.read(2);
+  r.boxes.run(milliseconds(5));
+  EXPECT_TRUE(r.c.failed());
+}
+
 // How many numbers it takes is not known, so nobody could own what is behind it.
 TEST(Read, OfUnknownLengthEndsTheOwnership) {
   ByHand boxes;

@@ -153,7 +153,7 @@ void State::on_mra(Connection& c, const CmMessage& m, Time now) {
   const bool rep = c.phase == Phase::kRepSent && m.about == wire::kAboutRep;
   if (!req && !rep) return;
   // The peer has the message and asks for this much time. After that, the usual time-out runs.
-  c.deadline = now.after(timeout_of(m.service_timeout) + c.interval);
+  c.deadline = now.after(believed(m.service_timeout) + c.interval);
   deadlines.at_latest(index_of(c), c.deadline);
 }
 

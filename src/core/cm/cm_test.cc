@@ -278,6 +278,25 @@ TEST(Timeouts, OfTheResponseFollowWhatTheRequestAskedFor) {
   EXPECT_EQ(event(t.b).kind, K::kUnreachable);
 }
 
+// 31 is two and a half hours, sixteen times.
+TEST(Timeouts, ThatAPeerNamesAreBelievedUpToAMinute) {
+  CmConfig ca = TwoManagers::small(1);
+  ca.response_timeout = 31;
+  TwoManagers t(ca);
+  listen_at(t.b);
+  static_cast<void>(*t.a.cm.connect(t.connect_attr(), t.now));
+  carry(t, t.a, t.b);
+  ASSERT_TRUE(t.b.cm.accept(event(t.b).conn, accept_attr(), t.now).has_value());
+  EXPECT_EQ(t.b.cm.next_deadline(), t.now + timeout_of(24));
+  for (int i = 0; i < 40 && t.b.cm.next_deadline() != kNever; ++i) {
+    t.now = t.b.cm.next_deadline();
+    t.b.cm.on_timer(t.now);
+    mads(t.b);
+  }
+  EXPECT_EQ(t.b.cm.next_deadline(), kNever);
+  EXPECT_LT(t.now, Time{} + seconds(3600));
+}
+
 TEST(Answers, RepeatTheRtuWhenTheRepComesAgain) {
   TwoManagers t;
   const auto [x, y] = until_response(t);

@@ -186,7 +186,7 @@ Outcome<void> Cm::accept(ConnId conn, const AcceptAttr& a, Time now) {
   c->phase = Phase::kRepSent;
   c->pending = 0;  // the program may accept a request before it polled the event
   s.send(*c, m);
-  s.wait(*c, now, timeout_of(c->peer_response_timeout), c->max_retries);
+  s.wait(*c, now, State::believed(c->peer_response_timeout), c->max_retries);
   return {};
 }
 

@@ -141,7 +141,7 @@ void State::over(Connection& c, CmEventKind kind, std::uint16_t reason) {
 
 void State::enter_timewait(Connection& c, Time now) {
   c.phase = Phase::kTimewait;
-  wait(c, now, timeout_of(c.info.ack_timeout), 0);
+  wait(c, now, believed(c.info.ack_timeout), 0);
 }
 
 // Keeps the answer for as long as the peer may ask again. The peer repeats after two packet lives, which are
@@ -151,7 +151,7 @@ void State::linger(Connection& c, Time now) {
   c.abandoned = true;
   c.pending = 0;
   leave_backlog(c);
-  const Duration again = timeout_of(c.info.ack_timeout) + timeout_of(c.peer_response_timeout);
+  const Duration again = believed(c.info.ack_timeout) + believed(c.peer_response_timeout);
   wait(c, now, again * (c.max_retries + 2), 0);
 }
 

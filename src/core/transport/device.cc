@@ -14,6 +14,7 @@
 #include "core/transport/rc/read_responder.h"
 #include "core/transport/rc/requester.h"
 #include "core/transport/rc/timers.h"
+#include "core/transport/several_devices.h"
 #include "core/transport/uc/requester.h"
 
 namespace weft {
@@ -37,16 +38,7 @@ Outcome<PdId> Device::alloc_pd() {
 Outcome<void> Device::dealloc_pd(PdId pd) {
   Engine& e = *engine_;
   if (pd.v >= e.pds.size() || !e.pds[pd.v]) return fail(Errc::kNotFound);
-  if (e.keys.uses(pd) || e.address_handles.uses(pd)) return fail(Errc::kBusy);
-  for (const auto& srq : e.srqs) {
-    if (srq != nullptr && srq->pd == pd) return fail(Errc::kBusy);
-  }
-  for (std::size_t i = 0; i < e.colds.size(); ++i) {
-    if (e.colds[i] != nullptr && e.qp(static_cast<std::uint32_t>(i)).has(kInUse) &&
-        e.colds[i]->init.pd == pd) {
-      return fail(Errc::kBusy);
-    }
-  }
+  if (is_used(e, pd)) return fail(Errc::kBusy);
   e.pds[pd.v] = false;
   return {};
 }
@@ -102,7 +94,7 @@ Outcome<void> Device::resize_cq(CqId cq, std::uint32_t entries) {
 Outcome<void> Device::destroy_cq(CqId cq) {
   Engine& e = *engine_;
   if (cq.v >= e.cqs.size() || e.cqs[cq.v] == nullptr) return fail(Errc::kNotFound);
-  if (e.cqs[cq.v]->users != 0) return fail(Errc::kBusy);
+  if (is_used(e, cq)) return fail(Errc::kBusy);
   e.cqs[cq.v].reset();
   return {};
 }

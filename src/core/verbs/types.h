@@ -75,7 +75,12 @@ enum class WcOpcode : std::uint8_t {
   kReceiveWriteImm = 129,
 };
 
-enum : std::uint8_t { kWcGrh = 1, kWcWithImm = 2, kWcWithInvalidate = 8 };  // Completion::flags
+enum : std::uint8_t {
+  kWcGrh = 1,
+  kWcWithImm = 2,
+  kWcWithInvalidate = 8,
+  kWcOverIpv6 = 128
+};  // Completion::flags
 
 struct Sge {
   std::uint64_t address = 0;

@@ -19,6 +19,7 @@
 
 #include "core/base/ids.h"
 #include "core/base/seq.h"
+#include "core/base/units.h"
 
 namespace weft::wire {
 
@@ -86,6 +87,18 @@ enum : std::uint8_t {
   kSyndromeNakAccess = 0x62,
   kSyndromeNakOperation = 0x63,
 };
+// Types and codes that mean nothing yet.
+constexpr bool is_reserved_syndrome(std::uint8_t syndrome) {
+  return (syndrome & 0x60U) == 0x40 || syndrome > kSyndromeNakOperation;
+}
+// What the timer code of a receiver-not-ready NAK asks for
+// (docs/protocol/constants.md#receiver-not-ready-delays).
+constexpr Duration rnr_delay(std::uint8_t code) {
+  constexpr std::int32_t kTens[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+                                      48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
+                                      2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+  return microseconds(10) * kTens[code & 31U];
+}
 
 struct Header {
   std::uint64_t va = 0;       // RETH / WAX / AtomicETH address; AtomicAckETH original value

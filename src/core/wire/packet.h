@@ -43,7 +43,7 @@ struct RxPacket {
   std::uint32_t payload = 0;  // bytes, pad excluded
   std::uint8_t tos = 0;       // DSCP and ECN; CE is 3 in the low two bits
   std::uint8_t ttl = 64;
-  const Address* group = nullptr;  // that it was sent to; nullptr: to the Device's own address
+  const Address* group = nullptr;  // or a host's second address, that it was sent to; nullptr: the Device's
 };
 // The destination of datagrams to a group.
 inline constexpr Qpn kEveryMember{0xFF'FFFF};

@@ -7,17 +7,38 @@
 
 #include "core/wire/ip.h"
 #include "live/abi/handles.h"
+#include "live/wires/udp.h"
 
 namespace weft::live::abi {
 
 static_assert(sizeof(ibv_grh) == wire::kGrhBytes);
 
-bool path_of(const ibv_ah_attr& a, PathAttr& out) {
-  if (a.is_global == 0 || a.grh.sgid_index != 0 || a.port_num != 1) return false;
+bool reaches(const Addresses& own, const wire::Address& peer) {
+  const wire::Address& from = own.towards(peer);
+  if (!own.reach(peer)) {
+    const bool v4 = wire::is_v4_mapped(peer);
+    complain("no way from " + to_text(from) + " to " + to_text(peer) + ": this process has no IPv" +
+             (v4 ? "4" : "6") + " address; give it one of each (weft run --addr " +
+             (v4 ? "10.0.0.1," + to_text(from) : to_text(from) + ",fd00::1") + " -- ...)");
+    return false;
+  }
+  if (is_link_local(peer) && is_loopback(from)) {
+    complain(
+        "no way from " + to_text(from) + " to " + to_text(peer) +
+        ": a link-local address is reached by an interface that has one, too (weft run --addr fe80::... -- "
+        "...)");
+    return false;
+  }
+  return true;
+}
+
+bool path_of(const Addresses& own, const ibv_ah_attr& a, PathAttr& out) {
+  if (a.is_global == 0 || a.grh.sgid_index >= own.count() || a.port_num != 1) return false;
   std::copy_n(a.grh.dgid.raw, out.peer.bytes.size(), out.peer.bytes.begin());
   out.traffic_class = a.grh.traffic_class;
   out.hop_limit = a.grh.hop_limit;
-  return wire::is_v4_mapped(out.peer);
+  // What leaves comes from our address of the peer's family, so the program has to name that one.
+  return reaches(own, out.peer) && own.index_of(own.towards(out.peer)) == a.grh.sgid_index;
 }
 
 namespace {
@@ -29,7 +50,6 @@ int with_group(ibv_qp* qp, const ibv_gid* gid, const Step& step) {
   if (h == nullptr || gid == nullptr) return EINVAL;
   wire::Address group;
   std::copy_n(gid->raw, group.bytes.size(), group.bytes.begin());
-  if (!wire::is_v4_mapped(group)) return EINVAL;
   return answer(step(engine_of(qp->context), h->engine, group));
 }
 
@@ -40,12 +60,14 @@ int attributes_from(const Context& engine, std::uint8_t port, const ibv_wc& wc, 
   std::memcpy(bytes.data(), &grh, sizeof grh);
   wire::IpHeader ip;
   if (!wire::read_grh(bytes, ip)) return EPROTONOSUPPORT;
-  if (ip.destination != engine.attributes().address) return EINVAL;  // not to us
+  const Addresses& own = engine.attributes().own;
+  if (!own.have(ip.destination)) return EINVAL;  // not to us
   out = {};
   out.is_global = 1;
   out.port_num = port;
   out.sl = 0;  // no packet tells one; what stands there is kind_of_frame's
   std::copy(ip.source.bytes.begin(), ip.source.bytes.end(), out.grh.dgid.raw);
+  out.grh.sgid_index = own.index_of(ip.destination);
   out.grh.hop_limit = ip.ttl;
   out.grh.traffic_class = ip.tos;
   return 0;
@@ -62,7 +84,8 @@ WEFT_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   return at_edge([&]() -> ibv_ah* {
     PathAttr path;
     const PdHandle* const domain = find<PdHandle>(pd);
-    if (domain == nullptr || !path_of(*attr, path)) return refuse(EINVAL);
+    if (domain == nullptr || !path_of(engine_of(pd->context).attributes().own, *attr, path))
+      return refuse(EINVAL);
     NewHandle<AhHandle> h(pd->context);
     const auto id = engine_of(pd->context).create_ah(domain->id, path);
     if (!id) return refuse(errno_of(id.error()));

@@ -32,7 +32,7 @@ std::uint32_t read_byte_len(ibv_cq_ex* cq) { return extended(cq).current.byte_le
 __be32 read_imm_data(ibv_cq_ex* cq) { return extended(cq).current.imm; }
 std::uint32_t read_qp_num(ibv_cq_ex* cq) { return extended(cq).current.qpn.v; }
 std::uint32_t read_src_qp(ibv_cq_ex* cq) { return extended(cq).current.src_qp.v; }
-unsigned read_wc_flags(ibv_cq_ex* cq) { return extended(cq).current.flags; }
+unsigned read_wc_flags(ibv_cq_ex* cq) { return wc_flags_of(extended(cq).current.flags); }
 std::uint32_t read_slid(ibv_cq_ex*) { return 0; }
 std::uint8_t read_sl(ibv_cq_ex* cq) { return kind_of_frame(extended(cq).current.flags); }
 std::uint8_t read_dlid_path_bits(ibv_cq_ex*) { return 0; }

@@ -212,7 +212,7 @@ int poll(ibv_cq* cq, int count, ibv_wc* out) {
       w.imm_data = c.imm;  // or invalidated_rkey, which shares its place
       w.qp_num = c.qpn.v;
       w.src_qp = c.src_qp.v;
-      w.wc_flags = c.flags;
+      w.wc_flags = wc_flags_of(c.flags);
       w.sl = kind_of_frame(c.flags);
     }
     if (n < want) break;

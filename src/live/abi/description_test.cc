@@ -62,6 +62,67 @@ TEST(Gids, AreTheAddressOfTheInterfaceThatHasIt) {
   EXPECT_EQ(ibv_query_gid_type(p.context, 1, 1, &type), -1);
 }
 
+// A device with an address of each family, on a machine that has IPv6.
+struct BothFamilies {
+  BothFamilies() {
+    choose_address();
+    setenv("WEFT_ADDR", (std::string(getenv("WEFT_ADDR")) + ",::1").c_str(), 1);
+    ibv_device** const list = ibv_get_device_list(nullptr);
+    context = list != nullptr ? ibv_open_device(list[0]) : nullptr;
+    ibv_free_device_list(list);
+    if (context != nullptr) pd = ibv_alloc_pd(context);
+  }
+  ~BothFamilies() {
+    if (pd != nullptr) ibv_dealloc_pd(pd);
+    if (context != nullptr) ibv_close_device(context);
+  }
+  BothFamilies(const BothFamilies&) = delete;
+  BothFamilies& operator=(const BothFamilies&) = delete;
+  // An address handle from an entry of the table to a GID.
+  bool leads(std::uint8_t from, const ibv_gid& to) const {
+    ibv_ah_attr a{};
+    a.is_global = 1;
+    a.port_num = 1;
+    a.grh.dgid = to;
+    a.grh.sgid_index = from;
+    ibv_ah* const ah = ibv_create_ah(pd, &a);
+    if (ah == nullptr) return false;
+    EXPECT_EQ(ibv_destroy_ah(ah), 0);
+    return true;
+  }
+  ibv_context* context = nullptr;
+  ibv_pd* pd = nullptr;
+};
+
+TEST(Gids, AreOneOfEachFamilyAndEachLeadsToItsOwn) {
+  const BothFamilies p;
+  if (p.context == nullptr) GTEST_SKIP() << "no IPv6 on this machine";
+  ibv_port_attr port{};
+  ASSERT_EQ(ibv_query_port(p.context, 1, &port), 0);
+  EXPECT_EQ(port.gid_tbl_len, 2);
+  ibv_gid_entry table[2]{};
+  EXPECT_EQ(ibv_query_gid_table(p.context, table, 1, 0), -EINVAL);
+  ASSERT_EQ(ibv_query_gid_table(p.context, table, 2, 0), 2);
+  const std::string folder = p.context->device->ibdev_path;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    ibv_gid gid{};
+    ASSERT_EQ(ibv_query_gid(p.context, 1, static_cast<int>(i), &gid), 0);
+    EXPECT_EQ(std::memcmp(&table[i].gid, &gid, sizeof gid), 0);
+    EXPECT_EQ(table[i].gid_index, i);
+    EXPECT_EQ(table[i].gid_type, std::uint32_t{IBV_GID_TYPE_ROCE_V2});
+    EXPECT_EQ(table[i].ndev_ifindex, if_nametoindex("lo"));
+    EXPECT_EQ(in_sysfs(folder, ("ports/1/gids/" + std::to_string(i)).c_str()), in_groups(gid));
+    EXPECT_TRUE(p.leads(static_cast<std::uint8_t>(i), gid));
+    EXPECT_FALSE(p.leads(static_cast<std::uint8_t>(1 - i), gid));
+  }
+  EXPECT_EQ(in_groups(table[1].gid), "0000:0000:0000:0000:0000:0000:0000:0001");
+  EXPECT_EQ(in_sysfs(folder, "ports/1/gids/2"), "none");
+  ibv_gid gid{};
+  EXPECT_EQ(ibv_query_gid(p.context, 1, 2, &gid), -1);
+  EXPECT_EQ(ibv_query_gid(p.context, 1, -1, &gid), -1);
+  EXPECT_FALSE(p.leads(2, table[0].gid));
+}
+
 TEST(Sysfs, SaysWhatTheCallsSay) {
   Program p;
   const std::string folder = p.context->device->ibdev_path;

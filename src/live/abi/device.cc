@@ -19,9 +19,6 @@ namespace {
 constexpr std::uint32_t kVendor = 0x025253;  // of the extensions' MADs too (docs/protocol/constants.md#sizes)
 constexpr std::uint8_t kEthernet = IBV_LINK_LAYER_ETHERNET;
 
-// A program that cannot open its device prints errno's text at best, so this sentence is printed first.
-void complain(const std::string& sentence) { std::fprintf(stderr, "weft: %s\n", sentence.c_str()); }
-
 std::mutex process_lock;
 std::weak_ptr<Nic> process_nic;
 // Every device that a list ever named, one for each set of settings: a program may open one after it has
@@ -89,9 +86,13 @@ void free_context(void* context) { delete &handle_of_context(static_cast<ibv_con
 
 bool only_port(std::uint32_t port) { return port == 1; }
 
-ibv_gid gid_of(const Context& c) {
+// Whether the table has this entry.
+bool has_gid(const Context& c, std::uint32_t index) { return index < c.attributes().own.count(); }
+
+ibv_gid gid_of(const Context& c, std::uint32_t index) {
   ibv_gid gid;
-  std::copy(c.attributes().address.bytes.begin(), c.attributes().address.bytes.end(), gid.raw);
+  const wire::Address& a = c.attributes().own.at(index);
+  std::copy(a.bytes.begin(), a.bytes.end(), gid.raw);
   return gid;
 }
 
@@ -121,6 +122,9 @@ ibv_context* open_device(ibv_device* device) {
 }
 
 }  // namespace
+
+// A program that cannot open its device prints errno's text at best, so this sentence is printed first.
+void complain(const std::string& sentence) { std::fprintf(stderr, "weft: %s\n", sentence.c_str()); }
 
 ContextHandle::ContextHandle() { pthread_mutex_init(&vctx.context.mutex, nullptr); }
 ContextHandle::~ContextHandle() {
@@ -153,7 +157,7 @@ int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std:
   p.state = IBV_PORT_ACTIVE;
   p.max_mtu = mtu_code(a.max_mtu);
   p.active_mtu = mtu_code(a.active_mtu);
-  p.gid_tbl_len = 1;
+  p.gid_tbl_len = static_cast<int>(a.own.count());
   p.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   p.max_msg_sz = 1U << 31U;
   p.pkey_tbl_len = 1;
@@ -210,7 +214,7 @@ WEFT_EXPORT int ibv_get_device_index(ibv_device* device) {
   return 0;
 }
 WEFT_EXPORT __be64 ibv_get_device_guid(ibv_device* device) {
-  return htobe64(guid_of(handle_of<Device>(device).options.address));
+  return htobe64(guid_of(handle_of<Device>(device).options.own.first));
 }
 
 // --- open and close ---
@@ -243,12 +247,14 @@ WEFT_EXPORT int ibv_query_device(ibv_context* context, ibv_device_attr* out) {
   out->hw_ver = 1;
   out->max_qp = clamp_int(a.max_qp);
   out->max_qp_wr = clamp_int(a.max_qp_wr);
-  out->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
-                          IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_SYS_IMAGE_GUID;
+  out->device_cap_flags =
+      IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID;
+  if (a.max_mw != 0) out->device_cap_flags |= IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
   out->max_sge = out->max_sge_rd = clamp_int(a.max_sge);
   out->max_cq = clamp_int(a.max_cq);
   out->max_cqe = clamp_int(a.max_cqe);
-  out->max_mr = out->max_mw = clamp_int(a.max_mr);
+  out->max_mr = clamp_int(a.max_mr);
+  out->max_mw = clamp_int(a.max_mw);
   out->max_ah = clamp_int(a.max_ah);
   out->max_pd = clamp_int(a.max_pd);
   out->max_qp_rd_atom = clamp_int(a.max_qp_rd_atomic);
@@ -273,38 +279,43 @@ WEFT_EXPORT int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_
 }
 
 WEFT_EXPORT int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* out) {
-  if (!only_port(port) || index != 0) {
+  if (!only_port(port) || index < 0 || !has_gid(engine_of(context), static_cast<std::uint32_t>(index))) {
     errno = EINVAL;
     return -1;
   }
-  *out = gid_of(engine_of(context));
+  *out = gid_of(engine_of(context), static_cast<std::uint32_t>(index));
   return 0;
 }
 
 WEFT_EXPORT int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
                                   ibv_gid_entry* out, std::uint32_t flags, std::size_t size) {
   if (!only_port(port) || flags != 0 || size < sizeof *out) return errno = EINVAL;
-  if (index != 0) return errno = ENODATA;
+  const Context& engine = engine_of(context);
+  if (!has_gid(engine, index)) return errno = ENODATA;
   std::memset(out, 0, size);
-  out->gid = gid_of(engine_of(context));
+  out->gid = gid_of(engine, index);
+  out->gid_index = index;
   out->port_num = 1;
   out->gid_type = IBV_GID_TYPE_ROCE_V2;
-  out->ndev_ifindex = engine_of(context).attributes().interface;
+  out->ndev_ifindex = interface_of(engine.attributes().own.at(index));
   return 0;
 }
 
 WEFT_EXPORT ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t count,
                                          std::uint32_t flags, std::size_t size) {
   if (flags != 0 || size < sizeof *entries) return -EINVAL;
-  if (count == 0) return -EINVAL;  // there is one
-  const int failed = _ibv_query_gid_ex(context, 1, 0, entries, 0, size);
-  return failed != 0 ? -failed : 1;
+  const std::size_t all = engine_of(context).attributes().own.count();
+  if (count < all) return -EINVAL;
+  for (std::uint32_t i = 0; i < all; ++i) {
+    auto* const entry = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<char*>(entries) + i * size);
+    if (const int failed = _ibv_query_gid_ex(context, 1, i, entry, 0, size); failed != 0) return -failed;
+  }
+  return static_cast<ssize_t>(all);
 }
 
 // As sysfs names types: 0 for InfiniBand and RoCE v1, 1 for RoCE v2.
 WEFT_EXPORT int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type) {
-  static_cast<void>(context);
-  if (!only_port(port) || index != 0) {
+  if (!only_port(port) || !has_gid(engine_of(context), index)) {
     errno = EINVAL;
     return -1;
   }

@@ -1,12 +1,11 @@
 // Protection domains, and what programs with many threads make of them.
 //
 //   protection domain   what keys are checked against
-//   thread domain       a program's promise that one thread at a time uses what is made in it. Every call
-//   here may
-//                       come from any thread, so the promise is taken and nothing is left out for it
+//   thread domain       a program's promise that one thread at a time uses what is made in it. It chooses the
+//                       shard, where there are several, so that threads do not wait for each other. Every
+//                       call may come from any thread all the same, so nothing is left out for the promise
 //   parent domain       a protection domain and a thread domain under one handle. Whatever is made in it is
-//   in that
-//                       protection domain, so it works with what is made there directly
+//                       in that protection domain, so it works with what is made there directly
 //
 // A domain goes when nothing needs it any more (objects.h), else it is EBUSY.
 #include <cerrno>
@@ -20,6 +19,7 @@ ibv_td* alloc_thread_domain(ibv_context* context, ibv_td_init_attr* init) {
     if (init->comp_mask != 0) return refuse(EINVAL);
     NewHandle<TdHandle> h(context);
     h->base.context = context;
+    h->shard = engine_of(context).shard_for_thread();
     return &h.publish(number_of(h->base))->base;
   });
 }
@@ -36,12 +36,14 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* i
     if (init->comp_mask != 0) return refuse(EOPNOTSUPP);
     const PdHandle* const domain = find<PdHandle>(init->pd, context);
     if (domain == nullptr || domain->is_parent) return refuse(EINVAL);
-    if (init->td != nullptr && find<TdHandle>(init->td, context) == nullptr) return refuse(EINVAL);
+    const TdHandle* const thread = init->td != nullptr ? find<TdHandle>(init->td, context) : nullptr;
+    if (init->td != nullptr && thread == nullptr) return refuse(EINVAL);
     NewHandle<PdHandle> h(context);
     h->base.context = context;
     h->base.handle = domain->base.handle;
     h->id = domain->id;
     h->is_parent = true;
+    if (thread != nullptr) h->shard = thread->shard;
     return &h.publish(h->base.handle, {init->pd, init->td})->base;
   });
 }

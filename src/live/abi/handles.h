@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "live/abi/edge.h"
 #include "live/abi/objects.h"
@@ -44,11 +45,13 @@ struct ContextHandle {
 struct PdHandle {
   ibv_pd base{};
   PdId id{};
-  bool is_parent = false;  // a parent domain: another handle of the domain that it was made of
+  std::optional<std::uint32_t> shard;  // of its thread domain, if it has one
+  bool is_parent = false;              // a parent domain: another handle of the domain that it was made of
 };
 
 struct TdHandle {
   ibv_td base{};
+  std::uint32_t shard = 0;  // of what is made in it
 };
 
 struct MrHandle {
@@ -123,8 +126,14 @@ int post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad);
 int post_shared_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad);
 int poll(ibv_cq* cq, int count, ibv_wc* out);
 // What a completion tells as service level: no packet says one, so a datagram's tells what it came in, as
-// ConnectX does: bit 3, over UDP; below, 2 for IPv4. UCX finds the destination's address by it.
-inline std::uint8_t kind_of_frame(std::uint32_t wc_flags) { return (wc_flags & IBV_WC_GRH) != 0 ? 0x0A : 0; }
+// ConnectX does: bit 3, over UDP; below, 2 for IPv4 and 1 for IPv6. UCX finds the destination's address by
+// it.
+inline std::uint8_t kind_of_frame(std::uint8_t flags) {
+  if ((flags & kWcGrh) == 0) return 0;
+  return (flags & kWcOverIpv6) != 0 ? 0x09 : 0x0A;
+}
+// As programs see them.
+inline unsigned wc_flags_of(std::uint8_t flags) { return flags & ~unsigned{kWcOverIpv6}; }
 int request_notify(ibv_cq* cq, int solicited_only);
 
 // --- domains.cc ---
@@ -140,7 +149,10 @@ ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* init);
 
 // --- address_handles.cc ---
 // The peer of an address vector; RoCE has no other addressing than the global one.
-bool path_of(const ibv_ah_attr& a, PathAttr& out);
+bool path_of(const Addresses& own, const ibv_ah_attr& a, PathAttr& out);
+// Whether there is a way from one of our addresses to the peer's. If not, a sentence was printed, because a
+// program prints errno's text at best.
+bool reaches(const Addresses& own, const wire::Address& peer);
 
 // --- completions.cc ---
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* init);
@@ -152,6 +164,7 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init);
 void add_send_operations(QpHandle& qp);
 
 // --- device.cc ---
+void complain(const std::string& sentence);
 inline constexpr char kFirmware[] = "weft 0.1";
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size);
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* out,

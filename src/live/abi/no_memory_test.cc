@@ -221,6 +221,7 @@ TEST(NoMemory, FailsABatchAsAWhole) {
 // A listener that could not be remembered does not keep its port, and a request that could not be is not
 // asked.
 TEST(NoMemory, LeavesNoListenerAndNoRequestBehind) {
+  device_stays_open() = true;
   choose_address();
   rdma_event_channel* const channel = rdma_create_event_channel();
   ASSERT_NE(channel, nullptr);

@@ -26,6 +26,12 @@ inline ibv_context* open_first() {
   return context;
 }
 
+// The connection library keeps its device open until the process ends, and so the settings of all later ones.
+inline bool& device_stays_open() {
+  static bool stays = false;
+  return stays;
+}
+
 struct Program {
   Program() : context(open_first()), memory(8192) {
     pd = ibv_alloc_pd(context);

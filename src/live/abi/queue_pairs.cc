@@ -45,7 +45,7 @@ ibv_qp* create(ibv_context* context, ibv_pd* pd, ibv_qp_init_attr& init, std::ui
   ibv_qp& b = h->base.qp_base;
   b.qp_type = static_cast<ibv_qp_type>(type);
   if (send_operations != 0) add_send_operations(*h.get());
-  const auto qp = engine_of(context).create_qp(q, h.get());
+  const auto qp = engine_of(context).create_qp(q, h.get(), domain->shard);
   if (!qp) return refuse(errno_of(qp.error()));
   h->engine = *qp;
   const QpCaps& granted = h->engine->granted.caps;
@@ -166,7 +166,7 @@ int modify(ibv_qp* qp, const ibv_qp_attr* from, int mask) {
   to.sqd_notify = from->en_sqd_async_notify != 0;
   PathAttr path;
   if ((mask & IBV_QP_AV) != 0) {
-    if (!path_of(from->ah_attr, path) || wire::is_group(path.peer)) return EINVAL;
+    if (!path_of(engine.attributes().own, from->ah_attr, path) || wire::is_group(path.peer)) return EINVAL;
     to.service_level = from->ah_attr.sl;
   }
   const int failed = answer(engine.modify_qp(h->engine, to, static_cast<std::uint32_t>(mask), path));

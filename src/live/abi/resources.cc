@@ -43,7 +43,8 @@ ibv_srq* create_srq(ibv_context* context, ibv_pd* pd, void* cookie, ibv_srq_attr
   if (domain == nullptr) return refuse(EINVAL);
   NewHandle<SrqHandle> h(context);
   // The limit of creation is ignored, as libibverbs documents; modify sets it.
-  const auto srq = engine_of(context).create_srq(domain->id, {attr.max_wr, attr.max_sge, 0}, h.get());
+  const auto srq =
+      engine_of(context).create_srq(domain->id, {attr.max_wr, attr.max_sge, 0}, h.get(), domain->shard);
   if (!srq) return refuse(errno_of(srq.error()));
   h->engine = *srq;
   attr.max_wr = h->engine->granted.max_wr;

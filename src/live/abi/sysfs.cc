@@ -42,13 +42,27 @@ std::string interface_text(const wire::Address& address) {
   return name;
 }
 
+// A file of the GID table, named by its entry.
+std::optional<std::string> gid_content(std::string_view file, const Addresses& own) {
+  const std::size_t slash = file.rfind('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  for (std::size_t i = 0; i < own.count(); ++i) {
+    if (file.substr(slash + 1) != std::to_string(i)) continue;
+    const std::string_view table = file.substr(0, slash);
+    if (table == "gids") return in_groups(own.at(i).bytes.data(), own.at(i).bytes.size());
+    if (table == "gid_attrs/types") return "RoCE v2";
+    if (table == "gid_attrs/ndevs") return interface_text(own.at(i));
+  }
+  return std::nullopt;
+}
+
 // The content of a file in the device's folder; an empty entry of a table, like a file that is not there, has
 // none.
-std::optional<std::string> content_of(std::string_view file, const wire::Address& address) {
+std::optional<std::string> content_of(std::string_view file, const Addresses& own) {
   if (file == "node_type") return "1: CA";
   if (file == "node_desc" || file == "hca_type") return "weft";
   if (file == "fw_ver") return kFirmware;
-  if (file == "node_guid" || file == "sys_image_guid") return guid_text(guid_of(address));
+  if (file == "node_guid" || file == "sys_image_guid") return guid_text(guid_of(own.first));
   constexpr std::string_view kPort = "ports/1/";
   if (file.substr(0, kPort.size()) != kPort) return std::nullopt;
   file.remove_prefix(kPort.size());
@@ -58,10 +72,7 @@ std::optional<std::string> content_of(std::string_view file, const wire::Address
   if (file == "rate") return "100 Gb/sec (4X EDR)";  // ibv_query_port's width and speed
   if (file == "lid" || file == "sm_lid") return "0x0";
   if (file == "pkeys/0") return "0xffff";
-  if (file == "gids/0") return in_groups(address.bytes.data(), address.bytes.size());
-  if (file == "gid_attrs/types/0") return "RoCE v2";
-  if (file == "gid_attrs/ndevs/0") return interface_text(address);
-  return std::nullopt;
+  return gid_content(file, own);
 }
 
 // -1: none, or no room for it and its end.
@@ -92,7 +103,7 @@ int read_sysfs(const char* directory, const char* file, char* out, std::size_t s
   if (path.compare(0, kFolder.size(), kFolder) != 0) return read_file(path, out, size);
   const auto options = options_from_environment(std::getenv);
   if (!options) return -1;
-  const auto content = content_of(std::string_view(path).substr(kFolder.size()), options->address);
+  const auto content = content_of(std::string_view(path).substr(kFolder.size()), options->own);
   return content ? give(*content, out, size) : -1;
 }
 

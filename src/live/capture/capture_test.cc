@@ -194,7 +194,7 @@ TEST(PacketTrace, GoesForward) {
   const std::string name = folder.name("t.pcapng");
   std::vector<std::uint8_t> frame(44, 0x04);
   {
-    auto trace = PacketTrace::open({.file = name, .address = wire::Address::v4(10, 0, 0, 1), .port = 4791});
+    auto trace = PacketTrace::open({.file = name, .own = {wire::Address::v4(10, 0, 0, 1)}, .port = 4791});
     ASSERT_TRUE(trace.has_value()) << trace.error().message;
     const RxTrain train{.data = frame.data(),
                         .bytes = 44,
@@ -224,7 +224,7 @@ TEST(PacketTrace, WritesTheHeaderThatTheIcrcNames) {
   icrc.packet(std::span(frame).first(40));
   wire::store_le32(&frame[40], icrc.value());
   {
-    auto trace = PacketTrace::open({.file = name, .address = us, .port = 4791});
+    auto trace = PacketTrace::open({.file = name, .own = {us}, .port = 4791});
     ASSERT_TRUE(trace.has_value()) << trace.error().message;
     RxTrain train{.data = frame.data(), .bytes = 44, .frame_size = 44, .source = them, .source_port = 4791};
     (*trace)->received(train, Time{}, "");

@@ -18,17 +18,19 @@ Result<std::unique_ptr<PacketTrace>> PacketTrace::open(const Config& config) {
 }
 
 PacketTrace::PacketTrace(const Config& config, std::unique_ptr<TraceFile> file)
-    : address_(config.address),
+    : own_(config.own),
       port_(config.port),
       file_(std::move(file)),
       buffer_(file_->ring()),
       out_(&buffer_),
-      writer_(out_, "weft0 " + to_text(config.address), config.unix_start_ns, config.snap_length) {
+      writer_(out_, "weft0 " + to_text(config.own.first), config.unix_start_ns, config.snap_length) {
   file_->ring().commit();
 }
 
-// The identification that makes the ICRC right; 0 if none does, and then the ICRC is wrong for whoever looks.
+// The IPv4 identification that makes the ICRC right; 0 if none does, and then the ICRC is wrong for whoever
+// looks.
 std::uint16_t PacketTrace::identification_of(const RxTrain& frame, const wire::Address& destination) {
+  if (!wire::is_v4_mapped(frame.source)) return 0;
   if (frame.header_seen) return frame.identification;
   if (frame.bytes < wire::kBthBytes + wire::kIcrcBytes) return 0;
   const std::span<const std::uint8_t> bytes(frame.data, frame.bytes);
@@ -49,7 +51,7 @@ std::uint16_t PacketTrace::identification_of(const RxTrain& frame, const wire::A
 Time PacketTrace::not_before(Time now) { return last_ = std::max(last_, now); }
 
 void PacketTrace::received(const RxTrain& frame, Time now, std::string_view fate) {
-  const wire::Address& destination = frame.for_group() ? frame.group : address_;
+  const wire::Address& destination = frame.for_group() ? frame.group : own_.towards(frame.source);
   trace::PacketInfo info{.time = not_before(now),
                          .source = frame.source,
                          .destination = destination,
@@ -66,7 +68,7 @@ void PacketTrace::received(const RxTrain& frame, Time now, std::string_view fate
 
 void PacketTrace::sent(const TxTrain& frame, std::uint16_t identification, Time now, std::string_view fate) {
   const trace::PacketInfo info{.time = not_before(now),
-                               .source = address_,
+                               .source = own_.towards(frame.destination),
                                .destination = frame.destination,
                                .source_port = port_,
                                .identification = identification,

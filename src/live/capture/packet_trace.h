@@ -24,7 +24,7 @@ class PacketTrace final : public FrameLog {
  public:
   struct Config {
     std::string file;
-    wire::Address address;            // ours
+    Addresses own;                    // ours
     std::uint16_t port = 0;           // ours
     std::uint64_t unix_start_ns = 0;  // what Time 0 is, since 1970
     std::uint32_t snap_length = 0;    // bytes of a frame that are kept; 0: all
@@ -63,7 +63,7 @@ class PacketTrace final : public FrameLog {
 
   Time not_before(Time now);
 
-  const wire::Address address_;
+  const Addresses own_;
   const std::uint16_t port_;
   std::unique_ptr<TraceFile> file_;
   IntoRing buffer_;

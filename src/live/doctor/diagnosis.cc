@@ -38,12 +38,12 @@ Symptom buffer(const Host& h) {
 }
 
 Symptom packets(const Host& h) {
-  const std::uint32_t mtu = verbs_mtu(h.mtu);
+  const std::uint32_t mtu = verbs_mtu(h.mtu, h.ip_header);
   const std::string found = "interface " + h.interface + " with MTU " + std::to_string(h.mtu) +
                             " carries packets of " + std::to_string(mtu) + " bytes";
   if (mtu >= kLargestPacket) return good("packet size", found);
   std::uint32_t needed = h.mtu;
-  while (verbs_mtu(needed) < kLargestPacket) ++needed;
+  while (verbs_mtu(needed, h.ip_header) < kLargestPacket) ++needed;
   return {"packet size", Health::kCosts, found,
           "where the whole network allows it: ip link set " + h.interface + " mtu " + std::to_string(needed) +
               " or more, at both ends",

@@ -103,16 +103,16 @@ TEST(Doctor, FindsTooLittleOfAProcess) {
 }
 
 TEST(Doctor, ExaminesThisHostAsAWireFindsIt) {
-  const Host h = examine(WireKind::kUdp, wire::Address::v4(127, 0, 0, 1));
+  const Host h = examine(WireKind::kUdp, {wire::Address::v4(127, 0, 0, 1)});
   EXPECT_EQ(h.wire_refused, "");
   EXPECT_TRUE(h.loopback);
   EXPECT_EQ(h.interface, "lo");
   EXPECT_GT(h.receive_buffer, 0U);
   EXPECT_GT(h.mtu, 0U);
   EXPECT_GT(h.descriptors, 0U);
-  EXPECT_THAT(examine(WireKind::kUdp, wire::Address::v4(192, 0, 2, 77)).wire_refused,
+  EXPECT_THAT(examine(WireKind::kUdp, {wire::Address::v4(192, 0, 2, 77)}).wire_refused,
               HasSubstr("does not belong"));
-  EXPECT_THAT(examine(WireKind::kXdp, wire::Address::v4(127, 0, 0, 1)).wire_refused, HasSubstr("Ethernet"));
+  EXPECT_THAT(examine(WireKind::kXdp, {wire::Address::v4(127, 0, 0, 1)}).wire_refused, HasSubstr("Ethernet"));
 }
 
 }  // namespace

@@ -42,13 +42,14 @@ std::optional<double> quota() {
 
 }  // namespace
 
-Host examine(WireKind kind, const wire::Address& address) {
+Host examine(WireKind kind, const Addresses& own) {
   Host h;
-  if (const auto wire = open_wire(kind, address)) {
+  if (const auto wire = open_wire(kind, own)) {
     const WireFacts& facts = (*wire)->facts();
-    const Interface interface = find_interface(address);
+    const Interface interface = find_interface(own.first);
     h.loopback = interface.loopback;
     h.mtu = facts.mtu;
+    h.ip_header = static_cast<std::uint32_t>(facts.own.header_bytes());
     h.receive_buffer = facts.receive_buffer;
     h.trains = facts.identification_counts;
     std::array<char, IF_NAMESIZE> name{};

@@ -15,6 +15,7 @@ struct Host {
   bool loopback = false;
   std::string interface;             // its name; empty: the kernel tells none
   std::uint32_t mtu = 0;             // of the interface
+  std::uint32_t ip_header = 20;      // the larger one of its packets
   std::uint64_t receive_buffer = 0;  // granted
   bool trains = false;               // the kernel cuts what is sent as one piece
   // Of the interface; absent: it does not tell.
@@ -28,6 +29,6 @@ struct Host {
 };
 
 // Opens the wire and closes it again; nothing is sent to others.
-Host examine(WireKind wire, const wire::Address& address);
+Host examine(WireKind wire, const Addresses& own);
 
 }  // namespace weft::live

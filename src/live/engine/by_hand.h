@@ -21,7 +21,7 @@ namespace weft::live::by_hand {
 class MemoryWire final : public Wire {
  public:
   explicit MemoryWire(std::uint8_t n) {
-    facts_.address = wire::Address::v4(10, 0, 0, n);
+    facts_.own.first = wire::Address::v4(10, 0, 0, n);
     facts_.port = 4791;
     facts_.mtu = 9000;
     facts_.max_frames = 16;
@@ -45,7 +45,7 @@ class MemoryWire final : public Wire {
     for (; lose_frames != 0 && from < train.bytes.size(); --lose_frames) from += train.frame_size;
     const auto left = train.bytes.subspan(std::min(from, train.bytes.size()));
     if (peer == nullptr || left.empty()) return SendStatus::kSent;  // its end is closed
-    peer->inbox_.push_back({{left.begin(), left.end()}, train.frame_size, facts_.address});
+    peer->inbox_.push_back({{left.begin(), left.end()}, train.frame_size, facts_.own.first});
     return SendStatus::kSent;
   }
   std::span<const RxTrain> receive(Time) override {
@@ -129,7 +129,7 @@ struct End {
     CHECK(climb(QpType::kRc, a, [&](const QpAttr& at, std::uint32_t mask) {
       return context
           ->modify_qp(qp, at, mask,
-                      {.peer = peer.context->attributes().address, .traffic_class = traffic_class})
+                      {.peer = peer.context->attributes().own.first, .traffic_class = traffic_class})
           .has_value();
     }));
   }

@@ -1,21 +1,28 @@
 // Contexts that close with everything still open, and resources that go while others come: in one thread and
 // in several. The sanitizer builds run the same tests and see what a lucky run does not.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "core/wire/codec.h"
 #include "live/engine/two_ends.h"
+#include "trace/tshark.h"
 
 namespace weft::live {
 namespace {
 
 std::shared_ptr<Nic> nic() {
   Options o;
-  o.address = host(1);
+  o.own.first = host(1);
   return *open_nic(o);
 }
 
@@ -161,6 +168,87 @@ TEST(Closing, InAForkedChildEndsAndConcernsNobody) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
     for (const Completion& c : a.wait(8)) EXPECT_EQ(c.status, WcStatus::kSuccess);
   }
+}
+
+// A program that sends and ends, with its device open: what --delay out holds leaves before the process is
+// gone.
+TEST(Closing, ByExitSendsWhatIsHeldBack) {
+  const wire::Address to = host(9);
+  const int peer = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(wire::kUdpPort);
+  std::memcpy(&at.sin_addr, &to.bytes[12], 4);
+  ASSERT_EQ(bind(peer, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);
+    Options o;
+    o.mode = wire::Mode::kRoce;
+    o.line.impairments.delay = seconds(60);
+    auto* const a = new End(1, o);  // and it stays open
+    QpAttr attr;
+    attr.mtu = 4096;
+    attr.dest_qpn = {5};
+    a->to_rts(attr, to);
+    a->post(WrOpcode::kSend, 0, 0, 100, *a, 0);
+    std::exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  char bytes[4096];
+  EXPECT_GT(recv(peer, bytes, sizeof bytes, MSG_DONTWAIT), 100);
+  close(peer);
+}
+
+// Parent and child trace under one name, as WEFT_TRACE in the environment has it: the child's own device gets
+// a file of its own, whole when it ends by exit(), and the parent's goes on as if there were no child.
+TEST(Closing, OfAForkedChildWithADeviceOfItsOwnLeavesTwoWholeTraces) {
+  if (!trace::has_tshark()) GTEST_SKIP() << "no tshark; ./dev setup installs it";
+  std::string folder = "/tmp/weft-fork-trace-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  Options o;
+  o.mode = wire::Mode::kRoce;
+  o.trace = folder + "/t.pcapng";
+  const auto write_each_way = [](End& a, End& b) {
+    a.connect(b);
+    b.connect(a);
+    a.post(WrOpcode::kWrite, 0, 0, 10'000, b, 0);
+    const auto done = a.wait(1);
+    return done.size() == 1 && done[0].status == WcStatus::kSuccess;
+  };
+  pid_t child = -1;
+  {
+    End a(1, o);
+    End b(2);
+    ASSERT_TRUE(write_each_way(a, b));
+    child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(60);
+      auto* const own = new End(3, o);  // both stay open
+      auto* const other = new End(4);
+      std::exit(write_each_way(*own, *other) ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    for (int i = 0; i < 8; ++i) a.post(WrOpcode::kWrite, 0, 0, 10'000, b, 0);
+    for (const Completion& c : a.wait(8)) EXPECT_EQ(c.status, WcStatus::kSuccess);
+  }
+  // Three packets of 4096 bytes and less for each WRITE, and at least one answer.
+  const std::string childs = folder + "/t." + std::to_string(child) + ".pcapng";
+  for (const auto& [name, requests] : {std::pair{o.trace, 27U}, std::pair{childs, 3U}}) {
+    std::size_t writes = 0;
+    const auto rows = trace::dissect(name, {"infiniband.bth.opcode"});
+    for (const auto& row : rows) writes += std::stoi(row.at(0)) >= 6 && std::stoi(row.at(0)) <= 11 ? 1 : 0;
+    EXPECT_GE(writes, requests) << name;
+    EXPECT_GT(rows.size(), writes) << name;
+    EXPECT_EQ(unlink(name.c_str()), 0) << name;
+  }
+  EXPECT_EQ(rmdir(folder.c_str()), 0);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 // The queue pair through the states that remain, as its connection has agreed. One that was not brought to
 // INIT begins there.
-Outcome<void> bring_up(Nic& nic, cm::ConnId conn, Qp& qp) {
+Outcome<void> bring_up_owned(Nic& nic, cm::ConnId conn, Qp& qp) {
   const auto info = nic.connections_owned().info(conn);
   if (!info) return fail(info.error());
   const PathAttr to{.peer = info->peer, .traffic_class = info->tos, .hop_limit = 0};
@@ -18,10 +18,21 @@ Outcome<void> bring_up(Nic& nic, cm::ConnId conn, Qp& qp) {
     const auto setup = nic.connections_owned().qp_setup(conn, state);
     if (!setup) return fail(setup.error());
     record(&qp).mode = info->mode;
-    const auto done = nic.modify_owned(qp, setup->attr, setup->mask, to);
+    const auto done = record(&qp).nic->modify_owned(qp, setup->attr, setup->mask, to);
     if (!done) return done;
   }
   return {};
+}
+
+// The connections are the first shard's, and it is owned; the queue pair may be another's.
+Outcome<void> bring_up(Nic& nic, cm::ConnId conn, Qp& qp) {
+  Nic& its = *record(&qp).nic;
+  if (&its == &nic) return bring_up_owned(nic, conn, qp);
+  const Owned owned(its.ownership());
+  const auto up = bring_up_owned(nic, conn, qp);
+  its.settle_owned();
+  its.dispatch_events_owned();
+  return up;
 }
 
 bool holds(const Nic& nic, cm::ConnId conn, const ConnectionSink& sink) {

@@ -1,4 +1,5 @@
-// The verbs of context.h over a Nic: lookups, ownership, records; the protocol is the Device's.
+// The verbs of context.h over a Nic: lookups, ownership, records; the protocol is the Device's. Here is what
+// is in one shard: queue pairs, shared receive queues, posting. What is in every shard is in everywhere.cc.
 #include "live/engine/context.h"
 
 #include <algorithm>
@@ -10,15 +11,9 @@
 #include "core/transport/key_table.h"
 #include "live/engine/nic_state.h"
 #include "live/engine/sizing.h"
-#include "live/wires/program_memory.h"
 
 namespace weft::live {
 namespace {
-
-// With the right to bind windows a region may be written through them.
-bool writable(std::uint8_t access) {
-  return (access & (kLocalWrite | kRemoteWrite | kRemoteAtomic | kMwBind)) != 0;
-}
 
 // Copies what a kSendInline work request points to into its slot of the inline area.
 void copy_inline(const QpRecord& qp, std::uint32_t slot, const SendWr& wr) {
@@ -29,6 +24,12 @@ void copy_inline(const QpRecord& qp, std::uint32_t slot, const SendWr& wr) {
   }
 }
 
+// A shared receive queue's number says its shard; the rest is its Device's own number.
+constexpr unsigned kShardShift = 24;
+SrqId in_device(SrqId id) { return {id.v & ((1U << kShardShift) - 1U)}; }
+std::uint32_t shard_of(SrqId id) { return id.v >> kShardShift; }
+SrqId in_process(std::uint32_t shard, SrqId id) { return {shard << kShardShift | id.v}; }
+
 // Takes the queue pair out of the Device and out of the tables; the caller gets the record. Its events are
 // handed out first, because none may follow.
 Outcome<std::unique_ptr<QpRecord>> take_qp(Nic& nic, Qpn qpn) {
@@ -38,15 +39,10 @@ Outcome<std::unique_ptr<QpRecord>> take_qp(Nic& nic, Qpn qpn) {
   nic.shard().set_inline_area(qpn, nullptr);
   return std::move(nic.qp_slot(qpn));
 }
-Outcome<std::unique_ptr<CqRecord>> take_cq(Nic& nic, CqId id) {
-  nic.dispatch_events_owned();
-  if (const auto done = nic.device().destroy_cq(id); !done) return fail(done.error());
-  return std::move(nic.cqs[id.v]);
-}
 Outcome<std::unique_ptr<SrqRecord>> take_srq(Nic& nic, SrqId id) {
   nic.dispatch_events_owned();
-  if (const auto done = nic.device().destroy_srq(id); !done) return fail(done.error());
-  return std::move(nic.srqs[id.v]);
+  if (const auto done = nic.device().destroy_srq(in_device(id)); !done) return fail(done.error());
+  return std::move(nic.srqs[in_device(id).v]);
 }
 
 }  // namespace
@@ -64,235 +60,115 @@ Context::Context(std::shared_ptr<Nic> nic, std::unique_ptr<EventQueue> events)
 // their domain. Nobody waits for events that were taken and never acknowledged: their queues go with the
 // context.
 Context::~Context() {
-  const Owned owned(nic_->ownership());
-  Nic& nic = *nic_;
-  nic.settle_owned();
+  const OwnedEverywhere owned(*nic_);
   const auto mine = [&](const auto& record) { return record != nullptr && record->owner == this; };
-  for (auto& qp : nic.qps) {
-    if (!mine(qp)) continue;
-    nic.detach_all_owned(qp->qpn);
-    static_cast<void>(take_qp(nic, qp->qpn));
+  SharedTables& shared = nic_->shared();
+  for (Nic* const nic : nic_->shards()) {
+    nic->settle_owned();
+    for (auto& qp : nic->qps) {
+      if (!mine(qp)) continue;
+      nic->detach_all_owned(qp->qpn);
+      static_cast<void>(take_qp(*nic, qp->qpn));
+    }
+    for (auto& srq : nic->srqs) {
+      if (mine(srq)) static_cast<void>(take_srq(*nic, srq->id));
+    }
   }
-  for (auto& srq : nic.srqs) {
-    if (mine(srq)) static_cast<void>(take_srq(nic, srq->id));
+  for (auto& cq : shared.cqs) {
+    if (mine(cq)) static_cast<void>(take_cq_owned(*nic_, cq->id));
   }
-  for (auto& cq : nic.cqs) {
-    if (mine(cq)) static_cast<void>(take_cq(nic, cq->id));
+  std::erase_if(shared.channels, [&](const auto& channel) { return channel->owner == this; });
+  for (std::size_t i = 0; i < shared.window_owners.size(); ++i) {
+    if (shared.window_owners[i] != this) continue;
+    if (nic_->device().dealloc_window({static_cast<std::uint32_t>(i) << 8U}))
+      shared.window_owners[i] = nullptr;
   }
-  std::erase_if(nic.channels, [&](const auto& channel) { return channel->owner == this; });
-  for (std::size_t i = 0; i < nic.window_owners.size(); ++i) {
-    if (nic.window_owners[i] != this) continue;
-    if (nic.device().dealloc_window({static_cast<std::uint32_t>(i) << 8U})) nic.window_owners[i] = nullptr;
+  for (MrRecord& mr : shared.mrs) {
+    if (mr.owner != this) continue;
+    for (Nic* const nic : nic_->shards()) {
+      if (nic->device().deregister_mr(mr.lkey)) mr.owner = nullptr;
+    }
   }
-  for (MrRecord& mr : nic.mrs) {
-    if (mr.owner == this && nic.device().deregister_mr(mr.lkey)) mr.owner = nullptr;
+  for (Nic* const nic : nic_->shards()) {
+    for (std::size_t i = 0; i < nic->ahs.size(); ++i) {
+      if (nic->ahs[i].owner != this) continue;
+      if (nic->device().destroy_ah({static_cast<std::uint32_t>(i)})) nic->ahs[i].owner = nullptr;
+    }
   }
-  for (std::size_t i = 0; i < nic.ahs.size(); ++i) {
-    if (nic.ahs[i].owner != this) continue;
-    if (nic.device().destroy_ah({static_cast<std::uint32_t>(i)})) nic.ahs[i].owner = nullptr;
-  }
-  for (std::size_t i = 0; i < nic.pd_owners.size(); ++i) {
-    if (nic.pd_owners[i] != this) continue;
-    if (nic.device().dealloc_pd({static_cast<std::uint32_t>(i)})) nic.pd_owners[i] = nullptr;
+  for (std::size_t i = 0; i < shared.pd_owners.size(); ++i) {
+    if (shared.pd_owners[i] != this) continue;
+    for (Nic* const nic : nic_->shards()) {
+      if (nic->device().dealloc_pd({static_cast<std::uint32_t>(i)})) shared.pd_owners[i] = nullptr;
+    }
   }
 }
 
-bool Context::owns(PdId pd) const { return pd.v < nic_->pd_owners.size() && nic_->pd_owners[pd.v] == this; }
-bool Context::owns(CqId cq) const {
-  return cq.v < nic_->cqs.size() && nic_->cqs[cq.v] != nullptr && nic_->cqs[cq.v]->owner == this;
+bool Context::owns(PdId pd) const {
+  const auto& owners = nic_->shared().pd_owners;
+  return pd.v < owners.size() && owners[pd.v] == this;
 }
-bool Context::owns(SrqId srq) const {
-  return srq.v < nic_->srqs.size() && nic_->srqs[srq.v] != nullptr && nic_->srqs[srq.v]->owner == this;
+bool Context::owns(CqId cq) const {
+  const auto& cqs = nic_->shared().cqs;
+  return cq.v < cqs.size() && cqs[cq.v] != nullptr && cqs[cq.v]->owner == this;
 }
 
 bool Context::owns(Key lkey) const {
+  const auto& mrs = nic_->shared().mrs;
   const std::uint32_t region = KeyTable::region_of(lkey).v;
-  return region < nic_->mrs.size() && nic_->mrs[region].lkey == lkey && nic_->mrs[region].owner == this;
+  return region < mrs.size() && mrs[region].lkey == lkey && mrs[region].owner == this;
+}
+
+std::uint32_t Context::shard_for_thread() {
+  const auto turn = nic_->shared().next_thread_domain.fetch_add(1, std::memory_order_relaxed);
+  return turn % static_cast<std::uint32_t>(nic_->shards().size());
+}
+
+Nic& Context::place_of(std::optional<std::uint32_t> shard) {
+  const auto shards = nic_->shards();
+  if (shards.size() == 1) return *nic_;
+  if (!shard) shard = nic_->shared().next_object.fetch_add(1, std::memory_order_relaxed);
+  return *shards[*shard % shards.size()];
 }
 
 const Attributes& Context::attributes() const { return nic_->attributes(); }
 Connections Context::connections() const { return Connections(nic_); }
 
-// --- memory ---
-
-Outcome<PdId> Context::alloc_pd() {
-  const Owned owned(nic_->ownership());
-  const auto pd = nic_->device().alloc_pd();
-  if (pd) nic_->pd_owners[pd->v] = this;
-  return pd;
-}
-
-Outcome<void> Context::dealloc_pd(PdId pd) {
-  const Owned owned(nic_->ownership());
-  if (!owns(pd)) return fail(Errc::kNotFound);
-  const auto done = nic_->device().dealloc_pd(pd);
-  if (done) nic_->pd_owners[pd.v] = nullptr;
-  return done;
-}
-
-Outcome<Mr> Context::register_mr(PdId pd, void* memory, std::uint64_t length, std::uint64_t iova,
-                                 std::uint8_t access) {
-  guard_program_memory();
-  if (!is_mapped(memory, length, writable(access))) return fail(Errc::kFault);
-  const Owned owned(nic_->ownership());
-  if (!owns(pd)) return fail(Errc::kInvalid);
-  const auto info = nic_->device().register_mr(pd, iova, length, access);
-  if (!info) return fail(info.error());
-  nic_->shard().set_region(info->region, static_cast<std::uint8_t*>(memory));
-  nic_->mrs[info->region.v] = {info->lkey, this, memory, length, access};
-  return Mr{info->lkey, info->rkey};
-}
-
-Outcome<void> Context::reregister_mr(Key lkey, std::uint8_t changes, PdId pd, void* memory,
-                                     std::uint64_t length, std::uint8_t access) {
-  const bool moves = (changes & kChangeRange) != 0;
-  const Owned owned(nic_->ownership());
-  if (!owns(lkey)) return fail(Errc::kNotFound);
-  if ((changes & kChangePd) != 0 && !owns(pd)) return fail(Errc::kInvalid);
-  MrRecord& mr = nic_->mrs[KeyTable::region_of(lkey).v];
-  MrRecord will = mr;
-  if (moves) will.memory = memory;
-  if (moves) will.length = length;
-  if ((changes & kChangeAccess) != 0) will.access = access;
-  const bool to_be_written = writable(will.access) && !writable(mr.access);
-  if ((moves || to_be_written) && !is_mapped(will.memory, will.length, writable(will.access)))
-    return fail(Errc::kFault);
-  const auto done = nic_->device().reregister_mr(lkey, changes, pd, reinterpret_cast<std::uint64_t>(memory),
-                                                 length, access);
-  if (!done) return done;
-  if (moves) nic_->shard().set_region(KeyTable::region_of(lkey), static_cast<std::uint8_t*>(memory));
-  mr = will;
-  return {};
-}
-
-Outcome<void> Context::deregister_mr(Key lkey) {
-  const Owned owned(nic_->ownership());
-  if (!owns(lkey)) return fail(Errc::kNotFound);
-  const auto done = nic_->device().deregister_mr(lkey);
-  if (done) nic_->mrs[KeyTable::region_of(lkey).v].owner = nullptr;
-  return done;
-}
-
-Outcome<Key> Context::alloc_window(PdId pd, WindowType type) {
-  const Owned owned(nic_->ownership());
-  if (!owns(pd)) return fail(Errc::kInvalid);
-  const auto key = nic_->device().alloc_window(pd, type);
-  if (key) nic_->window_owners[KeyTable::region_of(*key).v] = this;
-  return key;
-}
-
-Outcome<void> Context::dealloc_window(Key key) {
-  const Owned owned(nic_->ownership());
-  // A window's tag changes with every binding; its index stays.
-  const std::uint32_t index = KeyTable::region_of(key).v;
-  if (index >= nic_->window_owners.size() || nic_->window_owners[index] != this) return fail(Errc::kNotFound);
-  const auto done = nic_->device().dealloc_window(key);
-  if (done) nic_->window_owners[index] = nullptr;
-  return done;
-}
-
-// --- completion channels and queues ---
-
-Outcome<CompletionChannel*> Context::create_channel() {
-  auto queue = EventQueue::open();
-  if (queue == nullptr) return fail(Errc::kNoMemory);
-  const Owned owned(nic_->ownership());
-  return nic_->channels.emplace_back(std::make_unique<CompletionChannel>(std::move(queue), this)).get();
-}
-
-Outcome<void> Context::destroy_channel(CompletionChannel* channel) {
-  const Owned owned(nic_->ownership());
-  if (channel->users != 0) return fail(Errc::kBusy);
-  std::erase_if(nic_->channels, [&](const auto& c) { return c.get() == channel; });
-  return {};
-}
-
-int Context::channel_fd(const CompletionChannel* channel) const { return channel->queue->descriptor(); }
-
-Cq* Context::get_cq_event(CompletionChannel* channel) {
-  nic_->hand_over();
-  AsyncEvent e;
-  return channel->queue->take(e) ? e.cq : nullptr;
-}
-
-void Context::ack_cq_events(Cq* cq, std::uint32_t count) {
-  if (cq->channel != nullptr) cq->channel->queue->acknowledge(record(cq).taken, count);
-}
-
-Outcome<Cq*> Context::create_cq(std::uint32_t entries, CompletionChannel* channel, void* cookie) {
-  const Owned owned(nic_->ownership());
-  if (channel != nullptr && channel->owner != this) return fail(Errc::kInvalid);
-  auto cq = std::make_unique<CqRecord>();  // what may fail comes before the Device's part
-  const auto id = nic_->device().create_cq(entries);
-  if (!id) return fail(id.error());
-  cq->id = *id;
-  cq->entries = entries;
-  cq->channel = channel;
-  cq->cookie = cookie;
-  cq->owner = this;
-  cq->async = events_.get();
-  if (channel != nullptr) ++channel->users;
-  auto& slot = nic_->cqs[id->v];
-  slot = std::move(cq);
-  return slot.get();
-}
-
-Outcome<void> Context::resize_cq(Cq* cq, std::uint32_t entries) {
-  const Owned owned(nic_->ownership());
-  const auto done = nic_->device().resize_cq(cq->id, entries);
-  if (done) cq->entries = entries;
-  return done;
-}
-
-Outcome<void> Context::destroy_cq(Cq* cq) {
-  std::unique_ptr<CqRecord> gone;
-  {
-    const Owned owned(nic_->ownership());
-    auto taken = take_cq(*nic_, cq->id);
-    if (!taken) return fail(taken.error());
-    gone = std::move(*taken);
-  }
-  gone->async->retire(cq, gone->async_taken);
-  if (gone->channel == nullptr) return {};
-  gone->channel->queue->retire(cq, gone->taken);
-  const Owned owned(nic_->ownership());
-  --gone->channel->users;  // until here it could not be destroyed
-  return {};
-}
-
-std::uint32_t Context::poll_cq(Cq* cq, std::span<Completion> out) { return nic_->poll(cq->id, out); }
-
-Outcome<void> Context::request_notify(Cq* cq, bool solicited_only) {
-  const Owned owned(nic_->ownership());
-  nic_->arm_owned();
-  return nic_->device().request_notify(cq->id, solicited_only);
-}
-
 // --- queue pairs ---
 
-Outcome<Qp*> Context::create_qp(const QpInit& init, void* cookie) {
+Outcome<Qp*> Context::create_qp(const QpInit& init, void* cookie, std::optional<std::uint32_t> shard) {
   const Attributes& limits = nic_->attributes();
   if (init.caps.max_inline > limits.max_inline) return fail(Errc::kInvalid);
-  const Owned owned(nic_->ownership());
+  const bool draws = init.srq != kNoSrq;
+  if (draws && shard_of(init.srq) >= nic_->shards().size()) return fail(Errc::kInvalid);
+  Nic& nic = draws ? *nic_->shards()[shard_of(init.srq)] : place_of(shard);
+  const Owned owned(nic.ownership());
   if (!owns(init.pd) || !owns(init.send_cq) || !owns(init.recv_cq)) return fail(Errc::kInvalid);
-  if (init.srq != kNoSrq && !owns(init.srq)) return fail(Errc::kInvalid);
+  QpInit there = init;
+  if (draws) {
+    there.srq = in_device(init.srq);
+    const bool known = there.srq.v < nic.srqs.size() && nic.srqs[there.srq.v] != nullptr;
+    if (!known || nic.srqs[there.srq.v]->owner != this) return fail(Errc::kInvalid);
+  }
   auto qp = std::make_unique<QpRecord>();
-  const auto qpn = nic_->device().create_qp(init);
+  const auto qpn = nic.device().create_qp(there);
   if (!qpn) return fail(qpn.error());
   qp->qpn = *qpn;
-  if (init.type == QpType::kUd) nic_->show_headers_owned();
-  qp->granted = *nic_->device().query_qp_init(*qpn);
+  qp->nic = &nic;
+  if (init.type == QpType::kUd) nic.show_headers_owned();
+  qp->granted = *nic.device().query_qp_init(*qpn);
+  qp->granted.srq = init.srq;
   qp->cookie = cookie;
   qp->owner = this;
   qp->async = events_.get();
   const std::size_t inline_bytes = std::size_t{qp->granted.caps.max_send_wr} * qp->granted.caps.max_inline;
   if (inline_bytes != 0) qp->inline_area = try_array<std::uint8_t>(inline_bytes);
   if (inline_bytes != 0 && qp->inline_area == nullptr) {
-    static_cast<void>(nic_->device().destroy_qp(*qpn));
+    static_cast<void>(nic.device().destroy_qp(*qpn));
     return fail(Errc::kNoMemory);
   }
-  nic_->shard().set_inline_area(*qpn, qp->inline_area.get());
-  auto& slot = nic_->qp_slot(*qpn);
+  nic.shard().set_inline_area(*qpn, qp->inline_area.get());
+  for (const CqId cq : {init.send_cq, init.recv_cq}) report_to(nic_->shared().cqs[cq.v].get(), nic);
+  auto& slot = nic.qp_slot(*qpn);
   slot = std::move(qp);
   return slot.get();
 }
@@ -316,95 +192,84 @@ Outcome<void> Nic::modify_owned(Qp& qp, const QpAttr& attr, std::uint32_t mask, 
 
 Outcome<void> Context::modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask, const PathAttr& to) {
   PathAttr path = to;
-  if (nic_->asks() && qp->granted.type == QpType::kRc && (mask & kAttrPath) != 0 &&
+  Nic& nic = *record(qp).nic;
+  if (nic.asks() && qp->granted.type == QpType::kRc && (mask & kAttrPath) != 0 &&
       (mask & kAttrDestQpn) != 0) {
-    const cm::Known known = nic_->ask(to.peer, attr.dest_qpn);
+    const cm::Known known = nic.ask(to.peer, attr.dest_qpn);
     record(qp).mode = known.mode;
-    path.credit = {std::min<std::uint64_t>(known.capability.buffer_share, kMostCredit)};
+    path.credit = {credit_of_a_shard(known.capability.buffer_share, nic_->shards().size())};
   }
-  const Owned owned(nic_->ownership());
-  nic_->settle_owned();
-  const auto done = nic_->modify_owned(*qp, attr, mask, path);
-  nic_->settle_owned();  // the credit of what was flushed is for others
-  nic_->dispatch_events_owned();
+  const Owned owned(nic.ownership());
+  nic.settle_owned();
+  const auto done = nic.modify_owned(*qp, attr, mask, path);
+  nic.settle_owned();  // the credit of what was flushed is for others
+  nic.dispatch_events_owned();
   return done;
 }
 
 Outcome<QpAttr> Context::query_qp(const Qp* qp) {
-  const Owned owned(nic_->ownership());
-  return nic_->device().query_qp(qp->qpn);
+  Nic& nic = *record(qp).nic;
+  const Owned owned(nic.ownership());
+  return nic.device().query_qp(qp->qpn);
 }
 
 Outcome<void> Context::destroy_qp(Qp* qp) {
   std::unique_ptr<QpRecord> gone;
+  Nic& nic = *record(qp).nic;
   {
-    const Owned owned(nic_->ownership());
-    if (nic_->shard().memberships().has_groups_of(qp->qpn)) return fail(Errc::kBusy);
-    nic_->settle_owned();
-    auto taken = take_qp(*nic_, qp->qpn);
+    const Owned owned(nic.ownership());
+    if (nic.shard().memberships().has_groups_of(qp->qpn)) return fail(Errc::kBusy);
+    nic.settle_owned();
+    auto taken = take_qp(nic, qp->qpn);
     if (!taken) return fail(taken.error());
     gone = std::move(*taken);
-    nic_->settle_owned();  // its path credit is for others
+    nic.settle_owned();  // its path credit is for others
   }
   gone->async->retire(qp, gone->async_taken);
   return {};
 }
 
-// --- address handles ---
-
-Outcome<AhId> Context::create_ah(PdId pd, const PathAttr& attr) {
-  const Owned owned(nic_->ownership());
-  if (!owns(pd)) return fail(Errc::kInvalid);
-  const auto path = nic_->device().open_path(attr);
-  if (!path) return fail(path.error());
-  const auto ah = nic_->device().create_ah(pd, *path);
-  if (ah) nic_->ahs[ah->v] = {this, *path};
-  return ah;
-}
-
-Outcome<void> Context::destroy_ah(AhId ah) {
-  const Owned owned(nic_->ownership());
-  if (ah.v >= nic_->ahs.size() || nic_->ahs[ah.v].owner != this) return fail(Errc::kNotFound);
-  const auto done = nic_->device().destroy_ah(ah);
-  if (done) nic_->ahs[ah.v].owner = nullptr;
-  return done;
-}
-
 // --- shared receive queues ---
 
-Outcome<Srq*> Context::create_srq(PdId pd, const SrqCaps& caps, void* cookie) {
-  const Owned owned(nic_->ownership());
+Outcome<Srq*> Context::create_srq(PdId pd, const SrqCaps& caps, void* cookie,
+                                  std::optional<std::uint32_t> shard) {
+  Nic& nic = place_of(shard);
+  const Owned owned(nic.ownership());
   if (!owns(pd)) return fail(Errc::kInvalid);
   auto srq = std::make_unique<SrqRecord>();
-  const auto id = nic_->device().create_srq(pd, caps);
+  const auto id = nic.device().create_srq(pd, caps);
   if (!id) return fail(id.error());
-  srq->id = *id;
-  srq->granted = *nic_->device().query_srq(*id);
+  srq->id = in_process(nic.number(), *id);
+  srq->nic = &nic;
+  srq->granted = *nic.device().query_srq(*id);
   srq->cookie = cookie;
   srq->owner = this;
   srq->async = events_.get();
-  auto& slot = nic_->srqs[id->v];
+  auto& slot = nic.srqs[id->v];
   slot = std::move(srq);
   return slot.get();
 }
 
 Outcome<void> Context::set_srq_limit(Srq* srq, std::uint32_t limit) {
-  const Owned owned(nic_->ownership());
-  const auto done = nic_->device().set_srq_limit(srq->id, limit);
-  nic_->dispatch_events_owned();  // it may have been reached already
+  Nic& nic = *record(srq).nic;
+  const Owned owned(nic.ownership());
+  const auto done = nic.device().set_srq_limit(in_device(srq->id), limit);
+  nic.dispatch_events_owned();  // it may have been reached already
   return done;
 }
 
 Outcome<SrqCaps> Context::query_srq(const Srq* srq) {
-  const Owned owned(nic_->ownership());
-  return nic_->device().query_srq(srq->id);
+  Nic& nic = *record(srq).nic;
+  const Owned owned(nic.ownership());
+  return nic.device().query_srq(in_device(srq->id));
 }
 
 Outcome<void> Context::destroy_srq(Srq* srq) {
   std::unique_ptr<SrqRecord> gone;
   {
-    const Owned owned(nic_->ownership());
-    auto taken = take_srq(*nic_, srq->id);
+    Nic& nic = *record(srq).nic;
+    const Owned owned(nic.ownership());
+    auto taken = take_srq(nic, srq->id);
     if (!taken) return fail(taken.error());
     gone = std::move(*taken);
   }
@@ -413,8 +278,9 @@ Outcome<void> Context::destroy_srq(Srq* srq) {
 }
 
 Outcome<void> Context::post_srq_receive(Srq* srq, const RecvWr& wr) {
-  const Owned owned(nic_->ownership());
-  return nic_->device().post_srq_recv(srq->id, wr);
+  Nic& nic = *record(srq).nic;
+  const Owned owned(nic.ownership());
+  return nic.device().post_srq_recv(in_device(srq->id), wr);
 }
 
 // --- asynchronous events ---
@@ -427,28 +293,29 @@ void Context::ack_async_event(const AsyncEvent& event) { events_->acknowledge(ta
 
 // --- posting ---
 
-void Context::begin_posting() { nic_->begin_posting(); }
+void Context::begin_posting(Qp* qp) { record(qp).nic->begin_posting(); }
 
 Outcome<void> Context::check_send(const Qp* qp, const SendWr& wr, std::uint32_t ahead) {
-  return nic_->device().check_send(qp->qpn, wr, ahead);
+  return record(qp).nic->device().check_send(qp->qpn, wr, ahead);
 }
 
 Outcome<void> Context::post_send(Qp* qp, const SendWr& wr) {
-  const auto slot = nic_->device().post_send(qp->qpn, wr);
+  QpRecord& r = record(qp);
+  const auto slot = r.nic->device().post_send(qp->qpn, wr);
   if (!slot) return fail(slot.error());
-  nic_->count_post_owned();
-  if (QpRecord& r = record(qp); r.granted.type == QpType::kUd) {
-    r.path = nic_->ahs[wr.ah.v].path;
+  r.nic->count_post_owned();
+  if (r.granted.type == QpType::kUd) {
+    r.path = r.nic->ahs[wr.ah.v].path;
     r.has_path = true;
   }
-  if ((wr.flags & kSendInline) != 0) copy_inline(record(qp), *slot, wr);
+  if ((wr.flags & kSendInline) != 0) copy_inline(r, *slot, wr);
   return {};
 }
 
 Outcome<void> Context::post_receive(Qp* qp, const RecvWr& wr) {
-  return nic_->device().post_recv(qp->qpn, wr);
+  return record(qp).nic->device().post_recv(qp->qpn, wr);
 }
 
-void Context::end_posting(Qp* qp) { nic_->end_posting(record(qp)); }
+void Context::end_posting(Qp* qp) { record(qp).nic->end_posting(record(qp)); }
 
 }  // namespace weft::live

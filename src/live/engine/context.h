@@ -1,12 +1,16 @@
 // The soft NIC as a verbs device sees it: what live/abi calls, one method per verb.
 //
-// A Nic (nic.h) is the process's network card: one UDP socket, one shard, one background thread. A
-// Context is one open device on it; several contexts may share a Nic, and each has its own
-// asynchronous events. Every resource is created through a Context and belongs to it.
+// A Nic (nic.h) is the process's network card: one UDP socket, one shard, one background thread, or as many
+// of each as were asked for. A Context is one open device on it; several contexts may share a Nic, and each
+// has its own asynchronous events. Every resource is created through a Context and belongs to it.
 //
 // Threads: every method may be called from any thread. A call takes the shard for as long as it
 // lasts (nanoseconds; a long burst at most). poll_cq too: what is in the queue is returned, whoever is
 // driving, for a program that was woken by an event polls once and then sleeps again.
+//
+// Several shards (docs/ARCHITECTURE.md#shards): a queue pair and a shared receive queue are in one shard.
+// Domains, keys, address handles and completion queues are in all of them under one number, so any queue pair
+// may use any. What makes or ends one of these takes all shards.
 //
 // Who drives: poll_cq moves packets on the calling thread. When nobody polls, the
 // background thread does, so one-sided operations progress while the program sleeps or watches
@@ -30,14 +34,14 @@
 #include "core/verbs/types.h"
 #include "core/wire/packet.h"
 #include "live/engine/nic.h"
+#include "live/wires/addresses.h"
 
 namespace weft::live {
 
 // What ibv_query_device, ibv_query_port and ibv_query_gid report. Every limit is the true one.
 struct Attributes {
-  wire::Address address;           // the GID (::ffff:a.b.c.d), RoCE v2, port 1
-  std::uint32_t interface = 0;     // the kernel's number of the one that has the address
-  std::uint64_t guid = 0;          // derived from the address; equal addresses give equal guids
+  Addresses own;                   // the GIDs (IPv4: ::ffff:a.b.c.d), RoCE v2, port 1
+  std::uint64_t guid = 0;          // derived from the first; equal addresses give equal guids
   std::optional<wire::Mode> mode;  // none: each queue pair's is what its peer speaks
   bool strict_write_order = false;
   std::uint32_t active_mtu = 1024;  // 256 … 4096: the largest that fits the interface
@@ -49,6 +53,7 @@ struct Attributes {
   std::uint32_t max_cq = 0;
   std::uint32_t max_cqe = 0;
   std::uint32_t max_mr = 0;
+  std::uint32_t max_mw = 0;  // 0: there are no windows, for there are several shards
   std::uint64_t max_mr_size = 0;
   std::uint32_t max_pd = 0;
   std::uint32_t max_qp_rd_atomic = 0;
@@ -120,6 +125,9 @@ class Context {
   const Attributes& attributes() const;
   Connections connections() const;  // connections.h
 
+  // The shard of a new thread domain: what is made for a thread is in one, and threads take turns.
+  std::uint32_t shard_for_thread();
+
   // --- memory ---
   Outcome<PdId> alloc_pd();
   Outcome<void> dealloc_pd(PdId pd);
@@ -152,7 +160,8 @@ class Context {
   Outcome<void> request_notify(Cq* cq, bool solicited_only);
 
   // --- queue pairs ---
-  Outcome<Qp*> create_qp(const QpInit& init, void* cookie);
+  // `shard`: where; none: with its shared receive queue, or else in the shard whose turn it is.
+  Outcome<Qp*> create_qp(const QpInit& init, void* cookie, std::optional<std::uint32_t> shard = std::nullopt);
   // kAttrPath: the path is `to`; `attr.path` is ignored. So is `attr.mode`: the Nic's
   // configuration decides.
   Outcome<void> modify_qp(Qp* qp, const QpAttr& attr, std::uint32_t mask, const PathAttr& to = {});
@@ -170,7 +179,9 @@ class Context {
   Outcome<void> destroy_ah(AhId ah);
 
   // --- shared receive queues (QpInit::srq) ---
-  Outcome<Srq*> create_srq(PdId pd, const SrqCaps& caps, void* cookie);
+  // All queue pairs that draw from it are in its shard.
+  Outcome<Srq*> create_srq(PdId pd, const SrqCaps& caps, void* cookie,
+                           std::optional<std::uint32_t> shard = std::nullopt);
   Outcome<void> set_srq_limit(Srq* srq, std::uint32_t limit);
   Outcome<SrqCaps> query_srq(const Srq* srq);
   Outcome<void> destroy_srq(Srq* srq);  // waits until its events were acknowledged
@@ -186,9 +197,12 @@ class Context {
   Context(std::shared_ptr<Nic> nic, std::unique_ptr<EventQueue> events);
   bool owns(PdId pd) const;  // these need the ownership
   bool owns(CqId cq) const;
-  bool owns(SrqId srq) const;
   bool owns(Key lkey) const;  // of a region
-  void begin_posting();
+  Nic& place_of(std::optional<std::uint32_t> shard);
+  void report_to(Cq* cq, Nic& shard);
+  std::uint32_t poll_in_turns(Cq* cq, std::span<Completion> out);
+  Outcome<void> request_notify_in_all(Cq* cq, bool solicited_only);
+  void begin_posting(Qp* qp);
   Outcome<void> check_send(const Qp* qp, const SendWr& wr, std::uint32_t ahead);
   Outcome<void> post_send(Qp* qp, const SendWr& wr);
   Outcome<void> post_receive(Qp* qp, const RecvWr& wr);
@@ -205,7 +219,7 @@ class Context {
 //   for (...) if (auto r = posting.send(wr); !r) { *bad_wr = ...; return errno_of(r.error()); }
 class Posting {
  public:
-  Posting(Context& context, Qp* qp) : context_(context), qp_(qp) { context_.begin_posting(); }
+  Posting(Context& context, Qp* qp) : context_(context), qp_(qp) { context_.begin_posting(qp_); }
   ~Posting() { context_.end_posting(qp_); }
   Posting(const Posting&) = delete;
   Posting& operator=(const Posting&) = delete;

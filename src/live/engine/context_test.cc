@@ -373,7 +373,7 @@ TEST(Live, TwoNicsOfOneAddressReachEachOther) {
 TEST(Live, DescribesItself) {
   End a(1);
   const Attributes& at = a.context->attributes();
-  EXPECT_EQ(at.address, host(1));
+  EXPECT_EQ(at.own.first, host(1));
   EXPECT_EQ(at.active_mtu, 4096U);
   EXPECT_GT(at.max_qp, 1000U);
   EXPECT_NE(at.guid, 0U);

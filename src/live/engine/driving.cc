@@ -99,6 +99,13 @@ std::uint32_t Nic::poll(CqId cq, std::span<Completion> out) {
   return n;
 }
 
+std::uint32_t Nic::collect(CqId cq, std::span<Completion> out) {
+  const Owned owned(ownership_);
+  const std::uint32_t n = device().poll_cq(cq, out);
+  if (n != 0) armed_ = false;
+  return n;
+}
+
 void Nic::end_posting(const QpRecord& qp) {
   if (posts_ != 0) {
     const Time now = clock_.now();
@@ -123,14 +130,19 @@ cm::Known Nic::ask(const wire::Address& peer, Qpn target) {
   for (;;) {
     Time now{};
     {
-      const Owned owned(ownership_);
-      now = clock_.now();
-      if (const auto agreed = connections_owned().mode_towards(peer, target)) {
+      // The first shard's connection manager may have agreed with the peer's on a mode.
+      const Owned owned(first_->ownership());
+      if (const auto agreed = first_->connections_owned().mode_towards(peer, target)) {
         cm::Known known;
         known.mode = *agreed;
         return known;
       }
-      const cm::Known known = shard_.services().discovery().look_up(now, attributes_.address, peer, target);
+    }
+    {
+      const Owned owned(ownership_);
+      now = clock_.now();
+      const cm::Known known =
+          shard_.services().discovery().look_up(now, attributes_.own.towards(peer), peer, target);
       if (known.knowledge != cm::Knowledge::kAsking) return known;
       if (shard_.has_to_send()) transmit_owned(now);
       const bool received = shard_.receive(now, *wire_);
@@ -176,6 +188,13 @@ void Nic::wake() {
 
 // Sleeps until `until`, a wake(), or (if asked) something on the wire.
 void Nic::sleep(Time now, Time until, bool watch_wire) {
+  bool rests = false;
+  if (watch_wire) {
+    const Owned owned(ownership_);
+    rests = wire_->rest();
+    if (!rests) wire_->rise();
+  }
+  if (watch_wire && !rests) return;
   pollfd fds[5] = {{wake_fd_, POLLIN, 0},
                    {wire_->descriptor(), POLLIN, 0},
                    {wire_->mailbox(), POLLIN, 0},
@@ -185,6 +204,10 @@ void Nic::sleep(Time now, Time until, bool watch_wire) {
   if (ns > kShortSleep.ns()) ns -= ns / kLateShare;
   const timespec wait{ns / 1'000'000'000, ns % 1'000'000'000};
   ppoll(fds, watch_wire ? 5 : 1, until == kNever ? nullptr : &wait, nullptr);
+  if (rests) {
+    const Owned owned(ownership_);
+    wire_->rise();
+  }
   if ((fds[0].revents & POLLIN) != 0) {
     std::uint64_t drop = 0;
     [[maybe_unused]] const ssize_t n = read(wake_fd_, &drop, sizeof drop);
@@ -217,7 +240,7 @@ void Nic::say_old() const {
       stderr,
       "weft: this process opened %s a hundred days ago; start it anew within five days, because after that "
       "nothing that is lost is sent again.\n",
-      to_text(attributes_.address).c_str());
+      to_text(attributes_.own.first).c_str());
 }
 
 Time Nic::publish(Time now) {

@@ -1,6 +1,7 @@
 // Completion and asynchronous events on their way to a program: a WaitQueue, and what counts as about what.
-// Pushing is the shard's, under its ownership.
+// Pushing is the shards', each under its ownership.
 #pragma once
+#include <atomic>
 #include <memory>
 
 #include "live/engine/context.h"
@@ -30,7 +31,8 @@ class CompletionChannel {
   CompletionChannel(std::unique_ptr<EventQueue> q, const Context* o) : queue(std::move(q)), owner(o) {}
   std::unique_ptr<EventQueue> queue;
   const Context* owner;
-  std::uint32_t users = 0;  // completion queues that report here
+  std::uint32_t users = 0;               // completion queues that report here
+  std::atomic<std::uint32_t> shards{0};  // of several: those that have queue pairs of these queues
 };
 
 }  // namespace weft::live

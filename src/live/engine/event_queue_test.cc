@@ -25,7 +25,7 @@ bool readable(int fd) {
 struct Events : testing::Test {
   Events() {
     Options o;
-    o.address = host(1);
+    o.own.first = host(1);
     nic = *open_nic(o);
     context = *Context::open(nic);
     pd = *context->alloc_pd();

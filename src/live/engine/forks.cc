@@ -39,7 +39,7 @@ void in_child() {
 
 void at_exit() {
   const std::lock_guard lock(mutex());
-  for (Nic* nic : nics()) nic->finish_trace();
+  for (Nic* nic : nics()) nic->finish();
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 //
 // fork() waits until nobody is inside a Nic, so that the child's copy is whole.
 //
-// A process that ends by exit() with a device open still owes its packet trace: the file is finished then.
+// A process that ends by exit() with a device open still owes the packets that --delay out or --rate holds
+// back, and its packet trace: they leave then, and the file is finished.
 #pragma once
 
 namespace weft::live {

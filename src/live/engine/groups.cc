@@ -7,18 +7,21 @@ namespace weft::live {
 
 Outcome<void> Context::attach(const Qp* qp, const wire::Address& group) {
   if (qp->granted.type != QpType::kUd || !wire::is_group(group)) return fail(Errc::kInvalid);
-  const Owned owned(nic_->ownership());
-  return nic_->attach_owned(group, qp->qpn);
+  Nic& nic = *record(qp).nic;
+  const Owned owned(nic.ownership());
+  return nic.attach_owned(group, qp->qpn);
 }
 
 Outcome<void> Context::detach(const Qp* qp, const wire::Address& group) {
-  const Owned owned(nic_->ownership());
-  return nic_->detach_owned(group, qp->qpn);
+  Nic& nic = *record(qp).nic;
+  const Owned owned(nic.ownership());
+  return nic.detach_owned(group, qp->qpn);
 }
 
 void Context::detach_all(const Qp* qp) {
-  const Owned owned(nic_->ownership());
-  nic_->detach_all_owned(qp->qpn);
+  Nic& nic = *record(qp).nic;
+  const Owned owned(nic.ownership());
+  nic.detach_all_owned(qp->qpn);
 }
 
 // The background thread sleeps without what the wire has opened, until it is woken.

@@ -134,14 +134,14 @@ TEST(Groups, WakeAProgramThatSleeps) {
 // Somebody on the network, with a soft NIC's port.
 struct Stranger {
   explicit Stranger(const wire::Address& own) : fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
-    facts.address = own;
+    facts.own.first = own;
     facts.port = kPort;
     facts.mtu = 1500;
-    const sockaddr_in at = to_sockaddr(own, kPort);
-    CHECK(bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
+    const SocketAddress at = to_sockaddr(own, kPort);
+    CHECK(bind(fd, at.generic(), at.size()) == 0);
     set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
     ip_mreqn by{};
-    by.imr_address = at.sin_addr;
+    by.imr_address = at.v4.sin_addr;
     CHECK(setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &by, sizeof by) == 0);
   }
   ~Stranger() { close(fd); }
@@ -149,8 +149,8 @@ struct Stranger {
   Stranger& operator=(const Stranger&) = delete;
 
   void say(std::span<const std::uint8_t> bytes) const {
-    const sockaddr_in to = to_sockaddr(group(), kPort);
-    CHECK(sendto(fd, bytes.data(), bytes.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof to) ==
+    const SocketAddress to = to_sockaddr(group(), kPort);
+    CHECK(sendto(fd, bytes.data(), bytes.size(), 0, to.generic(), to.size()) ==
           static_cast<ssize_t>(bytes.size()));
   }
   void say(const wire::Header& header, std::uint32_t length) const {

@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, LostMemory, testing::Values(wire::Mode::kRoce, w
 
 TEST(Registering, WantsMemoryThatIsThere) {
   Options o;
-  o.address = host(1);
+  o.own.first = host(1);
   const auto context = *Context::open(*open_nic(o));
   const PdId pd = *context->alloc_pd();
   const auto outcome = [&](const void* at, std::uint64_t length, std::uint8_t access) {
@@ -161,7 +161,7 @@ TEST(Registering, WantsMemoryThatIsThere) {
 // Right and memory may come together from different calls.
 TEST(Registering, AnewWantsMemoryThatMayBeWrittenWhereItWillBe) {
   Options o;
-  o.address = host(1);
+  o.own.first = host(1);
   const auto context = *Context::open(*open_nic(o));
   const PdId pd = *context->alloc_pd();
   const auto map = [](int rights) {

@@ -3,9 +3,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +15,7 @@
 #include <string>
 #include <system_error>
 
+#include "core/base/check.h"
 #include "live/capture/packet_trace.h"
 #include "live/engine/forks.h"
 #include "live/engine/nic_state.h"
@@ -25,6 +28,8 @@
 
 namespace weft::live {
 namespace {
+
+constexpr Duration kLastWait = milliseconds(15);  // for what a full wire has refused
 
 constexpr std::uint32_t kMostInline = 1024;
 constexpr std::uint32_t kMostSges = 32;
@@ -67,12 +72,11 @@ std::uint64_t fold(const wire::Address& a) {
 
 Attributes describe(const Options& options, const WireFacts& facts, const DeviceConfig& config) {
   Attributes a;
-  a.address = facts.address;
-  a.interface = facts.interface;
-  a.guid = guid_of(facts.address);
+  a.own = facts.own;
+  a.guid = guid_of(facts.own.first);
   a.mode = options.mode;
   a.strict_write_order = options.strict_write_order;
-  a.active_mtu = verbs_mtu(facts.mtu);
+  a.active_mtu = port_mtu(facts);
   a.max_qp = config.max_qp;
   a.max_qp_wr = config.max_ring;
   a.max_sge = kMostSges;
@@ -81,6 +85,8 @@ Attributes describe(const Options& options, const WireFacts& facts, const Device
   a.max_cqe = config.max_cqe;
   a.max_mr = config.max_mr;
   a.max_mr_size = UINT64_MAX >> 1U;
+  // A window is bound by a queue pair, in its turn, and then no other shard would know.
+  a.max_mw = options.shards == 1 ? config.max_mr : 0;
   a.max_pd = config.max_pd;
   a.max_qp_rd_atomic = kMostReads;
   a.max_qp_init_rd_atomic = kMostReads;
@@ -107,7 +113,7 @@ cm::CmConfig describe_services(const Options& options, const WireFacts& facts, s
   c.patient_rnr_timer = 12;
   c.max_connections = 16384;
   c.seed = seed ^ 0x636D;  // another sequence than the Device's
-  c.ca_guid = guid_of(facts.address);
+  c.ca_guid = guid_of(facts.own.first);
   c.packet_life = 14;
   c.response_timeout = 16;
   c.modes = modes_of(options);
@@ -124,28 +130,27 @@ cm::DiscoveryConfig describe_discovery(const Options& options, const WireFacts& 
   d.modes = modes_of(options);
   d.preferred = options.mode.value_or(d.preferred);
   d.instance = unpredictable<std::uint64_t>();
-  d.buffer_share = static_cast<std::uint32_t>(config.path_credit.n);
-  d.mtu = static_cast<std::uint16_t>(verbs_mtu(facts.mtu));
+  d.buffer_share = static_cast<std::uint32_t>(buffer_share(facts));
+  d.mtu = static_cast<std::uint16_t>(port_mtu(facts));
   return d;
 }
 
-}  // namespace
-
-std::uint64_t guid_of(const wire::Address& address) {
-  return (fold(address) & ~0x0300'0000'0000'0000ULL) | 0x0200'0000'0000'0000ULL;
-}
-
-std::uint32_t interface_of(const wire::Address& address) { return find_interface(address).index; }
-
-Result<std::shared_ptr<Nic>> open_nic(const Options& options) {
-  auto opened = open_wire(options.wire, options.address);
+// One shard: its wire, and the Nic that drives it.
+Result<std::unique_ptr<Nic>> open_one(const Options& options, const Clock& clock, std::uint64_t seed,
+                                      Nic* first) {
+  const auto shard = first != nullptr ? static_cast<std::uint32_t>(first->shards().size()) : 0;
+  auto opened = open_wire(options.wire, options.own);
   if (!opened) return tl::unexpected(opened.error());
   std::unique_ptr<Wire> wire = std::move(*opened);
-  const Clock clock;
+  if (options.shards > 1 && wire->facts().slot == 0) {
+    return fail(
+        "shards: this process cannot share its address, not even with itself, because the kernel "
+        "does not tell its user from others; run it with --shards 1");
+  }
   std::unique_ptr<PacketTrace> trace;
   if (!options.trace.empty()) {
     auto begun = PacketTrace::open({.file = options.trace,
-                                    .address = wire->facts().address,
+                                    .own = wire->facts().own,
                                     .port = wire->facts().port,
                                     .unix_start_ns = clock.unix_start_ns(),
                                     .snap_length = options.trace_snap});
@@ -157,32 +162,58 @@ Result<std::shared_ptr<Nic>> open_nic(const Options& options) {
   LineConfig line = options.line;
   line.icrc = options.icrc;
   if (impaired(options.impairments) || !line.clean() || traced != nullptr) {
-    // Two processes with the same seed must not lose the same packets.
-    const std::uint64_t seed =
-        (options.seed != 0 ? options.seed : unpredictable<std::uint64_t>()) ^ fold(options.address);
-    line.seed = seed ^ kOtherWay;
-    wire = std::make_unique<ImpairedWire>(std::move(wire), options.impairments, seed, line, std::move(trace));
+    // Two processes with the same seed must not lose the same packets, nor two shards.
+    const std::uint64_t chance =
+        (options.seed != 0 ? options.seed : unpredictable<std::uint64_t>()) ^ fold(options.own.first) ^ shard;
+    line.seed = chance ^ kOtherWay;
+    wire =
+        std::make_unique<ImpairedWire>(std::move(wire), options.impairments, chance, line, std::move(trace));
   }
-  DeviceConfig config = size_device(wire->facts(), unpredictable<std::uint64_t>());
+  DeviceConfig config = size_device(wire->facts(), seed, options.shards);
   config.strict_write_order = options.strict_write_order;
   config.controller = options.controller;
   config.schedule = options.schedule;
-  auto nic = std::make_shared<Nic>(options, std::move(wire), config, clock, traced);
-  const auto started = nic->start();
-  if (!started) return tl::unexpected(started.error());
-  return nic;
+  return std::make_unique<Nic>(options, std::move(wire), config, clock, traced, first);
+}
+
+}  // namespace
+
+std::uint64_t guid_of(const wire::Address& address) {
+  return (fold(address) & ~0x0300'0000'0000'0000ULL) | 0x0200'0000'0000'0000ULL;
+}
+
+std::uint32_t interface_of(const wire::Address& address) { return find_interface(address).index; }
+
+Result<std::shared_ptr<Nic>> open_nic(const Options& options) {
+  if (const auto valid = options.validate(); !valid) return tl::unexpected(valid.error());
+  const Clock clock;
+  // Every shard draws the same keys from it.
+  const auto seed = unpredictable<std::uint64_t>();
+  auto nic = open_one(options, clock, seed, nullptr);
+  if (!nic) return tl::unexpected(nic.error());
+  std::shared_ptr<Nic> first = std::move(*nic);
+  for (std::uint32_t i = 1; i < options.shards; ++i) {
+    auto further = open_one(options, clock, seed, first.get());
+    if (!further) return tl::unexpected(further.error());
+    first->add_shard(std::move(*further));
+  }
+  for (Nic* const n : first->shards()) {
+    if (const auto started = n->start(); !started) return tl::unexpected(started.error());
+  }
+  return first;
 }
 
 Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig& config, const Clock& clock,
-         PacketTrace* trace)
-    : cqs(config.max_cq),
-      srqs(config.max_srq),
+         PacketTrace* trace, Nic* first)
+    : srqs(config.max_srq),
       ahs(config.max_ah),
       qps(std::size_t{1} << config.qpn_bits),
-      mrs(config.max_mr),
-      window_owners(config.max_mr),
-      pd_owners(config.max_pd),
-      stats_(options.stats),
+      first_(first != nullptr ? first : this),
+      number_(first != nullptr ? static_cast<std::uint32_t>(first->shards_.size()) : 0),
+      tables_(first != nullptr ? nullptr : std::make_unique<SharedTables>(config)),
+      shards_(first != nullptr ? std::vector<Nic*>{} : std::vector<Nic*>{this}),
+      shared_(first != nullptr ? first->shared_ : tables_.get()),
+      stats_(options.stats && first == nullptr),
       level_from_dscp_(options.level_from_dscp),
       clock_(clock),
       trace_(trace),
@@ -194,6 +225,12 @@ Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig&
       qpn_mask_((1U << config.qpn_bits) - 1U),
       attributes_(describe(options, wire_->facts(), config)),
       page_(attributes_) {}
+
+void Nic::add_shard(std::unique_ptr<Nic> further) {
+  CHECK(shards_.size() < kMostShards);
+  shards_.push_back(further.get());
+  further_.push_back(std::move(further));
+}
 
 Result<void> Nic::start() {
   wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -210,13 +247,26 @@ Result<void> Nic::start() {
   return {};
 }
 
+// The first one waits for all threads before anything is gone that all share.
 Nic::~Nic() {
+  for (const auto& further : further_) further->stop();
+  stop();
+  report_once();
+  further_.clear();
+  if (wake_fd_ >= 0) close(wake_fd_);
+}
+
+void Nic::stop() {
+  if (stopping_.exchange(true)) return;
   forget_forks(*this);
-  stopping_ = true;
   if (wake_fd_ >= 0) wake();
   if (thread_.joinable()) thread_.join();
-  report_once();
-  if (wake_fd_ >= 0) close(wake_fd_);
+  // What a full wire has refused, farewells among it, still leaves if it can soon.
+  const Time until = clock_.now() + kLastWait;
+  while (shard_.wire_was_full() && clock_.now() < until) {
+    shard_.transmit(clock_.now(), *wire_);
+    sched_yield();
+  }
 }
 
 // The descriptors stay valid and lead nowhere: what they were is the parent's.
@@ -232,7 +282,15 @@ void Nic::still_owned() {
   stats_ = false;
 }
 
-void Nic::finish_trace() {
+// exit() may have been called by a signal's handler, whose thread was inside here: then what is held is lost.
+void Nic::finish() {
+  const Time until = clock_.now() + kLastWait;
+  bool ours = false;
+  while (paced_ && !(ours = ownership_.try_acquire()) && clock_.now() < until) sched_yield();
+  if (ours) {
+    wire_->let_go();
+    ownership_.release();
+  }
   if (trace_ != nullptr) trace_->finish();
 }
 
@@ -241,12 +299,38 @@ void Nic::report_once() {
   stats_ = false;
 }
 
-// Everything that is not zero, a line each, with what it means.
-void Nic::report() const {
-  const auto line = [](const char* name, const char* text, std::uint64_t v) {
-    if (v != 0)
-      std::fprintf(stderr, "weft: %-22s %12llu  %s\n", name, static_cast<unsigned long long>(v), text);
+// Everything that is not zero, a line each, with what it means: the sums over all shards. The caller owns
+// this one, or every thread has ended.
+void Nic::report() {
+  struct Line {
+    std::string name;
+    const char* text;
+    std::uint64_t value;
   };
+  std::vector<Line> lines;
+  const auto add = [&](const char* name, const char* text, std::uint64_t v) {
+    const auto same = std::find_if(lines.begin(), lines.end(), [&](const Line& l) { return l.name == name; });
+    if (same != lines.end()) {
+      same->value += v;
+    } else {
+      lines.push_back({name, text, v});
+    }
+  };
+  visit_counters_owned(add);
+  for (const auto& further : further_) {
+    const Owned owned(further->ownership());
+    further->visit_counters_owned(add);
+  }
+  add("waited_for_processor", "microseconds that threads of this process were ready and had none",
+      waited_for_processor());
+  for (const Line& l : lines) {
+    if (l.value != 0)
+      std::fprintf(stderr, "weft: %-22s %12llu  %s\n", l.name.c_str(),
+                   static_cast<unsigned long long>(l.value), l.text);
+  }
+}
+
+void Nic::visit_counters_owned(const Wire::SeeCounter& line) {
   const Counters& c = shard_.device().counters();
   for (std::size_t i = 0; i < kCounterCount; ++i) line(kCounterInfo[i].name, kCounterInfo[i].text, c.get(i));
   const WireCounters& w = shard_.wire_counters();
@@ -273,8 +357,6 @@ void Nic::report() const {
        shard_.services().strangers());
   line("cap_asked", "questions of peers, answered", d.asked);
   wire_->visit_counters(line);
-  line("waited_for_processor", "microseconds that threads of this process were ready and had none",
-       waited_for_processor());
 }
 
 void Nic::dispatch_events_owned() {
@@ -282,14 +364,17 @@ void Nic::dispatch_events_owned() {
   while (device().poll_event(e)) {
     switch (e.kind) {
       case DeviceEventKind::kCompletion:
-        if (CqRecord* cq = cqs[e.cq.v].get(); cq != nullptr && cq->channel != nullptr) {
+        // Several shards are armed for one event; the first of them that has something is to tell.
+        if (CqRecord* cq = shared_->cqs[e.cq.v].get();
+            cq != nullptr && cq->channel != nullptr &&
+            (shards().size() == 1 || cq->wanted.exchange(0) != 0)) {
           cq->channel->queue->push({e.kind, cq});
         }
         break;
       case DeviceEventKind::kCqError:
-        if (CqRecord* cq = cqs[e.cq.v].get(); cq != nullptr) {
-          cq->overran.store(true, std::memory_order_relaxed);
-          cq->async->push({e.kind, cq});
+        if (CqRecord* cq = shared_->cqs[e.cq.v].get(); cq != nullptr) {
+          const bool told = cq->overran.exchange(true, std::memory_order_relaxed);
+          if (!told) cq->async->push({e.kind, cq});
         }
         break;
       case DeviceEventKind::kSrqLimit:

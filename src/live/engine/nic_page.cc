@@ -3,7 +3,9 @@
 #include <chrono>
 #include <vector>
 
+#include "core/wire/ip.h"
 #include "live/engine/nic_state.h"
+#include "live/wires/udp.h"
 
 namespace weft::live {
 namespace {
@@ -20,11 +22,17 @@ constexpr Column kOwnColumns[] = {
     {"rx_frames", Sort::kCount},   {"rx_icrc", Sort::kCount},
 };
 constexpr Column kQpColumns[] = {
-    {"qpn", Sort::kCount},    {"type", Sort::kWord},
-    {"state", Sort::kWord},   {"peer", Sort::kAddress},
-    {"rqpn", Sort::kCount},   {"mode", Sort::kWord},
-    {"sq_psn", Sort::kCount}, {"rq_psn", Sort::kCount},
-    {"mtu", Sort::kBytes},    {"path_in_flight", Sort::kBytes},
+    {"qpn", Sort::kCount},
+    {"type", Sort::kWord},
+    {"state", Sort::kWord},
+    {"peer_prefix", Sort::kPrefix},
+    {"peer", Sort::kAddress},
+    {"rqpn", Sort::kCount},
+    {"mode", Sort::kWord},
+    {"sq_psn", Sort::kCount},
+    {"rq_psn", Sort::kCount},
+    {"mtu", Sort::kBytes},
+    {"path_in_flight", Sort::kBytes},
 };
 
 const char* word_of(QpState s) {
@@ -33,15 +41,20 @@ const char* word_of(QpState s) {
 }
 const char* word_of(QpType t) { return t == QpType::kRc ? "RC" : t == QpType::kUc ? "UC" : "UD"; }
 
-std::uint64_t number_of(const wire::Address& a) {
+std::uint64_t number_of(const wire::Address& a, std::size_t from, std::size_t to) {
   std::uint64_t n = 0;
-  for (std::size_t i = 12; i < 16; ++i) n = n << 8U | a.bytes[i];
+  for (std::size_t i = from; i < to; ++i) n = n << 8U | a.bytes[i];
   return n;
 }
-std::string text_of(const wire::Address& a) {
-  std::string out = std::to_string(a.bytes[12]);
-  for (std::size_t i = 13; i < 16; ++i) out.append(".").append(std::to_string(a.bytes[i]));
-  return out;
+std::uint64_t prefix_of(const wire::Address& a) {
+  return wire::is_v4_mapped(a) ? page::kNoPrefix : number_of(a, 0, 8);
+}
+std::uint64_t address_of(const wire::Address& a) { return number_of(a, wire::is_v4_mapped(a) ? 12 : 8, 16); }
+
+std::string title_of(const Addresses& own) {
+  std::string title = to_text(own.first);
+  if (own.both()) title.append(",").append(to_text(own.second));
+  return title;
 }
 
 template <class T>
@@ -57,16 +70,19 @@ NicPage::NicPage(const Attributes& attributes) {
   std::vector<Column> totals(std::begin(kOwnColumns), std::end(kOwnColumns));
   for (const CounterInfo& c : kCounterInfo) totals.push_back({c.name, Sort::kCount});
   const page::Table tables[] = {{"nic", totals, 1}, {"qp", kQpColumns, kMostQps}};
-  page_ = page::Page::open("nic", text_of(attributes.address), tables);
+  page_ = page::Page::open("nic", title_of(attributes.own), tables);
 }
 
 void NicPage::totals(Nic& nic, std::uint64_t qps) {
-  for (std::uint32_t n = 0; n < kSlice && place_ < nic.mrs.size(); ++n) {
-    const MrRecord& m = nic.mrs[place_++];
+  // What all shards share is on the first one's page.
+  const bool first = nic.number() == 0;
+  const std::vector<MrRecord>& mrs = nic.shared().mrs;
+  for (std::uint32_t n = 0; first && n < kSlice && place_ < mrs.size(); ++n) {
+    const MrRecord& m = mrs[place_++];
     regions_so_far_ += m.owner != nullptr ? 1U : 0U;
     bytes_so_far_ += m.owner != nullptr ? m.length : 0;
   }
-  if (place_ == nic.mrs.size()) {
+  if (place_ == mrs.size()) {
     regions_ = regions_so_far_;
     bytes_ = bytes_so_far_;
     place_ = 0;
@@ -74,9 +90,17 @@ void NicPage::totals(Nic& nic, std::uint64_t qps) {
   }
   const ShardCounters& s = nic.shard().counters();
   const WireCounters& w = nic.shard().wire_counters();
-  std::uint64_t cells[std::size(kOwnColumns) + kCounterCount] = {
-      qps,           present(nic.cqs), present(nic.srqs), regions_,    bytes_,   s.trains_sent,
-      s.frames_sent, s.wire_full,      s.send_failed,     w.rx_frames, w.rx_icrc};
+  std::uint64_t cells[std::size(kOwnColumns) + kCounterCount] = {qps,
+                                                                 first ? present(nic.shared().cqs) : 0,
+                                                                 present(nic.srqs),
+                                                                 regions_,
+                                                                 bytes_,
+                                                                 s.trains_sent,
+                                                                 s.frames_sent,
+                                                                 s.wire_full,
+                                                                 s.send_failed,
+                                                                 w.rx_frames,
+                                                                 w.rx_icrc};
   for (std::size_t i = 0; i < kCounterCount; ++i)
     cells[std::size(kOwnColumns) + i] = nic.device().counters().get(i);
   page_->put(kTotals, 0, cells);
@@ -100,7 +124,8 @@ void NicPage::publish_owned(Nic& nic) {
     const std::uint64_t cells[] = {qp->qpn.v,
                                    page::word(word_of(qp->granted.type)),
                                    page::word(word_of(attr->state)),
-                                   path ? number_of(nic.device().path(qp->path).peer) : 0,
+                                   path ? prefix_of(nic.device().path(qp->path).peer) : page::kNoPrefix,
+                                   path ? address_of(nic.device().path(qp->path).peer) : 0,
                                    attr->dest_qpn.v,
                                    page::word(wire::mode_name(attr->mode)),
                                    attr->sq_psn.v,

@@ -1,5 +1,9 @@
 // The inside of a Nic: wire and shard under one ownership, the resources' records, and the background
 // thread. Methods whose name ends in `_owned` need the ownership; the others take it.
+//
+// A process with several shards has a Nic for each (docs/ARCHITECTURE.md#shards). The first one holds the
+// others and what all share; connections and discovery towards the program are its too. Whoever needs the
+// ownership of several takes them in the order of shards().
 #pragma once
 #include <atomic>
 #include <memory>
@@ -16,6 +20,7 @@
 #include "live/engine/ownership.h"
 #include "live/engine/records.h"
 #include "live/engine/shard.h"
+#include "live/engine/shared_tables.h"
 
 namespace weft::live {
 
@@ -23,18 +28,29 @@ class PacketTrace;
 
 class Nic {
  public:
-  // `trace` is the wire's.
+  // `trace` is the wire's. `first` is the process's first Nic, if this is a further one.
   Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig& config, const Clock& clock = {},
-      PacketTrace* trace = nullptr);
+      PacketTrace* trace = nullptr, Nic* first = nullptr);
   ~Nic();  // stops the background thread
   Nic(const Nic&) = delete;
   Nic& operator=(const Nic&) = delete;
   Result<void> start();
-  void still_owned();   // in a forked child (forks.h)
-  void finish_trace();  // the process ends, with this device open
+  void still_owned();  // in a forked child (forks.h)
+  void finish();       // the process ends, with this device open
+
+  // --- several shards ---
+  // The first's: before anything is made in it. The seeds of both configurations must be equal, for keys are
+  // drawn from them.
+  void add_shard(std::unique_ptr<Nic> further);
+  Nic& first() { return *first_; }
+  // All of the process, the first one first.
+  std::span<Nic* const> shards() { return first_->shards_; }
+  std::uint32_t number() const { return number_; }  // its place there
 
   // --- driving (driving.cc) ---
   std::uint32_t poll(CqId cq, std::span<Completion> out);
+  // What is in the queue, and nothing is moved.
+  std::uint32_t collect(CqId cq, std::span<Completion> out);
   void begin_posting() { ownership_.acquire(); }
   void count_post_owned() { ++posts_; }
   void end_posting(const QpRecord& qp);
@@ -73,15 +89,12 @@ class Nic {
   void report_once();
   cm::Cm& connections_owned() { return shard_.services().manager(); }
 
-  // Records by CqId, by SrqId, by queue pair number (low bits) and by key (index); empty where there is none.
-  std::vector<std::unique_ptr<CqRecord>> cqs;
+  // What all shards have, and the first one holds.
+  SharedTables& shared() { return *shared_; }
+  // Records by the Device's SrqId, by AhId and by queue pair number (low bits); empty where there is none.
   std::vector<std::unique_ptr<SrqRecord>> srqs;
-  std::vector<AhRecord> ahs;  // by AhId
+  std::vector<AhRecord> ahs;
   std::vector<std::unique_ptr<QpRecord>> qps;
-  std::vector<MrRecord> mrs;                  // by region
-  std::vector<const Context*> window_owners;  // by index, as regions
-  std::vector<const Context*> pd_owners;
-  std::vector<std::unique_ptr<CompletionChannel>> channels;
   // Who is told of a connection or a listener, by its number (connections.h).
   std::unordered_map<std::uint32_t, ConnectionSink*> sinks;
   struct Listener {
@@ -106,8 +119,17 @@ class Nic {
   // Keeps the statistics page; when it wants to be kept again.
   Time publish(Time now);
 
-  void report() const;
+  void stop();
+  void report();
+  void visit_counters_owned(const Wire::SeeCounter& see);
   void say_old() const;
+
+  Nic* const first_;
+  const std::uint32_t number_;
+  std::unique_ptr<SharedTables> tables_;  // the first's, as is the next
+  std::vector<std::unique_ptr<Nic>> further_;
+  std::vector<Nic*> shards_;
+  SharedTables* const shared_;
 
   bool stats_;  // still to be printed
   const bool level_from_dscp_;
@@ -142,5 +164,26 @@ class Nic {
 
   static constexpr std::int64_t kLongAgo = INT64_MIN / 2;
 };
+
+// The right to drive every shard of a process: nothing reads the shared tables meanwhile, and no packet is
+// looked at.
+class OwnedEverywhere {
+ public:
+  explicit OwnedEverywhere(Nic& nic) : shards_(nic.shards()) {
+    for (Nic* const n : shards_) n->ownership().acquire();
+  }
+  ~OwnedEverywhere() {
+    for (std::size_t i = shards_.size(); i != 0; --i) shards_[i - 1]->ownership().release();
+  }
+  OwnedEverywhere(const OwnedEverywhere&) = delete;
+  OwnedEverywhere& operator=(const OwnedEverywhere&) = delete;
+
+ private:
+  std::span<Nic* const> shards_;
+};
+
+// Takes the completion queue out of the Devices and out of the tables; the caller, who owns every shard, gets
+// the record. Its events are handed out first, because none may follow.
+Outcome<std::unique_ptr<CqRecord>> take_cq_owned(Nic& first, CqId id);
 
 }  // namespace weft::live

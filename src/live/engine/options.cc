@@ -9,6 +9,8 @@
 
 #include "core/base/parse.h"
 #include "core/transport/cc/controller.h"
+#include "core/wire/ip.h"
+#include "live/engine/shared_tables.h"
 
 namespace weft::live {
 namespace {
@@ -17,17 +19,37 @@ tl::unexpected<Error> not_one_of(const char* field, std::string_view text, const
   return fail(std::string(field) + ": '" + std::string(text) + "' is not " + allowed);
 }
 
-Result<void> parse_address(const char* field, std::string_view text, Options& o) {
+Result<wire::Address> read_address(const char* field, std::string_view text) {
+  constexpr const char* kOneHost =
+      "the address of one host; take one that `ip addr` shows, ::1, or any of 127.0.0.0/8";
   std::array<std::uint8_t, 4> b{};
-  if (inet_pton(AF_INET, std::string(text).c_str(), b.data()) != 1) {
-    return not_one_of(field, text, "an IPv4 address, such as 127.0.0.1");
+  if (inet_pton(AF_INET, std::string(text).c_str(), b.data()) == 1) {
+    // What cannot be a process's own address: any, broadcast, multicast and reserved.
+    if (b[0] == 0 || b[0] >= 224) return not_one_of(field, text, kOneHost);
+    return wire::Address::v4(b[0], b[1], b[2], b[3]);
   }
-  // What cannot be a process's own address: any, broadcast, multicast and reserved.
-  if (b[0] == 0 || b[0] >= 224) {
+  if (text.find('%') != std::string_view::npos)
     return not_one_of(field, text,
-                      "the address of one host; take one that `ip addr` shows or any of 127.0.0.0/8");
-  }
-  o.address = wire::Address::v4(b[0], b[1], b[2], b[3]);
+                      "an address alone; leave out the interface, which is found by the address");
+  wire::Address a;
+  if (inet_pton(AF_INET6, std::string(text).c_str(), a.bytes.data()) != 1)
+    return not_one_of(field, text, "an IPv4 or IPv6 address, such as 127.0.0.1 or ::1");
+  if (wire::is_v4_mapped(a)) return not_one_of(field, text, "an IPv6 address; write the IPv4 address itself");
+  if (a == wire::Address{} || wire::is_group(a)) return not_one_of(field, text, kOneHost);
+  return a;
+}
+
+Result<void> parse_address(const char* field, std::string_view text, Options& o) {
+  const std::size_t comma = text.find(',');
+  const auto first = read_address(field, text.substr(0, comma));
+  if (!first) return tl::unexpected(first.error());
+  o.own = {*first};
+  if (comma == std::string_view::npos) return {};
+  const auto second = read_address(field, text.substr(comma + 1));
+  if (!second) return tl::unexpected(second.error());
+  if (o.own.reach(*second))
+    return not_one_of(field, text, "one address, or one of IPv4 and one of IPv6 with a comma between");
+  o.own.second = *second;
   return {};
 }
 
@@ -97,6 +119,13 @@ Result<void> parse_seed(const char* field, std::string_view text, Options& o) {
   const auto seed = parse_integer(field, text, 1, UINT64_MAX);
   if (!seed) return tl::unexpected(seed.error());
   o.seed = *seed;
+  return {};
+}
+
+Result<void> parse_shards(const char* field, std::string_view text, Options& o) {
+  const auto shards = parse_integer(field, text, 1, kMostShards);
+  if (!shards) return tl::unexpected(shards.error());
+  o.shards = static_cast<std::uint32_t>(*shards);
   return {};
 }
 
@@ -195,9 +224,14 @@ Result<void> parse_queue(const char* field, std::string_view text, Options& o) {
 using Config = impair::ImpairConfig;
 
 constexpr std::array kSettings{
-    Setting{"WEFT_ADDR", "addr", "IPv4 address of this process, its GID [127.0.0.1]", parse_address},
-    Setting{"WEFT_WIRE", "wire",
-            "how packets travel: udp; packet or xdp are raw frames and need rights [udp]", parse_wire},
+    Setting{"WEFT_ADDR", "addr",
+            "address of this process, its GID: IPv4, IPv6, or one of each with a comma between [127.0.0.1]",
+            parse_address},
+    Setting{
+        "WEFT_WIRE", "wire",
+        "how packets travel: udp; shm: the same, and shared memory between processes of this host; packet "
+        "or xdp: raw frames, which need rights [udp]",
+        parse_wire},
     Setting{"WEFT_MODE", "mode", "transport of its requests: auto, roce, irn or srnic [auto]", parse_mode},
     Setting{"WEFT_CC", "cc", "congestion control of what it sends, such as dcqcn or timely [none]",
             parse_controller},
@@ -223,6 +257,9 @@ constexpr std::array kSettings{
     Setting{"WEFT_QUEUE", "queue", "... and so many bytes wait; what comes on top is dropped [8MiB]",
             parse_queue},
     Setting{"WEFT_SEED", "seed", "seed of all these [random]", parse_seed},
+    Setting{"WEFT_SHARDS", "shards",
+            "so many threads carry packets, each for its share of the queue pairs, 1 to 16 [1]",
+            parse_shards},
     Setting{"WEFT_ICRC", "icrc", "on or off; off must be agreed by both ends [on]",
             parse_switch<&Options::icrc>},
     Setting{"WEFT_WRITE_ORDER", "write-order",
@@ -239,6 +276,23 @@ constexpr std::array kSettings{
 
 std::span<const Setting> settings() { return kSettings; }
 
+// A shard has a wire of its own, as a process has.
+Result<void> Options::validate() const {
+  for (const auto& direction : {impairments, line.impairments}) {
+    if (const auto valid = direction.validate(); !valid) return tl::unexpected(valid.error());
+  }
+  if (shards == 1) return {};
+  if (wire != WireKind::kUdp && wire != WireKind::kShm)
+    return fail("shards: only the wires udp and shm have several; choose one of them, or --shards 1");
+  if (line.rate.bps != 0)
+    return fail(
+        "shards: --rate holds a whole process to a rate, and shards do not know of each other's "
+        "packets; leave one of the two out");
+  if (!trace.empty())
+    return fail("shards: --trace writes the packets of one shard; leave one of the two out");
+  return {};
+}
+
 Result<Options> options_from_environment(char* (*get)(const char* name)) {
   Options o;
   for (const Setting& s : kSettings) {
@@ -247,9 +301,7 @@ Result<Options> options_from_environment(char* (*get)(const char* name)) {
     const auto parsed = s.parse(s.variable, text, o);
     if (!parsed) return tl::unexpected(parsed.error());
   }
-  for (const auto& direction : {o.impairments, o.line.impairments}) {
-    if (const auto valid = direction.validate(); !valid) return tl::unexpected(valid.error());
-  }
+  if (const auto valid = o.validate(); !valid) return tl::unexpected(valid.error());
   return o;
 }
 

@@ -3,11 +3,12 @@
 // functions, so a bad value is one sentence at the front door.
 //
 //   variable         default     meaning
-//   WEFT_ADDR        127.0.0.1   IPv4 address to bind; it is also the GID
-//   WEFT_WIRE        udp         udp; packet or xdp: raw frames of an Ethernet interface
-//   (live/wires/packet.h) WEFT_MODE        auto        roce, irn or srnic: the mode of this process's
-//   requests; auto: what the peer
-//                                speaks, as the connection manager or discovery finds out
+//   WEFT_ADDR        127.0.0.1   address to bind, IPv4 or IPv6; it is also the GID. One of each, with a comma
+//                                between, makes two GIDs in that order
+//   WEFT_WIRE        udp         udp; shm: shared memory within this host, else udp (live/wires/shm.h);
+//                                packet or xdp: raw frames of an Ethernet interface (live/wires/packet.h)
+//   WEFT_MODE        auto        roce, irn or srnic: the mode of this process's requests; auto: what the
+//                                peer speaks, as the connection manager or discovery finds out
 //   WEFT_CC          none        congestion control of what this process sends: a row of the table in
 //                                core/transport/cc, such as dcqcn
 //   WEFT_SCHEDULE    round-robin whose turn it is: round-robin, weighted or priority (by service level)
@@ -29,6 +30,8 @@
 //   WEFT_TRACE                   a pcapng file for every packet that leaves or comes in (live/capture)
 //   WEFT_TRACE_SNAP  0           bytes of each packet that it keeps; 0: all
 //   WEFT_WRITE_ORDER any         strict: received WRITEs reach memory in order, whatever the sender's mode
+//   WEFT_SHARDS      1           how many threads carry packets, each for its share of the queue pairs
+//                                (docs/ARCHITECTURE.md#shards)
 //   WEFT_ICRC        on          on or off; off neither computes nor checks, so both ends must agree
 //
 // Impairments act on the receiving side unless a direction is named, on single packets, after the kernel's
@@ -46,13 +49,14 @@
 #include "core/transport/sched/ready_queue.h"
 #include "core/wire/header.h"
 #include "core/wire/packet.h"
+#include "live/wires/addresses.h"
 #include "live/wires/line_out.h"
 #include "live/wires/open.h"
 
 namespace weft::live {
 
 struct Options {
-  wire::Address address = wire::Address::v4(127, 0, 0, 1);
+  Addresses own{wire::Address::v4(127, 0, 0, 1)};
   WireKind wire = WireKind::kUdp;
   std::optional<wire::Mode> mode;  // none: whatever the peer speaks
   std::uint8_t controller = 0;     // row of controllers()
@@ -67,6 +71,10 @@ struct Options {
   std::uint32_t trace_snap = 0;
   bool strict_write_order = false;
 
+  std::uint32_t shards = 1;  // at most kMostShards (shared_tables.h)
+
+  // What one option alone does not tell.
+  Result<void> validate() const;
   bool operator==(const Options&) const = default;
 };
 

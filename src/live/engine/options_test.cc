@@ -19,7 +19,7 @@ char* nothing(const char*) { return nullptr; }
 TEST(Options, DefaultsAreLoopbackAndAPerfectNetwork) {
   const auto o = options_from_environment(nothing);
   ASSERT_TRUE(o.has_value());
-  EXPECT_EQ(o->address, wire::Address::v4(127, 0, 0, 1));
+  EXPECT_EQ(o->own.first, wire::Address::v4(127, 0, 0, 1));
   EXPECT_FALSE(o->mode.has_value());
   EXPECT_TRUE(o->impairments.clean());
   EXPECT_TRUE(o->icrc);
@@ -40,6 +40,7 @@ TEST(Options, EveryVariableReachesItsField) {
         {"WEFT_LEVEL", "dscp"},     {"WEFT_WIRE", "packet"},
         {"WEFT_RATE", "10Gbps"},    {"WEFT_QUEUE", "1MiB"},
         {"WEFT_TRACE", "t.pcapng"}, {"WEFT_TRACE_SNAP", "128"},
+        {"WEFT_SHARDS", "1"},
     };
     EXPECT_EQ(std::size(values), settings().size()) << "a variable without a value here";
     for (auto& v : values) {
@@ -48,7 +49,7 @@ TEST(Options, EveryVariableReachesItsField) {
     return nullptr;
   });
   ASSERT_TRUE(o.has_value()) << o.error().message;
-  EXPECT_EQ(o->address, wire::Address::v4(127, 0, 0, 9));
+  EXPECT_EQ(o->own.first, wire::Address::v4(127, 0, 0, 9));
   EXPECT_EQ(o->mode, wire::Mode::kIrn);
   EXPECT_EQ(o->wire, WireKind::kPacket);
   EXPECT_EQ(o->controller, find_controller("dctcp"));
@@ -75,6 +76,24 @@ TEST(Options, EveryVariableReachesItsField) {
   EXPECT_TRUE(o->stats);
 }
 
+// One address, or one of each family in the order of the GIDs.
+TEST(Options, AddressesAreOneOrOneOfEachFamily) {
+  const auto read = [](const char* text) {
+    Options o;
+    for (const Setting& s : settings()) {
+      if (std::strcmp(s.variable, "WEFT_ADDR") != 0) continue;
+      EXPECT_TRUE(s.parse("--addr", text, o).has_value()) << text;
+    }
+    return o.own;
+  };
+  wire::Address loopback;
+  loopback.bytes[15] = 1;
+  const wire::Address v4 = wire::Address::v4(127, 0, 0, 2);
+  EXPECT_EQ(read("::1"), (Addresses{loopback}));
+  EXPECT_EQ(read("127.0.0.2,::1"), (Addresses{v4, loopback}));
+  EXPECT_EQ(read("::1,127.0.0.2"), (Addresses{loopback, v4}));
+}
+
 // A bad value is one sentence that names the field, the value and what is allowed.
 TEST(Options, BadValuesAreNamed) {
   const struct {
@@ -82,7 +101,15 @@ TEST(Options, BadValuesAreNamed) {
     const char* value;
     const char* sentence;
   } cases[] = {
-      {"WEFT_ADDR", "localhost", "WEFT_ADDR: 'localhost' is not an IPv4 address"},
+      {"WEFT_ADDR", "localhost", "WEFT_ADDR: 'localhost' is not an IPv4 or IPv6 address"},
+      {"WEFT_ADDR", "::", "not the address of one host"},
+      {"WEFT_ADDR", "ff02::1", "not the address of one host"},
+      {"WEFT_ADDR", "::ffff:10.0.0.1", "write the IPv4 address itself"},
+      {"WEFT_ADDR", "fe80::1%eth0", "leave out the interface"},
+      {"WEFT_ADDR", "::1,", "WEFT_ADDR: '' is not an IPv4 or IPv6 address"},
+      {"WEFT_ADDR", "::1,fd00::1", "one of IPv4 and one of IPv6"},
+      {"WEFT_ADDR", "127.0.0.1,127.0.0.2", "one of IPv4 and one of IPv6"},
+      {"WEFT_ADDR", "127.0.0.1,::1,::2", "WEFT_ADDR: '::1,::2' is not"},
       {"WEFT_ADDR", "0.0.0.0", "not the address of one host"},
       {"WEFT_ADDR", "239.1.1.1", "not the address of one host"},
       {"WEFT_MODE", "tcp", "WEFT_MODE: 'tcp' is not a mode: auto, roce, irn or srnic"},
@@ -122,6 +149,46 @@ TEST(Options, BadValuesAreNamed) {
       EXPECT_THAT(r.error().message, HasSubstr(c.sentence));
     }
     EXPECT_TRUE(known) << c.variable;
+  }
+}
+
+// A shard has a wire of its own, so what belongs to a whole process does not go with several.
+TEST(Options, ShardsAreRefusedBesideWhatTheyCannotShare) {
+  struct Case {
+    const char* variable;
+    const char* value;
+    const char* says;
+  };
+  static const Case* now = nullptr;
+  static const Case cases[] = {
+      {"WEFT_WIRE", "packet", "only the wires udp and shm"},
+      {"WEFT_WIRE", "xdp", "only the wires udp and shm"},
+      {"WEFT_RATE", "10Gbps", "--rate"},
+      {"WEFT_TRACE", "t.pcapng", "--trace"},
+      {"WEFT_SHARDS", "0", "WEFT_SHARDS"},
+      {"WEFT_SHARDS", "17", "WEFT_SHARDS"},
+  };
+  for (const Case& c : cases) {
+    now = &c;
+    const auto o = options_from_environment([](const char* name) -> char* {
+      if (std::strcmp(name, now->variable) == 0) return const_cast<char*>(now->value);
+      return std::strcmp(name, "WEFT_SHARDS") == 0 ? const_cast<char*>("2") : nullptr;
+    });
+    ASSERT_FALSE(o.has_value()) << c.variable << "=" << c.value;
+    EXPECT_THAT(o.error().message, HasSubstr(c.says));
+  }
+}
+
+TEST(Options, ShardsReachTheirField) {
+  for (const char* const wire : {"udp", "shm"}) {
+    static const char* chosen = nullptr;
+    chosen = wire;
+    const auto o = options_from_environment([](const char* name) -> char* {
+      if (std::strcmp(name, "WEFT_WIRE") == 0) return const_cast<char*>(chosen);
+      return std::strcmp(name, "WEFT_SHARDS") == 0 ? const_cast<char*>("16") : nullptr;
+    });
+    ASSERT_TRUE(o.has_value()) << o.error().message;
+    EXPECT_EQ(o->shards, 16U);
   }
 }
 

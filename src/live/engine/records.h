@@ -1,6 +1,7 @@
 // What the engine keeps about each resource beside the Device's own state: the handles that context.h
 // shows, extended. Owned by the Nic's tables; `owner` is the context that created it and closes it.
 #pragma once
+#include <atomic>
 #include <memory>
 
 #include "live/engine/context.h"
@@ -8,6 +9,11 @@
 namespace weft::live {
 
 struct CqRecord : Cq {
+  // Of several shards: those whose queue pairs report here, which one a poll begins with, and what the
+  // program wants to be woken for (kWake...), until one shard has woken it.
+  std::atomic<std::uint32_t> shards{0};
+  std::atomic<std::uint32_t> turn{0};
+  std::atomic<std::uint8_t> wanted{0};
   const Context* owner = nullptr;
   EventQueue* async = nullptr;    // the owner's
   std::uint32_t taken = 0;        // completion events not yet acknowledged (the channel's lock)
@@ -15,6 +21,7 @@ struct CqRecord : Cq {
 };
 
 struct QpRecord : Qp {
+  Nic* nic = nullptr;  // its shard
   const Context* owner = nullptr;
   EventQueue* async = nullptr;
   std::uint32_t async_taken = 0;
@@ -25,6 +32,7 @@ struct QpRecord : Qp {
 };
 
 struct SrqRecord : Srq {
+  Nic* nic = nullptr;  // its shard
   const Context* owner = nullptr;
   EventQueue* async = nullptr;
   std::uint32_t async_taken = 0;
@@ -43,9 +51,14 @@ struct AhRecord {
   PathId path{};
 };
 
+inline constexpr std::uint8_t kWakeForAny = 1;
+inline constexpr std::uint8_t kWakeForSolicited = 2;
+
 inline SrqRecord& record(Srq* srq) { return *static_cast<SrqRecord*>(srq); }
 inline CqRecord& record(Cq* cq) { return *static_cast<CqRecord*>(cq); }
 inline QpRecord& record(Qp* qp) { return *static_cast<QpRecord*>(qp); }
+inline const SrqRecord& record(const Srq* srq) { return *static_cast<const SrqRecord*>(srq); }
+inline const QpRecord& record(const Qp* qp) { return *static_cast<const QpRecord*>(qp); }
 
 // The count of taken events that this one adds to.
 inline std::uint32_t& taken_of(const AsyncEvent& e) {

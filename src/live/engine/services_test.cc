@@ -86,8 +86,8 @@ TEST(Services, OfAListenerThatTakesNobodyTurnEverybodyAway) {
     std::atomic<int> kind{-1};
   } asker;
   cm::ConnectAttr attr;
-  attr.local = a.context->attributes().address;
-  attr.peer = b.context->attributes().address;
+  attr.local = a.context->attributes().own.first;
+  attr.peer = b.context->attributes().own.first;
   attr.port = 9;
   attr.qpn = a.qp->qpn;
   ASSERT_TRUE(of_a.connect(attr, asker, asker.conn).has_value());

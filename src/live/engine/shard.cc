@@ -28,7 +28,7 @@ Shard::Shard(const DeviceConfig& config, const WireFacts& facts, bool icrc, cons
              const cm::DiscoveryConfig& discovery)
     : device_(config),
       services_(cm, discovery),
-      address_(facts.address),
+      own_(facts.own),
       slot_(facts.slot),
       qpn_mask_((1U << config.qpn_bits) - 1U),
       regions_(config.max_mr),
@@ -54,7 +54,8 @@ void Shard::take_services(Time now, Wire& wire, const RxTrain& train) {
     const wire::RxPacket& p = batch_.packets[i];
     if (wire::carries_mad(p.header, p.payload)) {
       if (hand_over(now, wire, train, {batch_.payloads[i], p.payload})) continue;
-      services_.take(now, {.source = p.source, .destination = address_}, {batch_.payloads[i], p.payload});
+      services_.take(now, {.source = p.source, .destination = own_.towards(p.source)},
+                     {batch_.payloads[i], p.payload});
       continue;
     }
     if (kept != i) {
@@ -105,7 +106,7 @@ void Shard::take_from_group(Time now, const wire::Address& group) {
       unpacker_.count_for_nobody();
       continue;
     }
-    if (p.source == address_ && own(h.src_qp())) continue;
+    if (own_.have(p.source) && own(h.src_qp())) continue;
     batch_.payloads[kept] = batch_.payloads[i];
     batch_.packets[kept++] = p;
   }
@@ -130,24 +131,29 @@ void Shard::keep_for_members(const wire::Header& header, std::uint32_t payload, 
   DCHECK(!own_copies_.full());
   own_copies_.payloads[own_copies_.size] =
       packers_[filling_]->last_frame().data() + wire::header_bytes(header);
-  own_copies_.packets[own_copies_.size++] = {
-      .header = header, .source = address_, .payload = payload, .tos = ip.traffic_class, .ttl = ip.hop_limit};
+  // Its group is told once all are there.
+  own_copies_.packets[own_copies_.size++] = {.header = header,
+                                             .source = own_.towards(packers_[filling_]->train().destination),
+                                             .payload = payload,
+                                             .tos = ip.traffic_class,
+                                             .ttl = ip.hop_limit};
 }
 
 // A socket is read in the order in which it was filled. So once it has been read empty, or as much was read
 // as it can hold, nothing is left of what lay there at the begin.
-void Shard::look_back(Time now, std::span<const RxTrain> trains) {
+void Shard::look_back(Time now, Wire& wire, std::span<const RxTrain> trains) {
   for (const RxTrain& train : trains) counted_ += train.bytes + kDatagramCost;
-  if (trains.empty() || counted_ >= socket_bytes_) {
+  if (trains.empty() || (counted_ >= socket_bytes_ && wire.passed())) {
     heard_ = trains.empty() ? now : counted_from_;
     counted_from_ = now;
     counted_ = 0;
+    wire.mark();
   }
 }
 
 bool Shard::receive(Time now, Wire& wire) {
   const std::span<const RxTrain> trains = wire.receive(now);
-  look_back(now, trains);
+  look_back(now, wire, trains);
   for (const RxTrain& train : trains) {
     if (train.for_group()) deliver(now, wire, train);  // what came before it was not
     std::uint32_t at = 0;

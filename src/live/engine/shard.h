@@ -89,7 +89,7 @@ class Shard {
   bool hand_over(Time now, Wire& wire, const RxTrain& train, std::span<const std::uint8_t> mad);
   Flush flush(Wire& wire, Packer& packer, Time now);
   void deliver(Time now, Wire& wire, const RxTrain& train);
-  void look_back(Time now, std::span<const RxTrain> trains);
+  void look_back(Time now, Wire& wire, std::span<const RxTrain> trains);
   void take_from_group(Time now, const wire::Address& group);
   void deliver_to_members(Time now, const wire::Address& group, RxBatch& batch);
   void keep_for_members(const wire::Header& header, std::uint32_t payload, IpChoice ip);
@@ -97,7 +97,7 @@ class Shard {
 
   Device device_;
   GeneralServices services_;
-  wire::Address address_;
+  Addresses own_;
   std::uint8_t slot_;
   Memberships memberships_;
   WirePsn services_psn_{};  // of the next datagram from queue pair 1

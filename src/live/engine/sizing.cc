@@ -1,6 +1,7 @@
 #include "live/engine/sizing.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "core/wire/codec.h"
 
@@ -13,20 +14,32 @@ constexpr std::uint64_t kOverhead = 768;
 constexpr Duration kLeastTimeout = milliseconds(1);
 // A paced queue pair's turn: a train worth its system call, and what a late wake-up may make up for.
 constexpr Duration kPacingQuantum = microseconds(50);
-constexpr std::uint32_t kIpAndUdp = 20 + 8;
 constexpr std::uint32_t kQpnBits = 16;
 constexpr std::uint32_t kSlots = 254;  // 1 to 254: 0 has the well-known queue pairs, 255 the number of groups
 
 }  // namespace
 
-std::uint32_t verbs_mtu(std::uint32_t interface_mtu) {
+std::uint32_t verbs_mtu(std::uint32_t interface_mtu, std::size_t ip_header) {
+  const auto around =
+      static_cast<std::uint32_t>(ip_header + wire::kUdpBytes + wire::kMaxHeaderBytes + wire::kIcrcBytes);
   for (const std::uint32_t mtu : {4096U, 2048U, 1024U, 512U}) {
-    if (mtu + kIpAndUdp + wire::kMaxHeaderBytes + wire::kIcrcBytes <= interface_mtu) return mtu;
+    if (mtu + around <= interface_mtu) return mtu;
   }
   return 256;
 }
 
-DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed) {
+std::uint32_t port_mtu(const WireFacts& facts) { return verbs_mtu(facts.mtu, facts.own.header_bytes()); }
+
+std::uint64_t buffer_share(const WireFacts& facts) {
+  return std::clamp(facts.receive_buffer / 2, kLeastCredit, kMostCredit);
+}
+
+std::uint64_t credit_of_a_shard(std::uint64_t share, std::size_t shards) {
+  const std::uint64_t whole = std::min(share, kMostCredit);
+  return std::max(whole / shards, std::min(whole, kLeastCredit));
+}
+
+DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed, std::uint32_t shards) {
   DeviceConfig c;
   c.max_qp = 16'384;
   c.max_cq = 16'384;
@@ -43,8 +56,8 @@ DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed) {
       facts.slot != 0 ? facts.slot : 1 + static_cast<std::uint32_t>(Prng(seed).below(kSlots));
   c.qpn_base = slot << kQpnBits;
 
-  c.address = facts.address;
-  c.port_mtu = verbs_mtu(facts.mtu);
+  c.address = facts.own.first;
+  c.port_mtu = port_mtu(facts);
 
   c.window_packets = 1024;
   c.bdp_cap = c.window_packets;  // the path's credit is the tighter bound down to packets of 256 bytes
@@ -57,7 +70,7 @@ DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed) {
 
   c.burst_packets = facts.max_frames;
   c.burst_bytes = std::min(facts.max_bytes, 65'000U);
-  c.path_credit = {std::clamp(facts.receive_buffer / 2, kLeastCredit, kMostCredit)};
+  c.path_credit = {credit_of_a_shard(buffer_share(facts), shards)};
   c.path_overhead = {kOverhead};
   c.read_chunk = static_cast<std::uint32_t>(c.path_credit.n / 4);
   return c;

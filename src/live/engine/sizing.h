@@ -16,6 +16,7 @@
 // shrink, and loss recovery does the rest.
 #pragma once
 #include "core/transport/config.h"
+#include "core/wire/ip.h"
 #include "live/engine/options.h"
 #include "live/wires/wire.h"
 
@@ -25,9 +26,16 @@ namespace weft::live {
 inline constexpr std::uint64_t kMostCredit = 1U << 20U;
 
 // `seed` draws queue pair numbers and key tags; it must not be predictable.
-DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed);
+DeviceConfig size_device(const WireFacts& facts, std::uint64_t seed, std::uint32_t shards = 1);
 
-// The largest verbs MTU whose packets fit the interface.
-std::uint32_t verbs_mtu(std::uint32_t interface_mtu);
+// The largest verbs MTU whose packets fit the interface behind such an IP header.
+std::uint32_t verbs_mtu(std::uint32_t interface_mtu, std::size_t ip_header = wire::kIpv4Bytes);
+// The same for a wire: with addresses of both families packets of either fit.
+std::uint32_t port_mtu(const WireFacts& facts);
+// What all paths of a peer may have under way to this socket together.
+std::uint64_t buffer_share(const WireFacts& facts);
+// What each shard's path to a peer may have under way of the peer's share: the shards do not know of each
+// other's packets, and all may go to one of the peer's sockets.
+std::uint64_t credit_of_a_shard(std::uint64_t share, std::size_t shards);
 
 }  // namespace weft::live

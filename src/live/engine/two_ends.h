@@ -1,6 +1,6 @@
 // Tests of the soft NIC, two ends in one process: each a Nic on a loopback address of its own, with a
-// registered buffer and one queue pair. Real sockets, real threads. What must succeed here for a test to mean
-// anything is CHECKed.
+// registered buffer and one queue pair (End), or more of them (shard_hosts.h). Real sockets, real threads.
+// What must succeed here for a test to mean anything is CHECKed.
 #pragma once
 #include <unistd.h>
 
@@ -26,19 +26,49 @@ inline wire::Address host(std::uint8_t n) {
                            static_cast<std::uint8_t>(pid), n);
 }
 
-// One end: a Nic, a context, a registered buffer, a queue pair with one CQ for both directions.
-struct End {
-  explicit End(std::uint8_t n, const Options& base = {}, CompletionChannel** channel = nullptr) {
+// A Nic, a context, a domain and a registered buffer, of a host of its own.
+struct Opened {
+  Opened(std::uint8_t n, const Options& base, std::size_t bytes) : memory(bytes) {
     Options o = base;
-    o.address = host(n);
+    o.own.first = host(n);
     auto opened = open_nic(o);
     CHECK(opened.has_value());
     nic = *opened;
     context = *Context::open(nic);
     pd = *context->alloc_pd();
-    memory.resize(4U << 20U);
     mr = *context->register_mr(pd, memory.data(), memory.size(), address(0),
                                kLocalWrite | kRemoteWrite | kRemoteRead);
+  }
+
+  std::uint64_t address(std::size_t offset) const {
+    return reinterpret_cast<std::uint64_t>(memory.data()) + offset;
+  }
+  Sge piece(std::size_t offset, std::uint32_t length) const { return {address(offset), length, mr.lkey}; }
+
+  // Polls until `count` completions have come, or patience ends.
+  std::vector<Completion> wait(std::size_t count, Cq* on) const {
+    std::vector<Completion> got;
+    const auto end = SteadyClock::now() + kPatience;
+    while (got.size() < count && SteadyClock::now() < end) {
+      Completion c[16];
+      const std::uint32_t n = context->poll_cq(on, c);
+      got.insert(got.end(), c, c + n);
+    }
+    return got;
+  }
+
+  // Outlives the context: registered memory is the Nic's to read until it is deregistered.
+  std::vector<std::uint8_t> memory;
+  std::shared_ptr<Nic> nic;
+  std::unique_ptr<Context> context;
+  PdId pd{};
+  Mr mr;
+};
+
+// One end: with a queue pair, and one CQ for both directions.
+struct End : Opened {
+  explicit End(std::uint8_t n, const Options& base = {}, CompletionChannel** channel = nullptr)
+      : Opened(n, base, 4U << 20U) {
     if (channel != nullptr) *channel = *context->create_channel();
     cq = *context->create_cq(1024, channel != nullptr ? *channel : nullptr, this);
     QpInit init;
@@ -63,7 +93,7 @@ struct End {
     a.retry_count = retries;
     a.rnr_retry = 7;
     a.max_rd_atomic = 16;
-    to_rts(a, peer.context->attributes().address);
+    to_rts(a, peer.context->attributes().own.first);
   }
   // From RESET, towards a host.
   void to_rts(const QpAttr& with, const wire::Address& host) {
@@ -71,11 +101,6 @@ struct End {
       return context->modify_qp(qp, a, mask, {host}).has_value();
     }));
   }
-  std::uint64_t address(std::size_t offset) const {
-    return reinterpret_cast<std::uint64_t>(memory.data()) + offset;
-  }
-  Sge piece(std::size_t offset, std::uint32_t length) const { return {address(offset), length, mr.lkey}; }
-
   void post(WrOpcode opcode, std::uint64_t id, std::size_t offset, std::uint32_t length, const End& peer,
             std::size_t remote_offset, std::uint8_t flags = kSendSignaled) {
     const Sge sge = piece(offset, length);
@@ -95,28 +120,12 @@ struct End {
     CHECK(posting.receive({id, {&sge, 1}}).has_value());
   }
 
-  // Polls until `count` completions have come, or patience ends.
-  std::vector<Completion> wait(std::size_t count) {
-    std::vector<Completion> got;
-    const auto end = SteadyClock::now() + kPatience;
-    while (got.size() < count && SteadyClock::now() < end) {
-      Completion c[16];
-      const std::uint32_t n = context->poll_cq(cq, c);
-      got.insert(got.end(), c, c + n);
-    }
-    return got;
-  }
+  std::vector<Completion> wait(std::size_t count) const { return Opened::wait(count, cq); }
   void fill(std::size_t offset, std::size_t length, std::uint64_t seed) {
     Prng prng(seed);
     for (std::size_t i = 0; i < length; ++i) memory[offset + i] = static_cast<std::uint8_t>(prng.next());
   }
 
-  // Outlives the context: registered memory is the Nic's to read until it is deregistered.
-  std::vector<std::uint8_t> memory;
-  std::shared_ptr<Nic> nic;
-  std::unique_ptr<Context> context;
-  PdId pd{};
-  Mr mr;
   Cq* cq = nullptr;
   Qp* qp = nullptr;
 };

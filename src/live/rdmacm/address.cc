@@ -1,11 +1,12 @@
-// Addresses and routes. There is one device with one address, so that binding is checking, and resolving
-// finds nothing out: what is wrong with an address is said at once, and the events follow at once.
+// Addresses and routes. There is one device with an address or two, so that binding is checking, and
+// resolving finds nothing out: what is wrong with an address is said at once, and the events follow at once.
 #include <endian.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include "live/abi/handles.h"
 #include "live/rdmacm/edge.h"
 #include "live/rdmacm/host.h"
 #include "live/rdmacm/id.h"
@@ -24,17 +25,15 @@ int take_source(CmId& id, const Endpoint& at, sa_family_t family) {
   const std::uint16_t port = host()->ports.take(id.base.ps, at.port, id.reuse_address);
   if (port == 0) return EADDRINUSE;
   id.own_port = port;
-  write_endpoint({at.address, port}, family, id.base.route.addr.src_storage);
+  write_endpoint({at.address, port}, family, id.base.route.addr.src_storage, host()->interface);
   return 0;
 }
-
-bool loopback(const wire::Address& a) { return wire::is_v4_mapped(a) && a.bytes[12] == 127; }
 
 // Who binds a loopback address means this host's NIC, as RDMA-CM has it; but where the NIC has one itself,
 // each of them stands for a host of its own. Where one leads is another matter: a process may have it.
 void mean_own(wire::Address& a) {
-  const wire::Address& own = host()->facts.address;
-  if (loopback(a) && !loopback(own)) a = own;
+  const wire::Address& own = host()->facts.own.towards(a);
+  if (is_loopback(a) && !is_loopback(own)) a = own;
 }
 
 void say(CmId& id, rdma_cm_event_type type) {
@@ -70,7 +69,7 @@ int bind(CmId& id, const sockaddr* address) {
   auto at = endpoint_of(address);
   if (!at) return EAFNOSUPPORT;
   mean_own(at->address);
-  if (!at->any() && at->address != host()->facts.address) return EADDRNOTAVAIL;
+  if (!at->any() && !host()->facts.own.have(at->address)) return EADDRNOTAVAIL;
   if (const int failed = take_source(id, *at, address->sa_family); failed != 0) return failed;
   if (!at->any()) to_device(id);
   id.stage = Stage::kBound;
@@ -85,14 +84,16 @@ int resolve_address(CmId& id, const sockaddr* from, const sockaddr* to) {
     if (const int failed = bind(id, from); failed != 0) return failed;
   }
   if (id.stage != Stage::kIdle && id.stage != Stage::kBound && id.stage != Stage::kResolved) return EINVAL;
-  const wire::Address& own = host()->facts.address;
-  if (peer->any()) peer->address = own;
+  const Addresses& addresses = host()->facts.own;
+  if (peer->any()) peer->address = addresses.towards(peer->address);
+  const wire::Address& own = addresses.towards(peer->address);
+  if (!abi::reaches(addresses, peer->address)) return ENETUNREACH;
   if (peer->group() && !is_datagram(id)) return EINVAL;
   if (id.own_port == 0) {
     if (const int failed = take_source(id, {}, to->sa_family); failed != 0) return failed;
   }
-  write_endpoint({own, id.own_port}, to->sa_family, id.base.route.addr.src_storage);
-  write_endpoint(*peer, to->sa_family, id.base.route.addr.dst_storage);
+  write_endpoint({own, id.own_port}, to->sa_family, id.base.route.addr.src_storage, host()->interface);
+  write_endpoint(*peer, to->sa_family, id.base.route.addr.dst_storage, host()->interface);
   to_device(id);
   show_route(id, own, peer->address);
   id.base.route.num_paths = 0;

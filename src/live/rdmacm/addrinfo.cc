@@ -1,5 +1,5 @@
 // rdma_getaddrinfo(3): the system's own getaddrinfo, and what is ours: port space, queue pair type, and which
-// of our addresses leads there. IPv4 only, for the device has no other address.
+// of our addresses leads there. Of what a name stands for, the first that one of them leads to.
 #include <netdb.h>
 
 #include <cerrno>
@@ -30,10 +30,23 @@ void set(sockaddr*& address, socklen_t& length, sockaddr_storage& room, const so
   length = from_length;
 }
 
+// Ours that leads to the destination, in its family.
 void set_own(Found& f) {
-  write_endpoint({host()->facts.address, 0}, AF_INET, f.source);
+  const auto to = endpoint_of(f.base.ai_dst_addr);
+  const sa_family_t family = f.base.ai_dst_addr->sa_family;
+  write_endpoint({host()->facts.own.towards(to->address), 0}, family, f.source, host()->interface);
   f.base.ai_src_addr = reinterpret_cast<sockaddr*>(&f.source);
-  f.base.ai_src_len = sizeof(sockaddr_in);
+  f.base.ai_src_len = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+}
+
+// Any address is one of each family that we have.
+bool leads_to(const sockaddr* to) {
+  const auto at = endpoint_of(to);
+  if (!at) return false;
+  if (!at->any()) return host()->facts.own.reach(at->address);
+  wire::Address of_family = at->address;
+  if (to->sa_family == AF_INET) of_family = wire::Address::v4(0, 0, 0, 0);
+  return host()->facts.own.reach(of_family);
 }
 
 // Port space and queue pair type follow from each other; EAI_SOCKTYPE stands for EAI_QPTYPE.
@@ -49,11 +62,13 @@ int choose_types(const rdma_addrinfo& hints, rdma_addrinfo& to) {
 int find(const char* node, const char* service, const rdma_addrinfo& hints, Found& out) {
   if ((hints.ai_flags & ~kFlags) != 0) return EAI_BADFLAGS;
   // With RAI_FAMILY as without it: the family says how a node's name is to be read.
-  if (hints.ai_family != AF_UNSPEC && hints.ai_family != AF_INET) return EAI_FAMILY;
+  if (hints.ai_family != AF_UNSPEC && hints.ai_family != AF_INET && hints.ai_family != AF_INET6)
+    return EAI_FAMILY;
+  const wire::Address any = hints.ai_family == AF_INET ? wire::Address::v4(0, 0, 0, 0) : wire::Address{};
+  if (hints.ai_family != AF_UNSPEC && !host()->facts.own.reach(any)) return EAI_FAMILY;
   if (const int failed = choose_types(hints, out.base); failed != 0) return failed;
   const bool passive = (hints.ai_flags & RAI_PASSIVE) != 0;
   out.base.ai_flags = hints.ai_flags;
-  out.base.ai_family = AF_INET;
   if (node == nullptr && service == nullptr) {
     const sockaddr* const from = passive ? hints.ai_src_addr : hints.ai_dst_addr;
     if (from == nullptr) return EAI_NONAME;
@@ -67,14 +82,17 @@ int find(const char* node, const char* service, const rdma_addrinfo& hints, Foun
       set(f.ai_dst_addr, f.ai_dst_len, out.destination, from, length);
   } else {
     addrinfo wanted{};
-    wanted.ai_family = AF_INET;
+    wanted.ai_family = hints.ai_family;
     wanted.ai_socktype = out.base.ai_qp_type == IBV_QPT_UD ? SOCK_DGRAM : SOCK_STREAM;
     if (passive) wanted.ai_flags |= AI_PASSIVE;
     if ((hints.ai_flags & RAI_NUMERICHOST) != 0) wanted.ai_flags |= AI_NUMERICHOST;
     addrinfo* found = nullptr;
     if (const int failed = getaddrinfo(node, service, &wanted, &found); failed != 0) return failed;
     const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> all(found, freeaddrinfo);
+    while (found != nullptr && !leads_to(found->ai_addr)) found = found->ai_next;
+    if (found == nullptr) return hints.ai_family != AF_UNSPEC ? EAI_FAMILY : EAI_NONAME;
     auto& f = out.base;
+    f.ai_family = found->ai_family;
     if (passive)
       set(f.ai_src_addr, f.ai_src_len, out.source, found->ai_addr, found->ai_addrlen);
     else

@@ -1,5 +1,7 @@
 // Event channels: what the manager told, turned into the events of rdma_get_cm_event(3), and the library's
 // own step before the program sees one.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -39,6 +41,7 @@ rdma_ud_param datagrams_of(const cm::CmEvent& told) {
   p.ah_attr.is_global = 1;
   p.ah_attr.port_num = 1;
   p.ah_attr.grh.hop_limit = 64;
+  p.ah_attr.grh.sgid_index = host()->facts.own.index_of(host()->facts.own.towards(told.info.peer));
   const auto& peer = told.info.peer.bytes;
   std::copy(peer.begin(), peer.end(), p.ah_attr.grh.dgid.raw);
   p.qp_num = told.info.peer_qpn.v;
@@ -110,13 +113,15 @@ constexpr const char* kNames[] = {
 
 }  // namespace
 
-std::unique_ptr<Channel> new_channel() {
-  auto channel = std::make_unique<Channel>();
+OwnedChannel new_channel() {
+  auto channel = std::make_shared<Channel>();
   channel->queue = WaitQueue<Happening>::open();
   if (channel->queue == nullptr) return nullptr;
   channel->base.fd = channel->queue->descriptor();
-  return channel;
+  return OwnedChannel(host()->channels.enter(std::move(channel)));
 }
+
+void CloseChannel::operator()(Channel* channel) const { host()->channels.remove(channel); }
 
 int next_event(Channel& channel, rdma_cm_event*& out) {
   auto e = std::make_unique<EventHandle>();
@@ -160,8 +165,10 @@ ConnectionSink* CmId::Sink::requested(const cm::CmEvent& event) {
     fresh->responder_resources = event.info.responder_resources;
     fresh->initiator_depth = event.info.initiator_depth;
     const sa_family_t family = id.base.route.addr.src_addr.sa_family;
-    write_endpoint({event.info.local, event.info.local_port}, family, fresh->base.route.addr.src_storage);
-    write_endpoint({event.info.peer, event.info.peer_port}, family, fresh->base.route.addr.dst_storage);
+    write_endpoint({event.info.local, event.info.local_port}, family, fresh->base.route.addr.src_storage,
+                   host()->interface);
+    write_endpoint({event.info.peer, event.info.peer_port}, family, fresh->base.route.addr.dst_storage,
+                   host()->interface);
     show_route(*fresh, event.info.local, event.info.peer);
     Happening h;
     h.type = RDMA_CM_EVENT_CONNECT_REQUEST;
@@ -227,13 +234,16 @@ WEFT_EXPORT rdma_event_channel* rdma_create_event_channel() {
 }
 
 WEFT_EXPORT void rdma_destroy_event_channel(rdma_event_channel* channel) {
-  delete reinterpret_cast<Channel*>(channel);
+  if (channel != nullptr) CloseChannel()(reinterpret_cast<Channel*>(channel));
 }
 
 WEFT_EXPORT int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
   return at_edge([&] {
-    if (channel == nullptr || event == nullptr) return EINVAL;
-    return next_event(*reinterpret_cast<Channel*>(channel), *event);
+    if (channel == nullptr || event == nullptr || host() == nullptr) return EINVAL;
+    const auto kept = host()->channels.find(reinterpret_cast<Channel*>(channel));
+    // Destroyed a moment ago: so waits a thread that came a moment before.
+    while (kept == nullptr) pause();
+    return next_event(*kept, *event);
   });
 }
 

@@ -50,7 +50,7 @@ int ask(CmId& id, const Request& request) {
 
 int look_up(CmId& id, const Endpoint& peer, const rdma_conn_param* p) {
   cm::ResolveAttr a;
-  a.local = host()->facts.address;
+  a.local = host()->facts.own.towards(peer.address);
   a.peer = peer.address;
   a.local_port = id.own_port;
   a.port = peer.port;
@@ -68,7 +68,7 @@ int connect(CmId& id, const rdma_conn_param* p) {
   if (id.base.qp == nullptr && p == nullptr) return EINVAL;
   const Attributes& facts = host()->facts;
   cm::ConnectAttr a;
-  a.local = facts.address;
+  a.local = facts.own.towards(peer->address);
   a.peer = peer->address;
   a.space = static_cast<wire::PortSpace>(abi::raw(id.base.ps));
   a.local_port = id.own_port;

@@ -66,7 +66,11 @@ void PortBook::give_back(rdma_port_space space, std::uint16_t port) {
 }
 
 Host::Host(ibv_context* v, const Context& engine)
-    : verbs(v), connections(engine.connections()), facts(engine.attributes()) {}
+    : verbs(v), connections(engine.connections()), facts(engine.attributes()) {
+  wire::Address v6;
+  v6.bytes[15] = 1;
+  interface = interface_of(facts.own.towards(v6));
+}
 
 ibv_pd* Host::default_domain() {
   const std::lock_guard lock(mutex_);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "live/engine/connections.h"
+#include "live/rdmacm/channel_book.h"
 
 namespace weft::live::rdmacm {
 
@@ -41,6 +42,9 @@ struct Host {
   Connections connections;
   const Attributes& facts;
   PortBook ports;
+  ChannelBook channels;
+  // Of our IPv6 address: where link-local addresses are.
+  std::uint32_t interface;
 
   // nullptr: none could be made; errno tells.
   ibv_pd* default_domain();

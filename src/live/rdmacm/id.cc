@@ -87,7 +87,7 @@ void move(CmId& id, rdma_event_channel* to) {
 // Events that wait move along; those that were taken must be acknowledged first, for their acknowledgement
 // looks for the channel that they came from.
 int migrate(CmId& id, rdma_event_channel* to) {
-  std::unique_ptr<Channel> own;
+  OwnedChannel own;
   if (to == nullptr) {
     own = new_channel();
     if (own == nullptr) return errno;
@@ -126,7 +126,7 @@ int set_option(CmId& id, int level, int name, const void* value, std::size_t len
       if (!read_option(value, length, number)) return EINVAL;
       id.reuse_address = number != 0;
       return 0;
-    case RDMA_OPTION_ID_AFONLY:  // there are no IPv6 addresses but mapped ones
+    case RDMA_OPTION_ID_AFONLY:  // an address that is no wildcard is of one family anyway
       return read_option(value, length, number) ? 0 : EINVAL;
     default:
       return ENOSYS;

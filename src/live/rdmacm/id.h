@@ -44,6 +44,12 @@ struct Channel {
   std::unique_ptr<WaitQueue<Happening>> queue;
 };
 
+// Takes it out of the book; threads that wait in it go on waiting.
+struct CloseChannel {
+  void operator()(Channel* channel) const;
+};
+using OwnedChannel = std::unique_ptr<Channel, CloseChannel>;
+
 struct EventHandle {
   rdma_cm_event base{};
   Happening from;
@@ -91,7 +97,7 @@ struct CmId {
   std::uint8_t tos = 0;
   std::uint8_t ack_timeout = 0;  // 0: the library's choice
   std::uint32_t taken = 0;       // events not yet acknowledged, under the channel's lock
-  std::unique_ptr<Channel> own;  // created without a channel: calls wait for their event
+  OwnedChannel own;              // created without a channel: calls wait for their event
   std::unique_ptr<ibv_sa_path_rec> path;
   std::optional<ibv_qp_init_attr> endpoint;  // of the queue pairs that rdma_get_request() makes
   std::uint8_t responder_resources = 0;      // as the request offered
@@ -116,7 +122,7 @@ int complete(CmId& id);
 int migrate(CmId& id, rdma_event_channel* channel);
 
 // --- channel.cc ---
-std::unique_ptr<Channel> new_channel();
+OwnedChannel new_channel();
 int next_event(Channel& channel, rdma_cm_event*& out);
 void acknowledge(rdma_cm_event* event);
 

@@ -1,9 +1,11 @@
 // Identifiers and channels: addresses and ports, accounts of events, migration, calls without a channel.
 #include <gtest/gtest.h>
 #include <netdb.h>
+#include <pthread.h>
 #include <rdma/rdma_verbs.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
@@ -108,6 +110,48 @@ TEST(Id, TakesItsUnseenEventsAlong) {
   rdma_cm_event* e = nullptr;
   EXPECT_EQ(rdma_get_cm_event(l.channel, &e), -1);
   EXPECT_EQ(errno, EAGAIN);
+}
+
+// rping's thread for events is told of the end, acknowledges it and comes again; meanwhile the others have
+// cleaned up.
+TEST(Id, WhoComesToAChannelThatIsDestroyedWaits) {
+  rdma_event_channel* const channel = rdma_create_event_channel();
+  ASSERT_NE(channel, nullptr);
+  rdma_destroy_event_channel(channel);
+  std::atomic<bool> came = false;
+  std::atomic<bool> left = false;
+  std::thread late([&] {
+    rdma_cm_event* e = nullptr;
+    came = true;
+    (void)rdma_get_cm_event(channel, &e);
+    left = true;
+  });
+  while (!came) std::this_thread::yield();
+  Listening other;  // what was given back is used again
+  usleep(20'000);
+  EXPECT_FALSE(left);
+  pthread_cancel(late.native_handle());
+  late.join();
+  EXPECT_FALSE(left);
+}
+
+TEST(Id, WhoWaitsInAChannelThatIsDestroyedReadsNobodyElsesDescriptor) {
+  rdma_event_channel* const channel = rdma_create_event_channel();
+  ASSERT_NE(channel, nullptr);
+  const int fd = channel->fd;
+  std::atomic<bool> came = false;
+  std::thread waiter([&] {
+    rdma_cm_event* e = nullptr;
+    came = true;
+    (void)rdma_get_cm_event(channel, &e);
+  });
+  while (!came) std::this_thread::yield();
+  usleep(20'000);  // it is inside
+  rdma_destroy_event_channel(channel);
+  Listening other;
+  EXPECT_NE(other.channel->fd, fd) << "the number is not free while somebody waits at it";
+  pthread_cancel(waiter.native_handle());
+  waiter.join();
 }
 
 // The number of a connection comes again after 1024 of the same row. An identifier whose connection is over

@@ -28,7 +28,7 @@ int listen_where_bound(CmId& id, int backlog) {
   cm::ListenAttr a;
   a.space = static_cast<wire::PortSpace>(abi::raw(id.base.ps));
   a.port = id.own_port;
-  a.local = host()->facts.address;
+  a.local = at->address;
   a.backlog = backlog <= 0 ? kUsualWaiting
                            : std::min<std::uint32_t>(static_cast<std::uint32_t>(backlog), kMostWaiting);
   if (at->any()) a.local = {};

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "live/abi/handles.h"
 #include "live/rdmacm/edge.h"
 #include "live/rdmacm/host.h"
 #include "live/rdmacm/id.h"
@@ -38,6 +39,7 @@ int join(CmId& id, const sockaddr* address, bool sends_only, void* context) {
   const auto at = endpoint_of(address);
   if (!at) return EAFNOSUPPORT;
   if (!at->group()) return EINVAL;
+  if (!abi::reaches(host()->facts.own, at->address)) return EAFNOSUPPORT;
   const auto same = [&](const Membership& m) { return m.group == at->address; };
   if (std::any_of(id.groups.begin(), id.groups.end(), same)) return EADDRINUSE;
   Membership& m = id.groups.emplace_back();

@@ -23,8 +23,13 @@ inline std::string own_address() {
   return address;
 }
 
+// What the device has beside that address.
+#ifndef WEFT_PARTY_MORE
+#define WEFT_PARTY_MORE ""
+#endif
+
 inline sockaddr_in socket_address(std::uint16_t port, bool any = false) {
-  setenv("WEFT_ADDR", own_address().c_str(), 1);
+  setenv("WEFT_ADDR", (own_address() + WEFT_PARTY_MORE).c_str(), 1);
   sockaddr_in a{};
   a.sin_family = AF_INET;
   a.sin_port = htons(port);

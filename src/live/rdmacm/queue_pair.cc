@@ -137,7 +137,9 @@ void show_connected(CmId& id) {
   qp.address.is_global = 1;
   qp.address.port_num = 1;
   qp.address.grh.traffic_class = id.tos;
-  if (peer) std::copy(peer->address.bytes.begin(), peer->address.bytes.end(), qp.address.grh.dgid.raw);
+  if (!peer) return;
+  std::copy(peer->address.bytes.begin(), peer->address.bytes.end(), qp.address.grh.dgid.raw);
+  qp.address.grh.sgid_index = host()->facts.own.index_of(host()->facts.own.towards(peer->address));
 }
 
 namespace {

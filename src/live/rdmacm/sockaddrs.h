@@ -11,6 +11,7 @@
 
 #include "core/wire/ip.h"
 #include "core/wire/packet.h"
+#include "live/wires/addresses.h"
 
 namespace weft::live::rdmacm {
 
@@ -18,10 +19,10 @@ struct Endpoint {
   wire::Address address;  // all zero: any
   std::uint16_t port = 0;
   bool any() const { return address == wire::Address{} || address == wire::Address::v4(0, 0, 0, 0); }
-  bool group() const { return wire::is_v4_mapped(address) && (address.bytes[12] & 0xF0U) == 0xE0U; }
+  bool group() const { return wire::is_group(address); }
 };
 
-// Nothing if it is of a family that weft does not speak, or an IPv6 address that is not a mapped one.
+// Nothing if it is of a family that weft does not speak.
 inline std::optional<Endpoint> endpoint_of(const sockaddr* from) {
   Endpoint out;
   if (from->sa_family == AF_INET) {
@@ -38,18 +39,20 @@ inline std::optional<Endpoint> endpoint_of(const sockaddr* from) {
   std::memcpy(&in, from, sizeof in);
   std::copy_n(in.sin6_addr.s6_addr, out.address.bytes.size(), out.address.bytes.begin());
   out.port = ntohs(in.sin6_port);
-  if (!out.any() && !wire::is_v4_mapped(out.address)) return std::nullopt;
   return out;
 }
 
-// Writes it in the family that the program uses.
-inline void write_endpoint(const Endpoint& from, sa_family_t family, sockaddr_storage& to) {
+// Writes it in the family that the program uses, or in that of the address where this one has no place in it.
+// A link-local address is shown with its interface.
+inline void write_endpoint(const Endpoint& from, sa_family_t family, sockaddr_storage& to,
+                           std::uint32_t interface = 0) {
   to = {};
-  if (family == AF_INET6) {
+  if (family == AF_INET6 || (!from.any() && !wire::is_v4_mapped(from.address))) {
     sockaddr_in6 in{};
     in.sin6_family = AF_INET6;
     in.sin6_port = htons(from.port);
     std::copy(from.address.bytes.begin(), from.address.bytes.end(), in.sin6_addr.s6_addr);
+    if (is_link_local(from.address)) in.sin6_scope_id = interface;
     std::memcpy(&to, &in, sizeof in);
     return;
   }

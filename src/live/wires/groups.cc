@@ -19,6 +19,7 @@ constexpr std::size_t kSlotBytes = 65536;
 
 Errc reason() {
   switch (errno) {
+    case ENETUNREACH:    // it is led to no groups,
     case ENODEV:         // no interface has the address,
     case EADDRNOTAVAIL:  // or it takes no groups
     case EPERM:
@@ -29,17 +30,43 @@ Errc reason() {
   }
 }
 
-ip_mreqn membership(const wire::Address& group, const WireFacts& facts) {
+// By the interface that has our address.
+bool add_membership(int fd, const wire::Address& group, const WireFacts& facts) {
+  if (!wire::is_v4_mapped(group)) {
+    ipv6_mreq m{};
+    m.ipv6mr_multiaddr = to_sockaddr(group, 0).v6.sin6_addr;
+    m.ipv6mr_interface = facts.interface;
+    return setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &m, sizeof m) == 0;
+  }
   ip_mreqn m{};
-  m.imr_multiaddr = to_sockaddr(group, 0).sin_addr;
-  m.imr_address = to_sockaddr(facts.address, 0).sin_addr;
+  m.imr_multiaddr = to_sockaddr(group, 0).v4.sin_addr;
+  m.imr_address = to_sockaddr(facts.own.first, 0).v4.sin_addr;
   m.imr_ifindex = static_cast<int>(facts.interface);
-  return m;
+  return setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof m) == 0;
 }
 
-void show(int fd) {
-  set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
-  set_option(fd, IPPROTO_IP, IP_RECVTTL, 1);
+// Whether the kernel has a way to the group by our interface. Over IPv6 it has none by the loopback
+// interface, but for one that somebody has made; and who joins a group expects to hear itself.
+bool leads_there(int fd, const wire::Address& group, const WireFacts& facts) {
+  if (wire::is_v4_mapped(group)) return true;
+  set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(facts.interface));
+  const SocketAddress to = to_sockaddr(group, facts.port, facts.interface);
+  return connect(fd, to.generic(), to.size()) == 0;
+}
+
+void show(int fd, const FamilyOptions& of) {
+  set_option(fd, of.level, of.show_traffic_class, 1);
+  set_option(fd, of.level, of.show_hop_limit, 1);
+}
+
+// Of what the group is sent, only what comes by our interface.
+void take_no_others(int fd, const FamilyOptions& of) {
+  constexpr int kIpv6MulticastAll = 29;  // IPV6_MULTICAST_ALL, which glibc's headers lack
+  const bool v4 = of.family == AF_INET;
+  set_option(fd, of.level, v4 ? IP_MULTICAST_ALL : kIpv6MulticastAll, 0);
+  if (v4) return;
+  set_option(fd, of.level, IPV6_V6ONLY, 1);
+  set_option(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
 }
 
 }  // namespace
@@ -48,7 +75,7 @@ struct Groups::Buffers {
   std::unique_ptr<std::uint8_t[]> bytes{new std::uint8_t[kSlots * kSlotBytes]};
   std::array<mmsghdr, kSlots> messages{};
   std::array<iovec, kSlots> iovecs{};
-  std::array<sockaddr_in, kSlots> sources{};
+  std::array<SocketAddress, kSlots> sources{};
   std::array<ReceiveControl, kSlots> controls{};
   std::array<RxTrain, kSlots> trains{};
 
@@ -74,21 +101,25 @@ Groups::~Groups() {
 }
 
 Outcome<int> Groups::open_socket(const wire::Address& group) const {
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const FamilyOptions& of = options_of(group);
+  if (const int probe = socket(of.family, SOCK_DGRAM | SOCK_CLOEXEC, 0); probe >= 0) {
+    const bool leads = leads_there(probe, group, facts_);
+    const Errc why = reason();
+    close(probe);
+    if (!leads) return fail(why);
+  }
+  const int fd = socket(of.family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return fail(Errc::kNoMemory);
   set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);  // other processes join, too
   set_option(fd, SOL_UDP, UDP_GRO, 1);
-  // Of what the group is sent, only what comes by our interface.
-  set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+  take_no_others(fd, of);
   enlarge(fd, SO_RCVBUFFORCE, SO_RCVBUF, receive_buffer_);
-  if (headers_) show(fd);
-  const sockaddr_in at = to_sockaddr(group, facts_.port);
-  const ip_mreqn m = membership(group, facts_);
+  if (headers_) show(fd, of);
+  const SocketAddress at = to_sockaddr(group, facts_.port, facts_.interface);
   epoll_event readable{};
   readable.events = EPOLLIN;
   readable.data.fd = fd;
-  if (bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 &&
-      setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof m) == 0 &&
+  if (bind(fd, at.generic(), at.size()) == 0 && add_membership(fd, group, facts_) &&
       epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &readable) == 0)
     return fd;
   const Errc why = reason();
@@ -97,7 +128,7 @@ Outcome<int> Groups::open_socket(const wire::Address& group) const {
 }
 
 Outcome<void> Groups::join(const wire::Address& group) {
-  if (!wire::is_v4_mapped(group) || !wire::is_group(group)) return fail(Errc::kInvalid);
+  if (!wire::is_group(group) || !facts_.own.reach(group)) return fail(Errc::kInvalid);
   if (std::any_of(members_.begin(), members_.end(), [&](const Member& m) { return m.group == group; }))
     return fail(Errc::kBusy);
   members_.reserve(members_.size() + 1);
@@ -139,7 +170,7 @@ std::span<const RxTrain> Groups::read(const Member& member) {
 
 void Groups::show_headers() {
   headers_ = true;
-  for (const Member& m : members_) show(m.fd);
+  for (const Member& m : members_) show(m.fd, options_of(m.group));
 }
 
 void Groups::abandon(int nowhere) {

@@ -25,7 +25,7 @@ class Groups {
   Groups(const Groups&) = delete;
   Groups& operator=(const Groups&) = delete;
 
-  // IPv4 groups. kInvalid: it is none; kBusy: it was joined before.
+  // Of our address's family. kInvalid: it is no group, or another's; kBusy: it was joined before.
   Outcome<void> join(const wire::Address& group);
   void leave(const wire::Address& group);
   // What waits for one of the groups, each in its turn.

@@ -1,9 +1,10 @@
 // ICRC registers after the part of the packet that comes before the BTH, remembered.
 //
 // Everything the ICRC covers ahead of the BTH (dummy LRH, IP, UDP) is the same for all packets of one
-// size between two addresses, except for the IPv4 identification, whose term core/wire adds by table.
-// For a small packet that part is half of the work, so the register is computed once per (addresses,
-// port, length) and copied from then on. A miss only costs the computation: a direct-mapped table.
+// size between two addresses, except for the IPv4 identification, whose term core/wire adds by table. Over
+// IPv6 there is none, and none is added. For a small packet that part is half of the work, so the register is
+// computed once per (addresses, port, length) and copied from then on. A miss only costs the computation: a
+// direct-mapped table.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -16,16 +17,16 @@ class IcrcSeeds {
  public:
   IcrcSeeds() : rows_(kRows) {}
 
-  // The register behind these headers, with the identification that they have.
+  // The register behind these headers, with the identification that they have over IPv4.
   wire::Icrc get(wire::IpFacts ip) {
     const std::uint16_t identification = ip.identification;
     ip.identification = 0;
     Row& row = rows_[slot(ip)];
     if (row.ip.udp_length != ip.udp_length || row.ip.source_port != ip.source_port ||
         row.ip.source != ip.source || row.ip.destination != ip.destination) {
-      row = {ip, wire::Icrc(ip)};
+      row = {ip, wire::Icrc(ip), ip.is_v4()};
     }
-    return identification == 0 ? row.seed : row.seed.with_identification(identification);
+    return identification == 0 || !row.numbered ? row.seed : row.seed.with_identification(identification);
   }
 
  private:
@@ -34,6 +35,7 @@ class IcrcSeeds {
   struct Row {
     wire::IpFacts ip{};  // a free row has udp_length 0, which no packet has
     wire::Icrc seed{wire::IpFacts{}};
+    bool numbered = false;  // IPv4
   };
 
   static std::size_t slot(const wire::IpFacts& ip) {

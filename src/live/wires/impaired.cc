@@ -28,8 +28,8 @@ std::string_view word_for(const impair::Fate& v) {
 
 ImpairedWire::ImpairedWire(std::unique_ptr<Wire> inner, const impair::ImpairConfig& config,
                            std::uint64_t seed, const LineConfig& line, std::unique_ptr<FrameLog> log)
-    : log_(std::move(log)),
-      inner_(std::move(inner)),
+    : WireAround(std::move(inner)),
+      log_(std::move(log)),
       impairment_(config, Prng(seed)),
       impairs_(!config.clean() || config.delay.ps != 0),
       line_(line.clean() ? nullptr : std::make_unique<LineOut>(line, *inner_, log_.get())) {
@@ -143,6 +143,11 @@ void ImpairedWire::abandon(int nowhere) {
   if (line_ != nullptr) line_->forget_all();
   inner_->abandon(nowhere);
   if (log_ != nullptr) log_->abandon(nowhere);
+}
+
+void ImpairedWire::let_go() {
+  if (line_ != nullptr) line_->release_all();
+  inner_->let_go();
 }
 
 std::span<const RxTrain> ImpairedWire::receive(Time now) {

@@ -22,7 +22,7 @@
 #include "live/wires/frame_log.h"
 #include "live/wires/held_frames.h"
 #include "live/wires/line_out.h"
-#include "live/wires/wire.h"
+#include "live/wires/wire_around.h"
 
 namespace weft::live {
 
@@ -41,7 +41,7 @@ struct ImpairedCounters {
 #undef WEFT_X
 };
 
-class ImpairedWire final : public Wire {
+class ImpairedWire final : public WireAround<Wire> {
  public:
   static constexpr std::size_t kSlots = HeldFrames<RxTrain>::kSlots;
   static constexpr std::size_t kSlotBytes = HeldFrames<RxTrain>::kSlotBytes;
@@ -51,18 +51,10 @@ class ImpairedWire final : public Wire {
                const LineConfig& line = {}, std::unique_ptr<FrameLog> log = nullptr);
   ~ImpairedWire() override;
 
-  const WireFacts& facts() const override { return inner_->facts(); }
   std::span<const RxTrain> receive(Time now) override;
   SendStatus send(const TxTrain& train) override;
-  void show_headers() override { inner_->show_headers(); }
-  Outcome<void> join(const wire::Address& group) override { return inner_->join(group); }
-  void leave(const wire::Address& group) override { inner_->leave(group); }
-  int groups() const override { return inner_->groups(); }
-  int descriptor() const override { return inner_->descriptor(); }
-  int mailbox() const override { return inner_->mailbox(); }
-  int aside() const override { return inner_->aside(); }
-  Neighbours* neighbours() override { return inner_->neighbours(); }
   void abandon(int nowhere) override;
+  void let_go() override;
   Time next_due() const override {
     const Time due = std::min(held_.next_due(), inner_->next_due());
     return line_ != nullptr ? std::min(due, line_->next_due()) : due;
@@ -79,7 +71,6 @@ class ImpairedWire final : public Wire {
   void flip(const RxTrain& frame, std::uint32_t draw);
 
   std::unique_ptr<FrameLog> log_;
-  std::unique_ptr<Wire> inner_;
   impair::Impairment impairment_;
   const bool impairs_;             // what is received
   std::unique_ptr<LineOut> line_;  // if what is sent is impaired, or paced

@@ -21,27 +21,44 @@ std::uint32_t mtu_of(const char* name) {
   return told ? static_cast<std::uint32_t>(request.ifr_mtu) : 0;
 }
 
+// False: neither IPv4 nor IPv6.
+bool address_of(const sockaddr* from, wire::Address& out) {
+  if (from == nullptr || (from->sa_family != AF_INET && from->sa_family != AF_INET6)) return false;
+  SocketAddress sa;
+  std::memcpy(&sa, from, from->sa_family == AF_INET ? sizeof sa.v4 : sizeof sa.v6);
+  out = from_sockaddr(sa);
+  return true;
+}
+
+// Any address of IPv4's loopback network is local; elsewhere only the interface's own is.
+bool claims(const ifaddrs& i, const wire::Address& address) {
+  wire::Address own;
+  if (!address_of(i.ifa_addr, own)) return false;
+  if (own == address) return true;
+  wire::Address mask;
+  if ((i.ifa_flags & IFF_LOOPBACK) == 0 || i.ifa_addr->sa_family != AF_INET || !wire::is_v4_mapped(address) ||
+      !address_of(i.ifa_netmask, mask))
+    return false;
+  for (std::size_t k = 12; k < 16; ++k) {
+    if (((own.bytes[k] ^ address.bytes[k]) & mask.bytes[k]) != 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Interface find_interface(const wire::Address& address) {
-  const in_addr_t wanted = to_sockaddr(address, 0).sin_addr.s_addr;
   Interface found;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return found;
   for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
-    if (i->ifa_addr == nullptr || i->ifa_netmask == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
-    sockaddr_in own{};
-    sockaddr_in mask{};
-    std::memcpy(&own, i->ifa_addr, sizeof own);
-    std::memcpy(&mask, i->ifa_netmask, sizeof mask);
-    // Any address of the loopback network is local; elsewhere only the interface's own is.
-    const bool loopback = (i->ifa_flags & IFF_LOOPBACK) != 0;
-    const in_addr_t covered = loopback ? mask.sin_addr.s_addr : ~in_addr_t{0};
-    if (((own.sin_addr.s_addr ^ wanted) & covered) != 0) continue;
+    if (!claims(*i, address)) continue;
+    found.others = found.index != 0 && if_nametoindex(i->ifa_name) != found.index;
+    if (found.others) break;
     if (const std::uint32_t mtu = mtu_of(i->ifa_name); mtu != 0) found.mtu = mtu;
     found.index = if_nametoindex(i->ifa_name);
-    found.loopback = loopback;
-    break;
+    found.loopback = (i->ifa_flags & IFF_LOOPBACK) != 0;
+    if (!is_link_local(address)) break;
   }
   freeifaddrs(list);
   return found;
@@ -52,10 +69,8 @@ std::vector<wire::Address> own_addresses() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return own;
   for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
-    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
-    sockaddr_in sa{};
-    std::memcpy(&sa, i->ifa_addr, sizeof sa);
-    own.push_back(from_sockaddr(sa));
+    wire::Address a;
+    if (address_of(i->ifa_addr, a)) own.push_back(a);
   }
   freeifaddrs(list);
   return own;

@@ -30,7 +30,7 @@ void LineOut::take(const TxTrain& train) {
     Leaving what{
         .destination = train.destination, .ip = train.ip, .sealed = counts ? index : std::uint16_t{0}};
     ++counters_.frames;
-    const Time departs = limit_.depart(train.now, {bytes.size() + kAround});
+    const Time departs = limit_.depart(train.now, {bytes.size() + around(train.destination)});
     if (departs == kNever) {
       ++counters_.overflow;
       tell(bytes, what, train.now, "dropped: the queue before --rate was full");
@@ -94,7 +94,7 @@ void LineOut::seal(std::uint32_t index, std::uint16_t identification) {
   what.sealed = identification;
   const std::span<std::uint8_t> bytes = frame(index);
   const std::size_t covered = bytes.size() - wire::kIcrcBytes;
-  wire::Icrc icrc = seeds_.get({.source = to_.facts().address,
+  wire::Icrc icrc = seeds_.get({.source = to_.facts().own.towards(what.destination),
                                 .destination = what.destination,
                                 .source_port = to_.facts().port,
                                 .udp_length = static_cast<std::uint16_t>(wire::kUdpBytes + bytes.size()),

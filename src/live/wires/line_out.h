@@ -11,7 +11,8 @@
 //
 // The rate counts what a frame takes of an Ethernet, with headers, preamble and gap. A frame leaves late if
 // nobody looks, and the next one is due as if it had been on time: so the rate is kept over time, and
-// exceeded in bursts of what was late. What waits when the device closes leaves at once.
+// exceeded in bursts of what was late. What waits when the device closes, or
+// the process ends by exit(), leaves at once.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -53,9 +54,11 @@ struct LineCounters {
 
 class LineOut {
  public:
-  // What a frame of the longest header takes on an Ethernet beside its own bytes: Ethernet, IPv4 and UDP
-  // headers, checksum, preamble and gap.
-  static constexpr std::uint64_t kAround = 14 + 20 + 8 + 4 + 8 + 12;
+  // What a frame takes on an Ethernet beside its own bytes: Ethernet, IP and UDP headers, checksum, preamble
+  // and gap.
+  static constexpr std::uint64_t around(const wire::Address& destination) {
+    return 14 + (wire::is_v4_mapped(destination) ? wire::kIpv4Bytes : wire::kIpv6Bytes) + 8 + 4 + 8 + 12;
+  }
 
   LineOut(const LineConfig& config, Wire& to, FrameLog* log);
 

@@ -34,7 +34,7 @@ struct Left {
 class KeepingWire final : public Wire {
  public:
   explicit KeepingWire(std::vector<Left>& left) : left_(left) {
-    facts_.address = peer(1);
+    facts_.own.first = peer(1);
     facts_.port = 4791;
     facts_.max_frames = 16;
     facts_.identification_counts = true;
@@ -147,7 +147,7 @@ TEST(LineOut, LeavesNoFasterThanTheRate) {
   const Time start = Time{} + seconds(1);
   for (int i = 0; i < 20; ++i) w.send(10, 1000, start);
   EXPECT_TRUE(w.left.empty());
-  const Duration each = gigabits(1).time_for({1000 + 16 + LineOut::kAround});
+  const Duration each = gigabits(1).time_for({1000 + 16 + LineOut::around(peer(1))});
   std::uint64_t sent = 0;
   for (Time now = start; w.line.next_due() != kNever; now = now + microseconds(7)) {
     w.line.release(now);
@@ -179,7 +179,7 @@ TEST(LineOut, DropsWhatItsQueueDoesNotHold) {
   for (int i = 0; i < 20; ++i) w.send(10, 1000, Time{} + seconds(1));
   EXPECT_EQ(w.line.counters().frames, 200U);
   // The one that is on the line already does not wait.
-  const std::uint64_t held = (64U << 10U) / (1016 + LineOut::kAround) + 2;
+  const std::uint64_t held = (64U << 10U) / (1016 + LineOut::around(peer(1))) + 2;
   EXPECT_NEAR(static_cast<double>(w.line.counters().overflow), 200.0 - static_cast<double>(held), 1.0);
   EXPECT_EQ(w.log.fates["dropped: the queue before --rate was full"],
             static_cast<int>(w.line.counters().overflow));
@@ -266,7 +266,7 @@ TEST(LineOut, LetsEverythingGoWhenTheDeviceCloses) {
     const std::vector<std::uint8_t> frame(100, 1);
     EXPECT_EQ(wire.send({frame, 100, peer(2)}), SendStatus::kSent);
     EXPECT_TRUE(left.empty());
-    EXPECT_EQ(wire.next_due(), Time{} + megabits(1).time_for({100 + LineOut::kAround}));
+    EXPECT_EQ(wire.next_due(), Time{} + megabits(1).time_for({100 + LineOut::around(peer(1))}));
   }
   ASSERT_EQ(left.size(), 1U);
   EXPECT_EQ(left[0].frames(), 1U);

@@ -4,7 +4,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,8 +12,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
+#include "core/wire/ip.h"
 #include "live/wires/entropy.h"
+#include "live/wires/local_sockets.h"
 #include "live/wires/udp.h"
 
 namespace weft::live {
@@ -32,33 +34,6 @@ constexpr int kNobody = -1;                        // what reach() answers
 constexpr int kNotNow = -2;
 constexpr int kRoom =
     4 << 20;  // of what waits for a neighbour that is not looking; the system may grant less
-
-struct Name {
-  sockaddr_un address{};
-  socklen_t size = 0;
-
-  explicit Name(const std::string& text) {
-    address.sun_family = AF_UNIX;
-    const std::size_t n = std::min(text.size(), sizeof address.sun_path - 1);
-    std::memcpy(address.sun_path + 1, text.data(), n);
-    size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + n);
-  }
-  const sockaddr* generic() const { return reinterpret_cast<const sockaddr*>(&address); }
-};
-
-int open_socket() { return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
-
-// Whose process is at the other end, as the kernel knows it.
-bool is_ours(int fd) {
-  ucred other{};
-  socklen_t size = sizeof other;
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == geteuid();
-}
-
-void close_and_forget(int& fd) {
-  if (fd >= 0) close(fd);
-  fd = -1;
-}
 
 // The names that begin with `prefix`, without it. Whose they are is not said here.
 std::vector<std::string> names_behind(const std::string& prefix) {
@@ -116,18 +91,21 @@ bool Neighbours::users_differ() {
   return geteuid() != (unknown.empty() ? 65534UL : std::strtoul(unknown.c_str(), nullptr, 10));
 }
 
-Result<std::unique_ptr<Neighbours>> Neighbours::join(const wire::Address& address, std::uint16_t port) {
+Neighbours::Neighbours() : door_(std::make_unique<Doorkeeper>()) {}
+
+Result<std::unique_ptr<Neighbours>> Neighbours::join(const wire::Address& address, std::uint16_t port,
+                                                     std::uint8_t wanted) {
   std::unique_ptr<Neighbours> n(new Neighbours);
   n->reached_.fill(-1);
-  n->prefix_ = "weft/" + to_text(address) + ":" + std::to_string(port) + "/";
+  n->v4_ = wire::is_v4_mapped(address);
+  n->prefix_ = names_of(to_text(address), port);
   n->waiting_ = epoll_create1(EPOLL_CLOEXEC);
-  n->spare_ = open_socket();
   if (n->waiting_ < 0) return fail(std::string("cannot open an epoll: ") + std::strerror(errno));
   // A process that begins anew should not get the queue pair numbers of the one before.
   constexpr unsigned kCount = kSlots - 1;
   const unsigned first = unpredictable<std::uint32_t>() % kCount;
-  for (unsigned i = 0; i < kCount; ++i) {
-    const auto slot = static_cast<std::uint8_t>(1U + (first + i) % kCount);
+  for (unsigned i = 0; i < (wanted != 0 ? 1U : kCount); ++i) {
+    const std::uint8_t slot = wanted != 0 ? wanted : static_cast<std::uint8_t>(1U + (first + i) % kCount);
     n->mailbox_ = n->listen_at(n->prefix_ + "slot/" + std::to_string(slot));
     if (n->mailbox_ >= 0) {
       n->slot_ = slot;
@@ -137,11 +115,13 @@ Result<std::unique_ptr<Neighbours>> Neighbours::join(const wire::Address& addres
     }
     if (errno != EADDRINUSE) return fail(std::string("cannot open a Unix socket: ") + std::strerror(errno));
   }
+  if (wanted != 0)
+    return fail("slot " + std::to_string(wanted) + " of " + to_text(address) + " is another process's");
   return fail("254 processes use " + to_text(address) + " already; give this one an address of its own");
 }
 
 Neighbours::~Neighbours() {
-  for (int* const fd : {&mailbox_, &announced_, &waiting_, &spare_, &beginning_}) close_and_forget(*fd);
+  for (int* const fd : {&mailbox_, &announced_, &waiting_, &beginning_}) close_and_forget(*fd);
   for (const auto& [number, service] : services_) close(service.fd);
   for (int& fd : reached_) close_and_forget(fd);
   for (const int fd : taken_from_) close(fd);
@@ -166,9 +146,9 @@ void Neighbours::abandon(int nowhere) {
 }
 
 int Neighbours::listen_at(const std::string& text) {
-  const int fd = open_socket();
+  const int fd = open_local_socket();
   if (fd < 0) return -1;
-  const Name name(text);
+  const LocalName name(text);
   if (bind(fd, name.generic(), name.size) != 0 || listen(fd, kBacklog) != 0) {
     const int why = errno;
     close(fd);
@@ -181,9 +161,9 @@ int Neighbours::listen_at(const std::string& text) {
 
 // A connection, or kNobody, or kNotNow: whoever has the name has no room, or we have no descriptor.
 int Neighbours::reach(const std::string& text) const {
-  const int fd = open_socket();
+  const int fd = open_local_socket();
   if (fd < 0) return kNotNow;
-  const Name name(text);
+  const LocalName name(text);
   const bool there = connect(fd, name.generic(), name.size) == 0;
   const bool nobody = !there && (errno == ECONNREFUSED || errno == EPROTOTYPE);
   if (there && is_ours(fd)) {
@@ -223,8 +203,8 @@ std::vector<std::uint8_t> Neighbours::others() const {
 
 void Neighbours::announce(std::uint8_t index) {
   close_and_forget(announced_);
-  announced_ = open_socket();
-  const Name name(prefix_ + "at/" + std::to_string(slot_) + "/" + std::to_string(index));
+  announced_ = open_local_socket();
+  const LocalName name(prefix_ + "at/" + std::to_string(slot_) + "/" + std::to_string(index));
   if (announced_ >= 0 && bind(announced_, name.generic(), name.size) != 0) close_and_forget(announced_);
 }
 
@@ -242,7 +222,17 @@ bool Neighbours::send(int fd, const RxTrain& train) {
   return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
+void Neighbours::pair_with(Neighbours& twin) {
+  twin_ = &twin;
+  twin.twin_ = this;
+}
+
+Neighbours& Neighbours::of_train(const RxTrain& train) {
+  return twin_ != nullptr && wire::is_v4_mapped(train.source) != v4_ ? *twin_ : *this;
+}
+
 void Neighbours::hand_to_slot(std::uint8_t slot, const RxTrain& train) {
+  if (Neighbours& n = of_train(train); &n != this) return n.hand_to_slot(slot, train);
   int& fd = reached_[slot];
   // A connection that broke is to a process that is gone; another may have its slot by now.
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -259,6 +249,7 @@ void Neighbours::hand_to_slot(std::uint8_t slot, const RxTrain& train) {
 }
 
 void Neighbours::hand_to_all(Time now, const RxTrain& train) {
+  if (Neighbours& n = of_train(train); &n != this) return n.hand_to_all(now, train);
   if (now < next_to_all_) {
     ++counters_.lost;
     return;
@@ -278,6 +269,7 @@ std::string name_of(std::uint32_t service) {
 }  // namespace
 
 bool Neighbours::hand_to_service(Time now, std::uint32_t service, const RxTrain& train) {
+  if (Neighbours& n = of_train(train); &n != this) return n.hand_to_service(now, service, train);
   const int fd = reach(prefix_ + name_of(service));
   if (fd == kNobody && !one_begins(now)) return false;
   if (fd < 0) {
@@ -290,6 +282,11 @@ bool Neighbours::hand_to_service(Time now, std::uint32_t service, const RxTrain&
 }
 
 void Neighbours::begins(Time until) {
+  begins_here(until);
+  if (twin_ != nullptr) twin_->begins_here(until);
+}
+
+void Neighbours::begins_here(Time until) {
   beginning_ = listen_at(prefix_ + "beginning/" + std::to_string(slot_));
   begins_until_ = until;
   next_due_ = std::min(next_due_, until);
@@ -309,6 +306,18 @@ bool Neighbours::one_begins(Time now) {
 }
 
 Outcome<void> Neighbours::claim(std::uint32_t service) {
+  const auto here = claim_here(service);
+  if (!here || twin_ == nullptr) return here;
+  Outcome<void> there = fail(Errc::kNoMemory);
+  try {
+    there = twin_->claim_here(service);
+  } catch (const std::bad_alloc&) {
+  }
+  if (!there) unclaim(service);
+  return there;
+}
+
+Outcome<void> Neighbours::claim_here(std::uint32_t service) {
   if (abandoned_) return fail(Errc::kNoMemory);
   Service& s = services_[service];
   if (s.fd < 0) s.fd = listen_at(prefix_ + name_of(service));
@@ -322,6 +331,20 @@ Outcome<void> Neighbours::claim(std::uint32_t service) {
 }
 
 void Neighbours::give_back(std::uint32_t service, Time until) {
+  give_back_here(service, until);
+  if (twin_ != nullptr) twin_->give_back_here(service, until);
+}
+
+// As if it had never been claimed.
+void Neighbours::unclaim(std::uint32_t service) {
+  const auto it = services_.find(service);
+  if (it == services_.end() || --it->second.claims != 0) return;
+  if (it->second.until != kNever) return;  // given back before, and kept for a while
+  close(it->second.fd);
+  services_.erase(it);
+}
+
+void Neighbours::give_back_here(std::uint32_t service, Time until) {
   const auto it = services_.find(service);
   if (it == services_.end() || --it->second.claims != 0) return;
   it->second.until = until;
@@ -350,26 +373,11 @@ void Neighbours::forget_services(Time now) {
 
 void Neighbours::accept_from(int listener) {
   for (int i = 0; i <= kBacklog; ++i) {
-    const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0 && is_ours(fd)) {
-      taken_from_.push_back(fd);
-      watch(fd);
-    } else if (fd >= 0) {
-      close(fd);
-    } else if ((errno != EMFILE && errno != ENFILE) || !turn_away(listener)) {
-      return;
-    }
+    const int fd = door_->next(listener);
+    if (fd < 0) return;
+    taken_from_.push_back(fd);
+    watch(fd);
   }
-}
-
-// A listener stays readable until somebody takes what waits there, and so keeps a thread awake.
-bool Neighbours::turn_away(int listener) {
-  close_and_forget(spare_);
-  int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-  const bool away = fd >= 0;
-  close_and_forget(fd);
-  spare_ = open_socket();
-  return away;
 }
 
 std::span<const RxTrain> Neighbours::receive() {

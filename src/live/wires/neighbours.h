@@ -29,6 +29,8 @@
 
 namespace weft::live {
 
+class Doorkeeper;
+
 struct NeighbourCounters {
   std::uint64_t handed = 0;  // trains given to the process that they are for
   std::uint64_t taken = 0;   // trains taken from others
@@ -43,8 +45,13 @@ class Neighbours {
   // Whether the kernel tells users apart for this process. In a user namespace all that are not mapped look
   // alike, and a process of such a user would take each of them for itself.
   static bool users_differ();
-  // Takes a free slot, at random.
-  static Result<std::unique_ptr<Neighbours>> join(const wire::Address& address, std::uint16_t port);
+  // Takes this slot, or, with 0, a free one at random.
+  static Result<std::unique_ptr<Neighbours>> join(const wire::Address& address, std::uint16_t port,
+                                                  std::uint8_t slot = 0);
+  // The same process under its other address, with the same slot: what is claimed or begins here does so
+  // there, too, and a train goes to the neighbours under the address that it came to. Both know each other;
+  // each receives for itself.
+  void pair_with(Neighbours& twin);
   ~Neighbours();
   Neighbours(const Neighbours&) = delete;
   Neighbours& operator=(const Neighbours&) = delete;
@@ -80,24 +87,30 @@ class Neighbours {
 
  private:
   struct Message;
-  Neighbours() = default;
+  Neighbours();
   void watch(int fd);
   bool send(int fd, const RxTrain& train);
   int listen_at(const std::string& name);
   int reach(const std::string& name) const;
   bool one_begins(Time now);
+  Neighbours& of_train(const RxTrain& train);
+  Outcome<void> claim_here(std::uint32_t service);
+  void unclaim(std::uint32_t service);
+  void give_back_here(std::uint32_t service, Time until);
+  void begins_here(Time until);
   void accept_from(int listener);
-  bool turn_away(int listener);
 
   std::string prefix_;  // of all names, without the leading zero
   std::uint8_t slot_ = 0;
+  bool v4_ = true;  // the address's family
+  Neighbours* twin_ = nullptr;
   int waiting_ = -1;  // epoll
   int mailbox_ = -1;
   int announced_ = -1;
   int beginning_ = -1;
   Time begins_until_ = kNever;
   bool abandoned_ = false;
-  int spare_ = -1;  // a descriptor to turn somebody away with, when there is no other
+  std::unique_ptr<Doorkeeper> door_;
   struct Service {
     int fd = -1;
     std::uint32_t claims = 0;

@@ -17,34 +17,21 @@
 #include <map>
 #include <vector>
 
+#include "live/wires/numbered_frames.h"
 #include "live/wires/udp.h"
 
 namespace weft::live {
 namespace {
 
-constexpr std::uint16_t kPort = 4791;
-
-wire::Address host(std::uint8_t n) {
-  const auto pid = static_cast<std::uint32_t>(getpid());
-  return wire::Address::v4(127, static_cast<std::uint8_t>(1U + (pid >> 8U) % 254U),
-                           static_cast<std::uint8_t>(pid), n);
-}
+using numbered::Frame;
+using numbered::frame_for;
+using numbered::host;
+using numbered::kPort;
 
 std::unique_ptr<UdpWire> open_wire(std::uint8_t n) {
   auto wire = UdpWire::open(host(n), kPort);
   EXPECT_TRUE(wire.has_value()) << wire.error().message;
   return std::move(*wire);
-}
-
-using Frame = std::vector<std::uint8_t>;
-
-// To a queue pair of this slot; the number is what tells frames apart.
-Frame frame_for(std::uint8_t slot, std::uint32_t number, std::size_t size = 64) {
-  Frame f(size);
-  f[0] = 0x0A;
-  f[kSlotOffset] = slot;
-  std::memcpy(&f[8], &number, sizeof number);
-  return f;
 }
 
 struct Got {

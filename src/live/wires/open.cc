@@ -3,7 +3,9 @@
 #include <array>
 
 #include "core/wire/codec.h"
+#include "live/wires/both.h"
 #include "live/wires/packet.h"
+#include "live/wires/shm.h"
 #include "live/wires/udp.h"
 
 namespace weft::live {
@@ -24,6 +26,7 @@ Result<std::unique_ptr<Wire>> open_as(const wire::Address& address) {
 // In the order of WireKind.
 constexpr std::array kWires{
     Row{"udp", open_as<UdpWire>},
+    Row{"shm", open_as<ShmWire>},
     Row{"packet", open_as<PacketWire>},
     Row{"xdp", open_as<PacketWire, PacketWire::Receive::kXdp>},
 };
@@ -46,8 +49,15 @@ std::string wire_names() {
   return names;
 }
 
-Result<std::unique_ptr<Wire>> open_wire(WireKind kind, const wire::Address& address) {
-  return kWires[static_cast<std::size_t>(kind)].open(address);
+Result<std::unique_ptr<Wire>> open_wire(WireKind kind, const Addresses& own) {
+  const Row& row = kWires[static_cast<std::size_t>(kind)];
+  if (!own.both()) return row.open(own.first);
+  if (kind != WireKind::kUdp)
+    return fail(std::string("the ") + row.name + " wire has one address; give it " + to_text(own.first) +
+                " or " + to_text(own.second) + ", or take --wire udp");
+  auto both = BothWire::open(own, wire::kUdpPort);
+  if (!both) return tl::unexpected(both.error());
+  return std::unique_ptr<Wire>(std::move(*both));
 }
 
 }  // namespace weft::live

@@ -13,14 +13,15 @@ namespace weft::live {
 
 enum class WireKind : std::uint8_t {
   kUdp,     // the kernel's UDP (udp.h)
+  kShm,     // memory shared with other processes of this host, and UDP (shm.h)
   kPacket,  // raw frames (packet.h)
   kXdp,     // raw frames, received by AF_XDP
 };
 
 std::optional<WireKind> find_wire(std::string_view name);
-std::string wire_names();  // for sentences: "udp, packet or xdp"
+std::string wire_names();  // for sentences: "udp, shm, packet or xdp"
 
-// At this address and RoCEv2's port.
-Result<std::unique_ptr<Wire>> open_wire(WireKind kind, const wire::Address& address);
+// At these addresses and RoCEv2's port.
+Result<std::unique_ptr<Wire>> open_wire(WireKind kind, const Addresses& own);
 
 }  // namespace weft::live

@@ -46,10 +46,8 @@ class Packer {
   bool mostly_full() const { return frames_ * 2 > facts_.max_frames || bytes_ * 2 > facts_.max_bytes; }
   std::uint32_t frames() const { return frames_; }
   // As it leaves; it stays there until the packer takes others after clear().
-  std::span<const std::uint8_t> last_frame() const {
-    return {buffer_.get() + bytes_ - last_size_, last_size_};
-  }
-  TxTrain train() const { return {{buffer_.get(), bytes_}, frame_size_, destination_, ip_}; }
+  std::span<const std::uint8_t> last_frame() const { return {buffer_ + bytes_ - last_size_, last_size_}; }
+  TxTrain train() const { return {{buffer_, bytes_}, frame_size_, destination_, ip_}; }
   void clear() { frames_ = bytes_ = frame_size_ = 0; }
 
  private:
@@ -65,7 +63,8 @@ class Packer {
   std::uint32_t bytes_ = 0;
   std::uint32_t frame_size_ = 0;  // of the first
   std::uint32_t last_size_ = 0;
-  std::unique_ptr<std::uint8_t[]> buffer_;
+  std::unique_ptr<std::uint8_t[]> memory_;
+  std::uint8_t* buffer_;  // in memory_, away from where pages begin
 };
 
 }  // namespace weft::live

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "core/base/prng.h"
@@ -22,7 +23,7 @@ const wire::Address kB = wire::Address::v4(127, 0, 0, 2);
 
 WireFacts facts_of(const wire::Address& address, bool counts) {
   WireFacts f;
-  f.address = address;
+  f.own.first = address;
   f.port = wire::kUdpPort;
   f.max_frames = 64;
   f.max_bytes = 65507;
@@ -93,6 +94,18 @@ TEST_F(PackTest, ComesOutAsItWentIn) {
     EXPECT_EQ(unpacker.unpack(train, 0, batch), train.bytes);
     expect_packets(batch, 15, 4096, 1001);
     EXPECT_EQ(unpacker.counters().icrc_id_inferred, counts ? 0U : 1U);  // of the second frame
+  }
+}
+
+// Payloads of buffers that begin where a page does are then copied without waiting for the copy's own stores.
+TEST_F(PackTest, BeginsATrainInTheMiddleOfAPage) {
+  const WireFacts sender = facts_of(kA, true);
+  std::vector<std::unique_ptr<Packer>> packers;
+  for (int i = 0; i < 8; ++i) {
+    packers.push_back(std::make_unique<Packer>(sender, true));
+    pack(*packers.back(), 15, 4096, 4096);
+    const auto at = reinterpret_cast<std::uintptr_t>(packers.back()->train().bytes.data());
+    EXPECT_EQ(at % 4096, 2048U);
   }
 }
 

@@ -35,14 +35,16 @@ SendStatus status_of(PacketSocket::Sent sent) {
 
 Result<std::unique_ptr<PacketWire>> PacketWire::open(const wire::Address& address, std::uint16_t port,
                                                      const UdpOptions& options, Receive receive) {
+  if (!wire::is_v4_mapped(address))
+    return fail("raw frames at " + to_text(address) +
+                ": the wires packet and xdp speak IPv4 only; take --wire udp, or an IPv4 address");
   auto udp = UdpWire::open(address, port, options);
   if (!udp) return tl::unexpected(udp.error());
   const auto interface = find_ethernet(address);
   if (!interface) return fail("raw frames at " + to_text(address) + ": " + interface.error().message);
-  std::unique_ptr<PacketWire> wire(new PacketWire);
-  wire->udp_ = std::move(*udp);
+  std::unique_ptr<PacketWire> wire(new PacketWire(std::move(*udp)));
   WireFacts& facts = wire->facts_;
-  facts = wire->udp_->facts();
+  facts = wire->inner_->facts();
   facts.mtu = interface->mtu;
   const Wanted wanted{.address = address, .port = port, .slot = facts.slot};
   auto socket =
@@ -64,13 +66,13 @@ Result<std::unique_ptr<PacketWire>> PacketWire::open(const wire::Address& addres
     facts.receive_buffer = std::min(facts.receive_buffer, wire->xdp_->chunks() * kCreditAChunk);
     return wire;
   }
-  const auto left = wire->udp_->leave_alone(udp_filter(wanted, interface->index));
+  const auto left = wire->inner_->leave_alone(udp_filter(wanted, interface->index));
   if (!left) return tl::unexpected(left.error());
   return wire;
 }
 
 void PacketWire::abandon(int nowhere) {
-  udp_->abandon(nowhere);
+  inner_->abandon(nowhere);
   socket_->abandon(nowhere);
   hops_->abandon(nowhere);
   if (xdp_ != nullptr) xdp_->abandon(nowhere);
@@ -85,7 +87,7 @@ void PacketWire::visit_counters(const SeeCounter& see) const {
       trains_by_kernel_);
   for (std::size_t i = 0; i < refused_.size(); ++i)
     see(kFrameErrorCounters[i], kFrameErrorTexts[i], refused_[i]);
-  udp_->visit_counters(see);
+  inner_->visit_counters(see);
 }
 
 std::span<const RxTrain> PacketWire::receive(Time now) {
@@ -101,7 +103,7 @@ std::span<const RxTrain> PacketWire::receive(Time now) {
 }
 
 std::span<const RxTrain> PacketWire::read_aside(Time now) {
-  const std::span<const RxTrain> trains = udp_->receive(now);
+  const std::span<const RxTrain> trains = inner_->receive(now);
   if (!trains.empty()) aside_moved_ = now;
   aside_at_ = now - aside_moved_ < kAsideLately ? now : now + kAsideEvery;
   return trains;
@@ -117,7 +119,7 @@ std::span<const RxTrain> PacketWire::read_frames() {
       DCHECK(count < trains_.size());
       if (take(frame, trains_[count])) ++count;
     }
-    const std::span<const RxTrain> ours = udp_->keep_own({trains_.data(), count});
+    const std::span<const RxTrain> ours = inner_->keep_own({trains_.data(), count});
     if (!ours.empty()) return ours;
   }
   return {};
@@ -131,7 +133,7 @@ bool PacketWire::take(const RawFrame& frame, RxTrain& train) {
   bool good =
       read_frame({frame.data, frame.bytes}, vouched ? UdpChecksum::kVouched : UdpChecksum::kLook, d, error);
   // No host of the network has an address of this one.
-  if (good && udp_->of_this_host(d.ip.source)) {
+  if (good && inner_->of_this_host(d.ip.source)) {
     error = FrameError::kSource;
     good = false;
   }
@@ -157,7 +159,7 @@ FrameHeaders PacketWire::headers(const TxTrain& train, const NextHops::Hop& hop,
                                  std::uint16_t identification) const {
   return {.to = hop.to,
           .from = hop.from,
-          .ip = {.source = facts_.address,
+          .ip = {.source = facts_.own.first,
                  .destination = train.destination,
                  .udp_length = static_cast<std::uint16_t>(wire::kUdpBytes + payload),
                  .identification = identification,
@@ -174,8 +176,8 @@ SendStatus PacketWire::send(const TxTrain& train) {
     if (hop.way == NextHops::Way::kFrame) return send_frames(train, hop);
   }
   ++trains_by_kernel_;
-  const SendStatus status = udp_->send(train);
-  facts_.identification_counts = udp_->facts().identification_counts;
+  const SendStatus status = inner_->send(train);
+  facts_.identification_counts = inner_->facts().identification_counts;
   return status;
 }
 

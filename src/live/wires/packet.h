@@ -36,11 +36,11 @@
 #include "live/packet_io/packet_socket.h"
 #include "live/packet_io/xdp_receiver.h"
 #include "live/wires/udp.h"
-#include "live/wires/wire.h"
+#include "live/wires/wire_around.h"
 
 namespace weft::live {
 
-class PacketWire final : public Wire {
+class PacketWire final : public WireAround<UdpWire> {
  public:
   enum class Receive : std::uint8_t { kPacket, kXdp };
   static Result<std::unique_ptr<PacketWire>> open(const wire::Address& address, std::uint16_t port,
@@ -50,20 +50,13 @@ class PacketWire final : public Wire {
   const WireFacts& facts() const override { return facts_; }
   std::span<const RxTrain> receive(Time now) override;
   SendStatus send(const TxTrain& train) override;
-  void show_headers() override { udp_->show_headers(); }
-  Outcome<void> join(const wire::Address& group) override { return udp_->join(group); }
-  void leave(const wire::Address& group) override { udp_->leave(group); }
   int descriptor() const override { return xdp_ != nullptr ? xdp_->descriptor() : socket_->descriptor(); }
-  int aside() const override { return udp_->descriptor(); }
-  int groups() const override { return udp_->groups(); }
-  int mailbox() const override { return udp_->mailbox(); }
-  Neighbours* neighbours() override { return udp_->neighbours(); }
+  int aside() const override { return inner_->descriptor(); }
   void abandon(int nowhere) override;
-  Time next_due() const override { return udp_->next_due(); }
   void visit_counters(const SeeCounter& see) const override;
 
  private:
-  PacketWire() = default;
+  using WireAround::WireAround;
   std::span<const RxTrain> read_frames();
   std::span<const RxTrain> read_aside(Time now);
   bool take(const RawFrame& frame, RxTrain& train);
@@ -74,7 +67,6 @@ class PacketWire final : public Wire {
   static constexpr std::size_t kMostTrains = 64;
 
   WireFacts facts_;
-  std::unique_ptr<UdpWire> udp_;
   std::unique_ptr<PacketSocket> socket_;  // with xdp: for sending only
   std::unique_ptr<XdpReceiver> xdp_;
   std::unique_ptr<NextHops> hops_;

@@ -68,9 +68,8 @@ void PlaceFinder::send_probe(std::uint8_t opcode, std::uint8_t index) {
   frame[1] = index;
   frame[kSlotOffset] = facts_.slot;
   std::memcpy(&frame[kRoundOffset], &round_, sizeof round_);
-  const sockaddr_in to = to_sockaddr(facts_.address, facts_.port);
-  sendto(source_, frame.data(), frame.size(), MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&to),
-         sizeof to);
+  const SocketAddress to = to_sockaddr(facts_.own.first, facts_.port, facts_.interface);
+  sendto(source_, frame.data(), frame.size(), MSG_DONTWAIT, to.generic(), to.size());
 }
 
 bool PlaceFinder::is_probe(const RxTrain& train) const {

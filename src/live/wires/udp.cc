@@ -19,6 +19,7 @@
 
 #include "core/base/check.h"
 #include "core/wire/ip.h"
+#include "live/wires/bind_refused.h"
 #include "live/wires/interfaces.h"
 #include "live/wires/sockets.h"
 
@@ -34,7 +35,9 @@ constexpr Duration kMailEvery = microseconds(50);
 constexpr std::uint32_t kMostReads = 16;  // of the socket, by one receive()
 constexpr std::uint8_t kLastSlot = 254;
 constexpr std::uint32_t kGroupBuffer = 4U << 20U;
-constexpr std::uint32_t kLargestTrain = 65507;  // 65535 - IPv4 - UDP: the kernel's bound on one send
+// The kernel's bound on one send, with the headers of IPv4 and UDP; IPv6's larger one leaves as much less.
+constexpr std::uint32_t kLargestTrain = 65535 - wire::kIpv4Bytes - wire::kUdpBytes;
+constexpr std::uint32_t kLargestTrainV6 = 65535 - wire::kIpv6Bytes - wire::kUdpBytes;
 
 std::string reason() { return std::strerror(errno); }
 
@@ -64,14 +67,13 @@ struct SendControl {
 
 // How many segments one send takes, found by sending one-byte segments from a scratch socket to
 // itself; 1 when the kernel does not segment.
-std::uint32_t probe_segments(const wire::Address& address) {
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+std::uint32_t probe_segments(const wire::Address& address, std::uint32_t interface) {
+  SocketAddress self = to_sockaddr(address, 0, interface);
+  const int fd = socket(self.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return 1;
-  sockaddr_in self = to_sockaddr(address, 0);
-  socklen_t size = sizeof self;
+  socklen_t size = self.size();
   std::uint32_t limit = 1;
-  if (bind(fd, reinterpret_cast<const sockaddr*>(&self), size) == 0 &&
-      getsockname(fd, reinterpret_cast<sockaddr*>(&self), &size) == 0) {
+  if (bind(fd, self.generic(), size) == 0 && getsockname(fd, self.generic(), &size) == 0) {
     std::array<std::uint8_t, kMostTrainFrames> bytes{};
     for (const std::size_t count : {kMostTrainFrames, kMostTrainFrames / 2}) {
       SendControl control;
@@ -95,28 +97,13 @@ std::uint32_t probe_segments(const wire::Address& address) {
 // Whether it is the address of all hosts of a network. Linux lets a socket bind it, and refuses to connect to
 // it.
 bool is_broadcast(const wire::Address& address) {
+  if (!wire::is_v4_mapped(address)) return false;
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
-  const sockaddr_in to = to_sockaddr(address, 1);
-  const bool refused = connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 && errno == EACCES;
+  const SocketAddress to = to_sockaddr(address, 1);
+  const bool refused = connect(fd, to.generic(), to.size()) != 0 && errno == EACCES;
   close(fd);
   return refused;
-}
-
-std::string bind_sentence(const wire::Address& address, std::uint16_t port) {
-  const std::string where = to_text(address) + ", UDP port " + std::to_string(port);
-  switch (errno) {
-    case EADDRINUSE:
-      return where +
-             " is in use by another user's process; give this one an address of its own (any of "
-             "127.0.0.0/8 on this machine: weft run --addr 127.0.0.2 -- ...) or end the other";
-    case EADDRNOTAVAIL:
-      return "address " + to_text(address) +
-             " does not belong to this machine; take one that `ip addr` shows, "
-             "or any of 127.0.0.0/8";
-    default:
-      return "cannot bind " + where + ": " + reason();
-  }
 }
 
 }  // namespace
@@ -135,7 +122,7 @@ struct UdpWire::Buffers {
   std::unique_ptr<std::uint8_t[]> bytes{new std::uint8_t[kSlots * kSlotStride]};
   std::array<mmsghdr, kSlots> messages{};
   std::array<iovec, kSlots> iovecs{};
-  std::array<sockaddr_in, kSlots> sources{};
+  std::array<SocketAddress, kSlots> sources{};
   std::array<ReceiveControl, kSlots> controls{};
   std::array<RxTrain, kSlots> trains{};
 
@@ -168,53 +155,79 @@ void UdpWire::visit_counters(const SeeCounter& see) const {
       "of those for others, dropped: the process is gone or has no room, or too much was for all", c.lost);
 }
 
+namespace {
+
+// Nothing is fragmented, as over IPv4; and a checksum that was left out is no fault.
+void choose_v6_options(int fd) {
+  set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+  set_option(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1);
+  set_option(fd, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
+  set_option(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
+}
+
+// Datagrams to groups leave by our interface, whatever the routes say.
+void send_groups_by(int fd, const SocketAddress& self, std::uint32_t interface) {
+  if (self.family() == AF_INET6) {
+    set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(interface));
+    return;
+  }
+  ip_mreqn by{};
+  by.imr_address = self.v4.sin_addr;
+  setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &by, sizeof by);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std::uint16_t port,
                                                const UdpOptions& options) {
-  if (!wire::is_v4_mapped(address))
-    return fail("address " + to_text(address) + ": the udp wire speaks IPv4 only");
   if (is_broadcast(address)) {
     return fail("address " + to_text(address) +
                 " is the broadcast address of its network; take the address of one host, such as 127.0.0.2");
   }
+  const Interface interface = find_interface(address);
+  if (is_link_local(address) && interface.others) {
+    return fail("address " + to_text(address) +
+                " belongs to several interfaces of this machine; take one that only one of them has");
+  }
   std::unique_ptr<UdpWire> wire(new UdpWire);
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  wire->options_ = &options_of(address);
+  const FamilyOptions& of = *wire->options_;
+  const bool v4 = of.family == AF_INET;
+  const int fd = socket(of.family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0 && errno == EAFNOSUPPORT) return fail(no_v6_sentence(address));
   if (fd < 0) return fail("cannot open a UDP socket: " + reason());
   wire->fd_ = fd;
-  if (!set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)) {
+  if (v4 && !set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)) {
     return fail("cannot set IP_MTU_DISCOVER, without which no ICRC is right: " + reason());
   }
+  if (!v4) choose_v6_options(fd);
   if (options.segmentation) set_option(fd, SOL_UDP, UDP_GRO, 1);
   enlarge(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.receive_buffer);
   enlarge(fd, SO_SNDBUFFORCE, SO_SNDBUF, options.send_buffer);
   if (options.shared && Neighbours::users_differ()) {
-    auto joined = Neighbours::join(address, port);
+    auto joined = Neighbours::join(address, port, options.slot);
     if (!joined) return tl::unexpected(joined.error());
     wire->neighbours_ = std::move(*joined);
     set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
   }
-  const sockaddr_in self = to_sockaddr(address, port);
-  if (bind(fd, reinterpret_cast<const sockaddr*>(&self), sizeof self) != 0) {
-    return fail(bind_sentence(address, port));
-  }
-  set_option(fd, IPPROTO_IP, IP_TTL, wire->usual_.hop_limit);
-  // Datagrams to groups leave by our interface, whatever the routes say.
-  ip_mreqn by{};
-  by.imr_address = self.sin_addr;
-  setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &by, sizeof by);
+  const SocketAddress self = to_sockaddr(address, port, interface.index);
+  if (bind(fd, self.generic(), self.size()) != 0) return fail(bind_sentence(address, port));
+  set_option(fd, of.level, of.hop_limit, wire->usual_.hop_limit);
+  send_groups_by(fd, self, interface.index);
   wire->own_hosts_ = own_addresses();
   WireFacts& facts = wire->facts_;
-  facts.address = address;
+  facts.own = {address};
   facts.port = port;
-  const Interface interface = find_interface(address);
   facts.interface = interface.index;
   facts.mtu = interface.mtu;
   // Only a real network marks packets, and a control message costs a tenth of a small datagram. A
   // kernel that does not know the option just does not tell.
-  if (!interface.loopback) set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
-  facts.max_frames = options.segmentation ? probe_segments(address) : 1;
+  if (!interface.loopback) set_option(fd, of.level, of.show_traffic_class, 1);
+  facts.max_frames = options.segmentation ? probe_segments(address, interface.index) : 1;
   facts.identification_counts = facts.max_frames > 1;
   if (!facts.identification_counts) facts.max_frames = kMostTrainFrames / 2;  // of one sendmmsg
-  facts.max_bytes = kLargestTrain;
+  facts.max_bytes = v4 ? kLargestTrain : kLargestTrainV6;
   facts.receive_buffer = static_cast<std::uint64_t>(get_option(fd, SOL_SOCKET, SO_RCVBUF));
   if (wire->neighbours_ != nullptr) wire->join_others();
   return wire;
@@ -306,9 +319,9 @@ std::span<const RxTrain> UdpWire::read_socket() {
 void UdpWire::join_others() {
   facts_.slot = neighbours_->slot();
   sorted_.reserve(2 * kSlots);
-  probe_fd_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  const sockaddr_in self = to_sockaddr(facts_.address, 0);
-  if (probe_fd_ >= 0) bind(probe_fd_, reinterpret_cast<const sockaddr*>(&self), sizeof self);
+  const SocketAddress self = to_sockaddr(facts_.own.first, 0, facts_.interface);
+  probe_fd_ = socket(self.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe_fd_ >= 0) bind(probe_fd_, self.generic(), self.size());
   place_ = std::make_unique<PlaceFinder>(fd_, probe_fd_, facts_, *neighbours_);
 }
 
@@ -375,45 +388,48 @@ std::span<const RxTrain> UdpWire::keep_own(std::span<const RxTrain> trains) {
 }
 
 void UdpWire::show_headers() {
-  set_option(fd_, IPPROTO_IP, IP_RECVTOS, 1);
-  set_option(fd_, IPPROTO_IP, IP_RECVTTL, 1);
+  set_option(fd_, options_->level, options_->show_traffic_class, 1);
+  set_option(fd_, options_->level, options_->show_hop_limit, 1);
   headers_ = true;
   if (groups_ != nullptr) groups_->show_headers();
 }
 
 bool UdpWire::is_stray(const RxTrain& train) const {
+  // No host of the other family sends to this socket, whatever the packet says.
+  if (wire::is_v4_mapped(train.source) != (options_->family == AF_INET)) return true;
   return train.source_port != facts_.port && of_this_host(train.source);
 }
 
 bool UdpWire::of_this_host(const wire::Address& source) const {
-  return source.bytes[12] == 127 ||
-         std::find(own_hosts_.begin(), own_hosts_.end(), source) != own_hosts_.end();
+  return is_loopback(source) || std::find(own_hosts_.begin(), own_hosts_.end(), source) != own_hosts_.end();
 }
 
 SendStatus UdpWire::send(const TxTrain& train) {
-  DCHECK(train.bytes.size() <= kLargestTrain && train.frame_size != 0);
-  sockaddr_in to = to_sockaddr(train.destination, facts_.port);
+  DCHECK(train.bytes.size() <= facts_.max_bytes && train.frame_size != 0);
+  SocketAddress to = to_sockaddr(train.destination, facts_.port, facts_.interface);
   iovec iov{const_cast<std::uint8_t*>(train.bytes.data()), train.bytes.size()};
   msghdr message{};
   message.msg_name = &to;
-  message.msg_namelen = sizeof to;
+  message.msg_namelen = to.size();
   message.msg_iov = &iov;
   message.msg_iovlen = 1;
   SendControl control;
+  const auto choose = [&] {
+    control.add(message, options_->level, options_->traffic_class, int{train.ip.traffic_class});
+    control.add(message, options_->level, options_->hop_limit_of_one, int{train.ip.hop_limit});
+  };
   if (wire::is_group(train.destination)) {
     // The socket's own choices are for hosts: the kernel has another hop limit for groups.
-    control.add(message, IPPROTO_IP, IP_TOS, int{train.ip.traffic_class});
-    control.add(message, IPPROTO_IP, IP_TTL, int{train.ip.hop_limit});
+    choose();
   } else if (train.ip != usual_) {
     // Most processes choose traffic class and hop limit once: the first choice becomes the socket's, and
     // costs nothing from then on.
     if (!usual_known_) {
-      set_option(fd_, IPPROTO_IP, IP_TOS, train.ip.traffic_class);
-      set_option(fd_, IPPROTO_IP, IP_TTL, train.ip.hop_limit);
+      set_option(fd_, options_->level, options_->traffic_class, train.ip.traffic_class);
+      set_option(fd_, options_->level, options_->hop_limit, train.ip.hop_limit);
       usual_ = train.ip;
     } else {
-      control.add(message, IPPROTO_IP, IP_TOS, int{train.ip.traffic_class});
-      control.add(message, IPPROTO_IP, IP_TTL, int{train.ip.hop_limit});
+      choose();
     }
   }
   usual_known_ = usual_known_ || !wire::is_group(train.destination);

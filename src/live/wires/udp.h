@@ -16,6 +16,11 @@
 // program that has bound that address with another port: such a train is called a stray. Other hosts may
 // number their ports as they like.
 //
+// The address is of IPv4 or of IPv6, and so is the socket. IPv6 has no identification to be predicted, and a
+// UDP checksum, which the kernel or the device computes; received ones may be 0, as hardware sends them
+// (UDP_NO_CHECK6_RX). The flow label that leaves is 0, and one that arrives is not seen. A link-local address
+// (fe80::/10) means our own interface, which is found by the address: so only one interface may have it.
+//
 // Several processes of one user share an address (SO_REUSEPORT; another user's are refused by bind()). The
 // kernel steers each train to the process whose slot its queue pair number has (steering.h); one that comes
 // to the wrong process all the same is handed over (neighbours.h). place_finder.h keeps the kernel informed.
@@ -41,7 +46,10 @@ struct UdpOptions {
   std::uint32_t send_buffer = 4U << 20U;
   bool segmentation = true;  // false: as on a kernel without UDP_SEGMENT
   bool shared = true;        // other processes may have the same address
+  std::uint8_t slot = 0;     // ours among them; 0: any that is free
 };
+
+struct FamilyOptions;  // sockets.h
 
 class UdpWire final : public Wire {
  public:
@@ -91,9 +99,10 @@ class UdpWire final : public Wire {
   std::uint32_t batch_ = 1;   // messages per call, adapted to their size
   std::uint32_t streak_ = 0;  // calls since one found nothing
   WireFacts facts_;
-  IpChoice usual_;                        // the socket's own; other trains bring theirs along
-  bool usual_known_ = false;              // it is that of the first train
-  std::vector<wire::Address> own_hosts_;  // addresses of this host, when the wire was opened
+  const FamilyOptions* options_ = nullptr;  // of the address's family
+  IpChoice usual_;                          // the socket's own; other trains bring theirs along
+  bool usual_known_ = false;                // it is that of the first train
+  std::vector<wire::Address> own_hosts_;    // addresses of this host, when the wire was opened
   std::unique_ptr<Buffers> buffers_;
 
   std::unique_ptr<Groups> groups_;    // since the first was joined
@@ -110,7 +119,7 @@ class UdpWire final : public Wire {
   bool socket_first_ = false;    // they did the last time
 };
 
-// The IPv4 address in text, for sentences.
+// The address in text, for sentences and names.
 std::string to_text(const wire::Address& address);
 
 }  // namespace weft::live

@@ -31,7 +31,7 @@ std::uint32_t load_le(const std::uint8_t* p) {
 
 }  // namespace
 
-Unpacker::Unpacker(const WireFacts& facts, bool icrc) : local_(facts.address), icrc_(icrc) {}
+Unpacker::Unpacker(const WireFacts& facts, bool icrc) : own_(facts.own), icrc_(icrc) {}
 
 Unpacker::Source& Unpacker::source(const wire::Address& address) {
   const std::uint32_t mixed = load_le(&address.bytes[12]) * 0x9E37'79B1U;
@@ -72,7 +72,7 @@ bool Unpacker::icrc_matches(Source& s, const RxTrain& train, std::span<const std
   const std::size_t covered = frame.size() - wire::kIcrcBytes;
   const std::uint32_t received = load_le(frame.data() + covered);
   const wire::IpFacts ip{.source = train.source,
-                         .destination = train.for_group() ? train.group : local_,
+                         .destination = destination_of(train),
                          .source_port = train.source_port,
                          .udp_length = static_cast<std::uint16_t>(kUdpHeaderBytes + frame.size()),
                          .identification = s.next};
@@ -95,6 +95,16 @@ bool Unpacker::icrc_matches(Source& s, const RxTrain& train, std::span<const std
   return true;
 }
 
+bool Unpacker::icrc_matches_v6(const RxTrain& train, std::span<const std::uint8_t> frame) {
+  const std::size_t covered = frame.size() - wire::kIcrcBytes;
+  wire::Icrc icrc = seeds_.get({.source = train.source,
+                                .destination = destination_of(train),
+                                .source_port = train.source_port,
+                                .udp_length = static_cast<std::uint16_t>(kUdpHeaderBytes + frame.size())});
+  icrc.packet(frame.first(covered));
+  return icrc.value() == load_le(frame.data() + covered);
+}
+
 // The frame at byte `at` of a train whose IPv4 header the wire saw. What the kernel joined was numbered one
 // by one, or, by a sender that numbers nothing, all alike.
 bool Unpacker::icrc_matches_header(const RxTrain& train, std::uint32_t at,
@@ -102,7 +112,7 @@ bool Unpacker::icrc_matches_header(const RxTrain& train, std::uint32_t at,
   const std::size_t covered = frame.size() - wire::kIcrcBytes;
   const std::uint32_t received = load_le(frame.data() + covered);
   wire::IpFacts ip{.source = train.source,
-                   .destination = train.for_group() ? train.group : local_,
+                   .destination = destination_of(train),
                    .source_port = train.source_port,
                    .udp_length = static_cast<std::uint16_t>(kUdpHeaderBytes + frame.size()),
                    .identification = static_cast<std::uint16_t>(train.identification + at / train.frame_size),
@@ -147,6 +157,8 @@ std::uint32_t Unpacker::unpack(const RxTrain& train, std::uint32_t from, RxBatch
     counters_.rx_port += frames;
     return train.bytes;
   }
+  const bool v4 = wire::is_v4_mapped(train.source);
+  const wire::Address* const to = train.for_group() ? &train.group : own_.second_if_towards(train.source);
   Source& s = source(train.source);
   if (from == 0 && train.bytes > train.frame_size) {
     s.next = 0;
@@ -164,8 +176,11 @@ std::uint32_t Unpacker::unpack(const RxTrain& train, std::uint32_t from, RxBatch
       ++count_of(error);
       continue;
     }
-    if (icrc_ &&
-        !(train.header_seen ? icrc_matches_header(train, frame_at, frame) : icrc_matches(s, train, frame))) {
+    const auto right = [&] {
+      if (!v4) return icrc_matches_v6(train, frame);
+      return train.header_seen ? icrc_matches_header(train, frame_at, frame) : icrc_matches(s, train, frame);
+    };
+    if (icrc_ && !right()) {
       ++counters_.rx_icrc;
       continue;
     }
@@ -177,7 +192,7 @@ std::uint32_t Unpacker::unpack(const RxTrain& train, std::uint32_t from, RxBatch
     p.payload = decoded.payload;
     p.tos = train.tos;
     p.ttl = train.ttl;
-    p.group = train.for_group() ? &train.group : nullptr;
+    p.group = to;
     out.payloads[out.size] = frame.data() + decoded.payload_offset;
     ++out.size;
   }

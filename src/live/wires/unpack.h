@@ -14,6 +14,7 @@
 // The last kind accepts one corrupt frame in 65 536, so it is bounded: see Source and believable().
 //
 // Where the wire saw the header (RxTrain::header_seen) nothing is solved for: the identification is known.
+// Over IPv6 there is none.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -85,12 +86,17 @@ class Unpacker {
   };
 
   bool icrc_matches(Source& source, const RxTrain& train, std::span<const std::uint8_t> frame);
+  bool icrc_matches_v6(const RxTrain& train, std::span<const std::uint8_t> frame);
   bool icrc_matches_header(const RxTrain& train, std::uint32_t at, std::span<const std::uint8_t> frame);
   bool believable(Source& source, std::uint16_t identification);
   std::uint64_t& count_of(wire::DecodeError error);
   Source& source(const wire::Address& address);
 
-  wire::Address local_;
+  const wire::Address& destination_of(const RxTrain& train) const {
+    return train.for_group() ? train.group : own_.towards(train.source);
+  }
+
+  Addresses own_;
   bool icrc_;
   IcrcSeeds seeds_;
   WireCounters counters_;

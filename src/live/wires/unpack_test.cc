@@ -88,7 +88,7 @@ class UnpackTest : public ::testing::Test {
 
   Unpacker unpacker_{[] {
                        WireFacts f;
-                       f.address = kUs;
+                       f.own.first = kUs;
                        return f;
                      }(),
                      true};

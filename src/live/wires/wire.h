@@ -3,9 +3,9 @@
 // offload (UDP_SEGMENT, UDP_GRO) takes and gives exactly that. One system call per train instead of one per
 // frame makes sending 8 to 90 times as fast, so trains are the unit here.
 //
-// Implementations: udp.h (a socket), packet.h (raw frames of an Ethernet interface), impaired.h (another wire
-// made worse); open.h opens what was asked for. A virtual call per train is noise beside the system call
-// behind it.
+// Implementations: udp.h (a socket), shm.h (memory shared with other processes of this host), packet.h (raw
+// frames of an Ethernet interface), impaired.h (another wire made worse); open.h opens what was asked for. A
+// virtual call per train is noise beside the system call behind it.
 //
 // Not thread-safe: a wire belongs to the thread that drives its shard.
 #pragma once
@@ -17,6 +17,7 @@
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/wire/packet.h"
+#include "live/wires/addresses.h"
 
 namespace weft::live {
 
@@ -44,7 +45,7 @@ struct RxTrain {
   // Its source is an address of this host, but not the port of a soft NIC there: some program's own socket.
   bool stray = false;
   bool handed = false;  // another process of this address received it and handed it over
-  // The wire saw the IPv4 header, so the ICRC is judged by it and nothing is solved for. Frames that the
+  // The wire saw the IP header, so the ICRC is judged by it and nothing is solved for. Frames that the
   // kernel joined were numbered one by one from `first`, or all alike; `identification` is this train's first
   // frame's.
   bool header_seen = false;
@@ -74,7 +75,7 @@ enum class SendStatus : std::uint8_t {
 
 // What a wire can carry; fixed once it is open, but for what SendStatus::kUncut says.
 struct WireFacts {
-  wire::Address address;   // ours
+  Addresses own;           // ours
   std::uint16_t port = 0;  // ours
   // The top byte of our queue pair numbers, where other processes may have the same address; else 0.
   std::uint8_t slot = 0;
@@ -82,8 +83,8 @@ struct WireFacts {
   std::uint32_t mtu = 0;            // of the interface: IP header and all that follows
   std::uint32_t max_frames = 1;     // per train
   std::uint32_t max_bytes = 65000;  // per train
-  // The IPv4 identification that frame i of a train leaves with: i, or always 0
-  // (docs/protocol/icrc.md#the-ipv4-identification).
+  // The kernel cuts trains, so that frame i of one leaves with the IPv4 identification i; otherwise frames
+  // leave one by one, and it is always 0 (docs/protocol/icrc.md#the-ipv4-identification).
   bool identification_counts = false;
   std::uint64_t receive_buffer = 0;  // bytes of kernel memory that may wait for us, truesize
 };
@@ -101,6 +102,14 @@ class Wire {
   // What has arrived, in order; empty when nothing waits.
   virtual std::span<const RxTrain> receive(Time now) = 0;
   virtual SendStatus send(const TxTrain& train) = 0;
+  // One thread is about to sleep until a descriptor is readable; others may drive meanwhile. False: something
+  // has come already. Whatever rest() said, rise() follows.
+  virtual bool rest() { return true; }
+  virtual void rise() {}
+  // For a wire that is more than one queue: mark() remembers what waits now, and passed() says whether all of
+  // that has been received.
+  virtual void mark() {}
+  virtual bool passed() const { return true; }
   // From here on trains tell what the IP header said; that costs time, so it is off until asked for.
   virtual void show_headers() {}
   // From here on, until leave(), what is sent to this group is received too. kUnsupported: the wire has no
@@ -115,7 +124,7 @@ class Wire {
   // The same for what other processes hand over; -1: nobody does. A descriptor of its own, because one that
   // stands for both would cost something with every datagram.
   virtual int mailbox() const { return -1; }
-  // The same for what comes by the kernel's own way beside raw frames; -1: there is but one way.
+  // The same for what comes by a second way, beside raw frames or beside a socket; -1: there is but one way.
   virtual int aside() const { return -1; }
   // The same for what is sent to groups; -1: none was joined yet.
   virtual int groups() const { return -1; }
@@ -123,6 +132,8 @@ class Wire {
   virtual Neighbours* neighbours() { return nullptr; }
   // In a forked child: its descriptors become `nowhere`'s, because what they were is the parent's.
   virtual void abandon(int nowhere) = 0;
+  // What it holds back leaves now: the process ends.
+  virtual void let_go() {}
   // When a frame that the wire itself holds back becomes due, or it has to look after itself.
   virtual Time next_due() const { return kNever; }
   // What the wire itself did to frames, each counter with its name and what it means.

@@ -1,10 +1,13 @@
 #include "sim/box/box_node.h"
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 
 #include "core/wire/mad.h"
 #include "sim/fabric/routing.h"
 #include "sim/nic/host_address.h"
+#include "wan/logic/parity_frame.h"
 
 namespace weft::sim {
 namespace {
@@ -12,6 +15,34 @@ namespace {
 std::pair<std::uint64_t, std::uint32_t> ends_of(HostId from, HostId to, Qpn qpn) {
   return {std::uint64_t{from.v} << 32U | to.v, qpn.v};
 }
+
+// A packet as parity codes it; the sender's and receiver's bytes of it must be the same, so it has no gaps.
+struct Coded {
+  wire::Header header;
+  wire::Address source;
+  std::uint32_t destination;
+  std::uint32_t payload;
+  std::uint32_t frame;
+  std::uint32_t flow;
+  std::uint32_t real_bytes;  // of the payload that follow
+  std::uint8_t traffic_class;
+  std::uint8_t ecn_capable;
+  std::uint8_t control;
+  std::uint8_t sum;  // over all of it, instead of an ICRC
+};
+static_assert(std::has_unique_object_representations_v<Coded>);
+
+std::uint8_t sum_of(const Coded& c) {
+  Coded without = c;
+  without.sum = 0;
+  std::uint32_t sum = 0x811C'9DC5;
+  const auto* p = reinterpret_cast<const std::uint8_t*>(&without);
+  for (std::size_t i = 0; i < sizeof without; ++i) sum = (sum ^ p[i]) * 0x0100'0193U;
+  return static_cast<std::uint8_t>(sum >> 24U ^ sum);
+}
+
+constexpr std::uint32_t kLongestBlock = sizeof(Coded) + 4096;
+static_assert(kLongestBlock + wan::kMostParityHeader <= PayloadStore::kSlotBytes);
 
 }  // namespace
 
@@ -27,6 +58,10 @@ BoxNode::BoxNode(Fabric& fabric, Network& network, std::uint32_t index, const wa
   deadline_actor_ = fabric.timeline.add<&BoxNode::on_deadline>(*this, node);
   for (Port* p : ports_) p->on_idle<&BoxNode::on_port>(*this);
   network.attach_box<&BoxNode::arrive>(index, *this);
+  if (!config.parity.there()) return;
+  encoder_ = std::make_unique<wan::Encoder>(config.parity.repair, kLongestBlock);
+  decoder_ = std::make_unique<wan::Decoder>(PayloadStore::kSlotBytes);
+  block_.resize(kLongestBlock);
 }
 
 void BoxNode::arrive(const Transit& t, std::uint32_t side) {
@@ -86,12 +121,83 @@ void BoxNode::take(PacketRef ref, std::uint32_t side) {
   f.payload = p.rx.payload;
   f.tos = p.rx.tos;
   f.body = {ref.v};
+  const bool parity = wan::is_parity(h) && p.payload != kNoPayload;
   const bool mad = wire::carries_mad(h, f.payload) && p.payload != kNoPayload;
   if (side == static_cast<std::uint32_t>(BoxSide::kLine) && h.opcode == wire::kAcknowledge)
     flow_of_[ends_of(host_at(f.source), p.destination, h.dest_qp)] = p.flow;
   box_.on_frame(fabric_.timeline.now(), side == 0 ? wan::Side::kSite : wan::Side::kLine, f,
-                mad ? std::span<const std::uint8_t>(fabric_.payloads.bytes(p.payload)).first(f.payload)
-                    : std::span<const std::uint8_t>());
+                mad      ? std::span<const std::uint8_t>(fabric_.payloads.bytes(p.payload)).first(f.payload)
+                : parity ? std::span<const std::uint8_t>(fabric_.payloads.bytes(p.payload))
+                         : std::span<const std::uint8_t>());
+  if (decoder_) restore(fabric_.timeline.now());
+}
+
+// Returns its length.
+std::uint32_t BoxNode::block_of(const Packet& p) {
+  Coded c{p.rx.header,
+          p.rx.source,
+          p.destination.v,
+          p.rx.payload,
+          p.frame,
+          p.flow,
+          p.payload == kNoPayload ? 0 : p.rx.payload,
+          p.traffic_class,
+          p.ecn_capable,
+          p.control,
+          0};
+  c.sum = sum_of(c);
+  std::memcpy(block_.data(), &c, sizeof c);
+  if (c.real_bytes != 0)
+    std::memcpy(block_.data() + sizeof c, fabric_.payloads.bytes(p.payload).data(), c.real_bytes);
+  return static_cast<std::uint32_t>(sizeof c + c.real_bytes);
+}
+
+void BoxNode::restore(Time now) {
+  for (wan::Restore r; box_.poll_restore(r);) {
+    const Packet& parity = fabric_.packets.at({r.row[0].body.v});
+    (void)wan::compute(
+        r, *decoder_,
+        [&](wan::BodyId b) {
+          return std::span<const std::uint8_t>(block_).first(block_of(fabric_.packets.at({b.v})));
+        },
+        [&](const wan::Restore::Row& row) {
+          const Packet& p = fabric_.packets.at({row.body.v});
+          return std::span<const std::uint8_t>(fabric_.payloads.bytes(p.payload)).subspan(r.header_bytes);
+        },
+        [&](std::span<const std::uint8_t> block) { put(now, block, parity); });
+  }
+}
+
+void BoxNode::put(Time now, std::span<const std::uint8_t> block, const Packet& parity) {
+  Coded c;
+  std::memcpy(&c, block.data(), sizeof c);
+  if (c.sum != sum_of(c) || c.real_bytes > block.size() - sizeof c) return;
+  const PacketRef ref = fabric_.packets.acquire();
+  Packet& p = fabric_.packets.at(ref);
+  p = Packet{};
+  p.rx.header = c.header;
+  p.rx.source = c.source;
+  p.rx.payload = c.payload;
+  p.rx.tos = parity.rx.tos;
+  p.destination = {c.destination};
+  p.frame = c.frame;
+  p.flow = c.flow;
+  p.traffic_class = c.traffic_class;
+  p.ecn_capable = c.ecn_capable != 0;
+  p.control = c.control != 0;
+  if (c.real_bytes != 0) {
+    p.payload = fabric_.payloads.acquire();
+    std::memcpy(fabric_.payloads.bytes(p.payload).data(), block.data() + sizeof c, c.real_bytes);
+  }
+  ++counters_.made;
+  wan::Frame f;
+  f.header = c.header;
+  f.source = c.source;
+  f.destination = address_of(p.destination);
+  f.payload = c.payload;
+  f.tos = p.rx.tos;
+  f.body = {ref.v};
+  box_.on_restored(now, f);
 }
 
 void BoxNode::on_port(Time) { pump(); }
@@ -128,6 +234,10 @@ void BoxNode::pump() {
 
 void BoxNode::send(std::uint32_t side, const wan::Out& out) {
   PacketRef ref;
+  if (out.member != wan::Out::kNoMember) {
+    if (out.member == 0) encoder_->begin();
+    encoder_->add(out.member, std::span(block_).first(block_of(fabric_.packets.at({out.frame.body.v}))));
+  }
   if (out.frame.body == wan::kNoBody) {
     ref = make(out);
     ++counters_.made;
@@ -136,6 +246,10 @@ void BoxNode::send(std::uint32_t side, const wan::Out& out) {
   } else {
     ref = copy({out.frame.body.v});
     ++counters_.made;
+  }
+  if (side == 0 && wan::is_parity(out.frame.header)) {  // no endpoint knows that opcode
+    ++counters_.ended;
+    return fabric_.release(ref);
   }
   ports_[side]->send(ref);
 }
@@ -148,7 +262,7 @@ PacketRef BoxNode::copy(PacketRef from) {
   return ref;
 }
 
-// An acknowledgement, or a message to the partner.
+// An acknowledgement, a message to the partner, or parity.
 PacketRef BoxNode::make(const wan::Out& out) {
   const wan::Frame& f = out.frame;
   const PacketRef ref = fabric_.packets.acquire();
@@ -161,11 +275,22 @@ PacketRef BoxNode::make(const wan::Out& out) {
   p.rx.tos = f.tos;
   p.destination = host_at(f.destination);
   p.frame = frame_bytes(f.header, f.payload, marking_.framing);
-  if (out.mad == nullptr && marking_.ack_bytes != 0) p.frame = marking_.ack_bytes;
+  if (out.mad == nullptr && out.parity.empty() && marking_.ack_bytes != 0) p.frame = marking_.ack_bytes;
   p.control = true;
   p.traffic_class = marking_.control_class;
   const auto known = flow_of_.find(ends_of(from, p.destination, f.header.dest_qp));
   p.flow = known != flow_of_.end() ? known->second : flow_hash(from.v, p.destination.v, f.header.dest_qp.v);
+  if (!out.parity.empty()) {
+    p.control = false;
+    p.traffic_class = marking_.data_class;
+    p.payload = fabric_.payloads.acquire();
+    const std::span<std::uint8_t> bytes = fabric_.payloads.bytes(p.payload);
+    const auto coded = encoder_->row(out.row);
+    std::copy(out.parity.begin(), out.parity.end(), bytes.begin());
+    std::copy(coded.begin(), coded.end(), bytes.begin() + static_cast<std::ptrdiff_t>(out.parity.size()));
+    std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(out.parity.size() + coded.size()), bytes.end(),
+              std::uint8_t{0});
+  }
   if (out.mad != nullptr) {
     p.payload = fabric_.payloads.acquire();
     std::copy(out.mad->begin(), out.mad->end(), fabric_.payloads.bytes(p.payload).begin());

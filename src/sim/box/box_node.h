@@ -11,13 +11,21 @@
 //
 // A frame's body is its packet in the fabric's pool: what the box keeps lies there, and what it repeats is a
 // copy. A corrupt packet goes no further, because the box would vouch for it.
+//
+// Parity is coded over what a packet is here (block_of), header, ends and sizes and the payload where a run
+// carries it, with the code that a live box has. On the links a parity frame takes the bytes that it would
+// have for the frames that it covers.
 #pragma once
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
+#include <span>
+#include <vector>
 
 #include "sim/fabric/network.h"
 #include "sim/nic/endpoint.h"
+#include "wan/code/group.h"
 #include "wan/logic/box.h"
 
 namespace weft::sim {
@@ -62,6 +70,9 @@ class BoxNode {
   void send(std::uint32_t side, const wan::Out& out);
   PacketRef copy(PacketRef from);
   PacketRef make(const wan::Out& out);
+  void restore(Time now);
+  std::uint32_t block_of(const Packet& p);
+  void put(Time now, std::span<const std::uint8_t> block, const Packet& parity);
 
   Fabric& fabric_;
   wan::Box box_;
@@ -75,6 +86,10 @@ class BoxNode {
   // Acknowledgements that the box makes take the way of those that it swallows: by their two ends.
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> flow_of_;
   BoxNodeCounters counters_;
+  // Of parity; empty without it.
+  std::unique_ptr<wan::Encoder> encoder_;
+  std::unique_ptr<wan::Decoder> decoder_;
+  std::vector<std::uint8_t> block_;
 };
 
 }  // namespace weft::sim

@@ -16,7 +16,7 @@ namespace weft::sim {
 
 class PayloadStore {
  public:
-  static constexpr std::uint32_t kSlotBytes = 4096;  // the largest path MTU
+  static constexpr std::uint32_t kSlotBytes = 4096 + 512;  // the largest path MTU, or parity for that
 
   PayloadRef acquire() {
     if (free_.empty()) {

@@ -135,6 +135,10 @@ Result<void> configure_boxes(Scenario& s) {
     b.hello = std::max(b.hello, trip);
     b.give_up = a.give_up;
     b.quiet = a.quiet;
+    const auto parity = wan::parse_parity_terms("accelerator.parity", a.parity);
+    if (!parity) return tl::unexpected(parity.error());
+    b.parity = *parity;
+    b.repair_answers = a.repair_answers;
     if (b.quiet.ps <= 0) return fail("accelerator.quiet must be positive");
     if (b.give_up <= b.patience)
       return fail("accelerator.give_up must be longer than a partner may be silent, " +

@@ -103,6 +103,18 @@ TEST(LongLine, LosesDuplicatesAndReordersUnnoticed) {
   }
 }
 
+// Nor do they with parity, real bytes and all; and most of what is lost is never asked for.
+TEST(LongLine, RestoresByParityUnnoticed) {
+  const auto s =
+      run({"check=true", "bytes=true", "line.loss=1%", "line.reorder=1%", "accelerator.parity=16+3"});
+  const std::uint64_t restored = count(*s, 1, wan::BoxCounter::restored);
+  EXPECT_GT(restored, 20U);
+  EXPECT_LT(count(*s, 0, wan::BoxCounter::line_resent), restored / 2);
+  EXPECT_EQ(count(*s, 1, wan::BoxCounter::restored_wrong), 0U);
+  EXPECT_NE(mistake({"accelerator.parity=16"}).find("accelerator.parity: '16' is not like 16+2"),
+            std::string::npos);
+}
+
 // The line alone is cut, so no switch finds another way; what was acknowledged waits.
 TEST(LongLine, IsCutForAWhileAndNothingIsLost) {
   const std::string cut =

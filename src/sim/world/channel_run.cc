@@ -349,7 +349,7 @@ void ChannelRun::ended(Host& h, std::uint32_t pair, bool well, Time now) {
 }
 
 void ChannelRun::closed(Host& h, const Notice& n, Time now) {
-  add(h.past, n.channel->counts);
+  add(h.past, n.channel->counts());
   if (!n.channel->asked) return;
   const auto pair = static_cast<std::uint32_t>(n.channel->cookie);
   Pair& p = pairs_[pair];
@@ -388,7 +388,7 @@ ChannelTotals ChannelRun::totals() const {
     ++t.contexts;
     t.channels = std::max<std::uint64_t>(t.channels, h.most_channels);
     add(t.counts, h.past);
-    h.context->each_channel([&](const Channel& c) { add(t.counts, c.counts); });
+    h.context->each_channel([&](const Channel& c) { add(t.counts, c.counts()); });
     const channel::ContextCounts& c = h.context->counts();
     t.violations += c.violations;
     t.starved += c.starved;

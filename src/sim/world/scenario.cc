@@ -173,6 +173,8 @@ void read_accelerator(Fields f, AcceleratorSpec& a) {
   f.rate("rate", a.rate);
   f.duration("quiet", a.quiet);
   f.duration("give_up", a.give_up);
+  f.text("parity", a.parity);
+  f.flag("repair_answers", a.repair_answers);
   f.finish();
 }
 

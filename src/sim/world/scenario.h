@@ -75,7 +75,8 @@
 //   link = "edge0-edge1"  # at its two ends; or in two links, each with the node of its site first:
 //                         # near = "host0-edge0", far = "host1-edge1"
 //   acknowledge = "early" # or far; none: no boxes
-//   store = "256MB"       # of each box, … frames, frame_time, rate, quiet, give_up
+//   store = "256MB"       # of each box, … frames, frame_time, rate, quiet, give_up;
+//   parity = "16+2"       # for sixteen data frames on the line two of parity; 0: none
 //   [[failure]]           # one table each
 //   link = "edge0-agg1"   # or links = 2: so many between switches, drawn from the seed
 //   at = "1ms"
@@ -144,6 +145,8 @@ struct AcceleratorSpec {
   Rate rate{};            // at which a box moves bytes; 0: any
   Duration quiet = milliseconds(1);
   Duration give_up = seconds(30);
+  std::string parity = "0";     // "16+2": two parity frames for sixteen of data
+  bool repair_answers = false;  // of READs and atomics, on the line
 };
 
 struct TransportSpec {

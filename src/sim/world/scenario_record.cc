@@ -138,6 +138,8 @@ record::Record to_record(const Scenario& s) {
         .set("rate_bps", a.rate.bps);
     one.set("line_timeout_ps", b.line_timeout.ps).set("patience_ps", b.patience.ps);
     one.set("quiet_ps", b.quiet.ps).set("give_up_ps", b.give_up.ps);
+    if (b.parity.there()) one.set("parity", a.parity);
+    if (b.repair_answers) one.set("repair_answers", true);
     r.append("boxes", std::move(one));
   }
   for (const LinkChange& c : s.derived.link_changes) {

@@ -7,6 +7,7 @@
 #include "core/wire/codec.h"
 #include "core/wire/icrc.h"
 #include "core/wire/ip.h"
+#include "wan/logic/parity_frame.h"
 
 namespace weft::wan {
 namespace {
@@ -35,6 +36,20 @@ std::uint32_t load_le(const std::uint8_t* p) {
   return p[0] | std::uint32_t{p[1]} << 8U | std::uint32_t{p[2]} << 16U | std::uint32_t{p[3]} << 24U;
 }
 
+// What boxes say to each other about data; endpoints know no such opcode.
+bool decode_parity(std::span<const std::uint8_t> packet, wire::Decoded& d) {
+  constexpr std::size_t kAround = wire::kBthBytes + wire::kIcrcBytes;
+  if (packet.size() < kAround || packet[0] != kParityOpcode) return false;
+  d = {};
+  d.header.opcode = kParityOpcode;
+  d.header.pkey = wire::load_be16(packet.data() + 2);
+  d.header.dest_qp = {wire::load_be24(packet.data() + 5)};
+  d.header.psn = {wire::load_be24(packet.data() + 9)};
+  d.payload_offset = wire::kBthBytes;
+  d.payload = static_cast<std::uint32_t>(packet.size() - kAround);
+  return true;
+}
+
 }  // namespace
 
 bool is_rocev2(std::span<const std::uint8_t> frame) {
@@ -54,7 +69,7 @@ bool understand(std::span<const std::uint8_t> frame, Frame& out, std::span<const
   const std::span<const std::uint8_t> packet = frame.subspan(kBth, udp_length - wire::kUdpBytes);
   wire::Decoded d;
   wire::DecodeError error{};
-  if (!wire::decode(packet, d, error)) return false;
+  if (!decode_parity(packet, d) && !wire::decode(packet, d, error)) return false;
   const std::size_t covered = packet.size() - wire::kIcrcBytes;
   wire::Icrc icrc(frame.subspan(kIp, wire::kIpv4Bytes + wire::kUdpBytes));
   icrc.packet(packet.first(covered));
@@ -67,8 +82,9 @@ bool understand(std::span<const std::uint8_t> frame, Frame& out, std::span<const
   out.payload = d.payload;
   out.tos = p[kIp + 1];
   out.body = kNoBody;
-  mad = wire::carries_mad(d.header, d.payload) ? packet.subspan(d.payload_offset, d.payload)
-                                               : std::span<const std::uint8_t>();
+  mad = wire::carries_mad(d.header, d.payload) || is_parity(d.header)
+            ? packet.subspan(d.payload_offset, d.payload)
+            : std::span<const std::uint8_t>();
   return true;
 }
 
@@ -82,13 +98,20 @@ std::size_t write_frame(const Frame& f, std::span<const std::uint8_t> payload, c
                         std::uint16_t from_port, std::span<std::uint8_t> out) {
   CHECK(out.size() >= kMostWritten && payload.size() <= wire::kMadBytes);
   std::uint8_t* p = out.data();
-  std::copy(ethernet.begin(), ethernet.end(), p);
   std::size_t at = kBth;
   at += wire::encode(f.header, static_cast<std::uint32_t>(payload.size()),
                      out.subspan(at, wire::kMaxHeaderBytes));
   std::copy(payload.begin(), payload.end(), p + at);
   at += payload.size();
   for (std::uint32_t i = wire::pad_bytes(static_cast<std::uint32_t>(payload.size())); i > 0; --i) p[at++] = 0;
+  return close_frame(f, at - kBth, ethernet, from_port, out);
+}
+
+std::size_t close_frame(const Frame& f, std::size_t bytes, const EthernetHeader& ethernet,
+                        std::uint16_t from_port, std::span<std::uint8_t> out) {
+  std::uint8_t* p = out.data();
+  std::copy(ethernet.begin(), ethernet.end(), p);
+  std::size_t at = kBth + bytes;
   const auto udp_length = static_cast<std::uint16_t>(at + wire::kIcrcBytes - kUdp);
   wire::IpHeader ip;
   ip.source = f.source;

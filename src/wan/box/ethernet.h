@@ -34,7 +34,8 @@ inline constexpr std::size_t kStrangerCount = static_cast<std::size_t>(Stranger:
 // IPv4, not in fragments, UDP to the port of RoCEv2, all of its bytes here.
 bool is_rocev2(std::span<const std::uint8_t> frame);
 
-// True: `out` is the frame, but for its body; `mad` is its payload if that is a management datagram.
+// True: `out` is the frame, but for its body; `mad` is its payload if that is a management datagram, or
+// parity.
 bool understand(std::span<const std::uint8_t> frame, Frame& out, std::span<const std::uint8_t>& mad,
                 Stranger& reason);
 
@@ -46,6 +47,11 @@ void clear_udp_checksum(std::uint8_t* frame);
 // A frame that a box writes: both addresses are v4-mapped. Returns its length; `out` holds kMostWritten.
 inline constexpr std::size_t kMostWritten = 384;
 std::size_t write_frame(const Frame& f, std::span<const std::uint8_t> payload, const EthernetHeader& ethernet,
+                        std::uint16_t from_port, std::span<std::uint8_t> out);
+
+// Everything around a packet of `bytes`, from BTH to pad, that lies in `out` behind its headers already:
+// those, and the ICRC. Returns the frame's length.
+std::size_t close_frame(const Frame& f, std::size_t bytes, const EthernetHeader& ethernet,
                         std::uint16_t from_port, std::span<std::uint8_t> out);
 
 }  // namespace weft::wan

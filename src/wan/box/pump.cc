@@ -6,6 +6,7 @@
 
 #include "core/wire/ip.h"
 #include "wan/box/trains.h"
+#include "wan/logic/parity.h"
 #include "wan/logic/store.h"
 
 namespace weft::wan {
@@ -20,27 +21,37 @@ constexpr Duration kCatchUp = microseconds(500);
 constexpr Duration kMostDebt = milliseconds(10);  // of passing frames, to be paid by the boxes' own
 constexpr std::uint64_t kMostFrames = 1U << 24U;
 
-BoxConfig with_frames(BoxConfig c, std::uint32_t slot) {
+std::uint32_t widest(const Port& near, const Port& far) {
+  return std::max(near.facts().mtu, far.facts().mtu);
+}
+
+BoxConfig with_frames(BoxConfig c, const Port& near, const Port& far) {
+  const std::uint32_t slot = Pump::slot_bytes(widest(near, far), c.parity);
+  c.covered = std::min(c.covered, LineParity::covered(far.facts().mtu));
   c.frames = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(c.store.n / slot, 4, kMostFrames));
   return c;
 }
 
-// In the store, in both queues of passing frames, DREQs that wait, and what one turn takes and gives.
+// In the store, in both queues of passing frames, DREQs that wait, what one turn takes and gives; and frames
+// of the line that parity may need.
 std::uint32_t slots_of(const BoxConfig& c) {
   const std::uint64_t queues = std::uint64_t{std::bit_ceil(c.queue)} * 2 + c.halves;
-  return static_cast<std::uint32_t>(c.frames + queues + kMostAtOnce * 4);
+  constexpr std::uint32_t kOfParity = Restoring::kRecent + Restoring::kGroups * ParityTerms::kMostRepair;
+  return static_cast<std::uint32_t>(c.frames + queues + kMostAtOnce * 4 + (c.parity.there() ? kOfParity : 0));
 }
 
 }  // namespace
 
-std::uint32_t Pump::slot_bytes(std::uint32_t mtu) {
-  return (std::min(static_cast<std::uint32_t>(mtu + kEthernetBytes), kLongestRoce) + 63U) & ~63U;
+std::uint32_t Pump::slot_bytes(std::uint32_t mtu, ParityTerms parity) {
+  const std::uint32_t longest = kLongestRoce + (parity.there() ? LineParity::kLongerBy : 0);
+  return (std::min(static_cast<std::uint32_t>(mtu + kEthernetBytes), longest) + 63U) & ~63U;
 }
 
 Pump::Pump(const PumpConfig& config, Port& near, Port& far)
-    : box_(with_frames(config.box, slot_bytes(std::max(near.facts().mtu, far.facts().mtu)))),
+    : box_(with_frames(config.box, near, far)),
       ports_{&near, &far},
-      bodies_(slots_of(box_.config()), slot_bytes(std::max(near.facts().mtu, far.facts().mtu))),
+      bodies_(slots_of(box_.config()), slot_bytes(widest(near, far), config.box.parity)),
+      parity_(config.box.parity, bodies_.slot_bytes()),
       outboxes_{std::make_unique<Outbox>(), std::make_unique<Outbox>()},
       rate_(config.rate) {}
 
@@ -136,6 +147,7 @@ bool Pump::take(Time now, Side from) {
     const bool ours = can_be_cut(f) && is_rocev2({f.data, f.bytes}) && longest_of(f) <= bodies_.slot_bytes();
     ours ? take_train(now, from, f) : take_frame(now, from, f);
   }
+  if (from == Side::kLine) parity_.restore(now, box_, bodies_, senders_);
   flush(other(from));
   port(from).done();
   return !frames.empty();
@@ -157,6 +169,7 @@ bool Pump::give(Time now, Side to) {
     if (body != kNoBody) {
       f = {bodies_.at(body), bodies_.length(body), {}};
       if (out.last) o.over[o.over_count++] = body;
+      if (out.member != Out::kNoMember) parity_.cover(out.member, bodies_.at(body));
     } else {
       EthernetHeader ethernet;
       std::uint16_t from_port = 0;
@@ -168,10 +181,21 @@ bool Pump::give(Time now, Side to) {
       }
       const std::span<const std::uint8_t> payload =
           out.mad != nullptr ? std::span<const std::uint8_t>(*out.mad) : std::span<const std::uint8_t>();
-      auto& written = o.written[o.size];
-      f = {written.data(),
-           static_cast<std::uint32_t>(write_frame(out.frame, payload, ethernet, from_port, written)),
-           {}};
+      if (!out.parity.empty()) {
+        const BodyId slot = bodies_.take();
+        if (slot == kNoBody) {
+          ++no_slot_;
+          continue;
+        }
+        const std::span<std::uint8_t> bytes(bodies_.at(slot), bodies_.slot_bytes());
+        f = {bytes.data(), parity_.write(out, ethernet, from_port, bytes), {}};
+        o.over[o.over_count++] = slot;
+      } else {
+        auto& written = o.written[o.size];
+        f = {written.data(),
+             static_cast<std::uint32_t>(write_frame(out.frame, payload, ethernet, from_port, written)),
+             {}};
+      }
     }
     if (paced) pay(now, f.bytes);
     put(to, f);

@@ -12,6 +12,7 @@
 #include "core/impair/impair.h"
 #include "wan/box/bodies.h"
 #include "wan/box/ethernet.h"
+#include "wan/box/line_parity.h"
 #include "wan/box/port.h"
 #include "wan/box/senders.h"
 #include "wan/logic/box.h"
@@ -25,8 +26,8 @@ struct PumpConfig {
 
 class Pump {
  public:
-  // A frame of this MTU fits a slot, if RoCEv2 can be that long.
-  static std::uint32_t slot_bytes(std::uint32_t mtu);
+  // A frame of this MTU fits a slot, if RoCEv2 can be that long, or parity for it.
+  static std::uint32_t slot_bytes(std::uint32_t mtu, ParityTerms parity = {});
 
   Pump(const PumpConfig& config, Port& near, Port& far);
 
@@ -40,6 +41,7 @@ class Pump {
   std::uint64_t no_slot() const { return no_slot_; }      // dropped: every slot was in use
   std::uint64_t no_header() const { return no_header_; }  // not sent: nobody knows between which stations
   std::uint64_t trains() const { return trains_; }        // that were cut here
+  std::uint64_t parity_broken() const { return parity_.broken(); }
   std::size_t slots_in_use() const { return bodies_.in_use(); }
 
  private:
@@ -67,6 +69,7 @@ class Pump {
   Port* ports_[2];
   Bodies bodies_;
   Senders senders_;
+  LineParity parity_;
   std::unique_ptr<Outbox> outboxes_[2];
   Rate rate_;
   Time line_free_{};

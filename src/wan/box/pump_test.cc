@@ -6,8 +6,10 @@
 
 #include "core/wire/bytes.h"
 #include "core/wire/icrc.h"
+#include "core/wire/ip.h"
 #include "wan/box/fake_port.h"
 #include "wan/box/long_line.h"
+#include "wan/logic/store.h"
 
 namespace weft::wan {
 namespace {
@@ -144,6 +146,13 @@ TEST(LiveBox, SpeaksAgainSoonAfterAFlood) {
 
 // Two boxes and a line of 5 ms; a requester that has 16 WRITEs under way, a responder that acknowledges each.
 struct Pair {
+  explicit Pair(ParityTerms parity = {}, bool through_routers = false, std::uint32_t bytes = 64)
+      : terms(parity), routers(through_routers), payload(bytes) {}
+  PumpConfig config_with(std::uint64_t n) const {
+    PumpConfig c = config(n);
+    c.box.parity = terms;
+    return c;
+  }
   void run(Duration how_long) {
     for (const Time end = now + how_long; now < end; now = now + microseconds(50)) {
       if (done != last_done) moved_at = now;
@@ -152,14 +161,16 @@ struct Pair {
         moved_at = now;
         sent = done;
       }
-      while (sent < most && sent < done + 16) near0.comes(packet(wire::kWriteOnly, sent++, 64));
+      while (sent < most && sent < done + 16) near0.comes(packet(wire::kWriteOnly, sent++, payload));
       for (bool moved = true; moved;) {
         moved = box0.turn(now);
         moved = box1.turn(now) || moved;
         moved = line.turn(now) || moved;
         move(far0, end0);
+        if (routers) route(end0);
         move(end0, far0);
         move(far1, end1);
+        if (routers) route(end1);
         move(end1, far1);
         for (const auto& [frame, offload] : near0.left) hear(frame, true);
         near0.left.clear();
@@ -171,6 +182,17 @@ struct Pair {
   static void move(FakePort& from, FakePort& to) {
     for (auto& [frame, offload] : from.left) to.comes(std::move(frame), offload);
     from.left.clear();
+  }
+  // What routers of the line do to a frame: other stations, one hop less, a mark.
+  static void route(FakePort& port) {
+    for (auto& [frame, offload] : port.left) {
+      for (std::size_t i = 0; i < 12; ++i) frame[i] = static_cast<std::uint8_t>(0x40 + i);
+      frame[15] |= 2U;
+      frame[22] = 60;
+      wire::store_be16(frame.data() + 24, 0);
+      wire::store_be16(frame.data() + 24,
+                       wire::internet_checksum(wire::internet_sum(std::span(frame).subspan(14, 20))));
+    }
   }
   void hear(const FakePort::Bytes& bytes, bool requester) {
     Frame f;
@@ -186,14 +208,24 @@ struct Pair {
     }
     // Byte for byte what the requester sent.
     if (f.header.psn.v == taken) {
-      EXPECT_EQ(bytes, packet(wire::kWriteOnly, taken++, 64));
+      FakePort::Bytes expected = packet(wire::kWriteOnly, taken++, payload);
+      if (routers) {
+        FakePort by("routers");
+        by.left.emplace_back(expected, Offload{});
+        route(by);
+        expected = by.left[0].first;
+      }
+      EXPECT_EQ(bytes, expected);
     }
     if (taken != 0) near1.comes(packet(wire::kAcknowledge, taken - 1, 0, false));
   }
 
+  ParityTerms terms;
+  bool routers;
+  std::uint32_t payload;
   FakePort near0{"near"}, far0{"far"}, end0{"end"}, end1{"end"}, far1{"far"}, near1{"near"};
-  Pump box0{config(1), near0, far0};
-  Pump box1{config(2), near1, far1};
+  Pump box0{config_with(1), near0, far0};
+  Pump box1{config_with(2), near1, far1};
   LongLine line{[] {
                   LongLineConfig c;
                   c.delay = milliseconds(5);
@@ -224,6 +256,38 @@ TEST(LiveBoxes, AcknowledgeEarlyOverALineThatLosesPacketsAndDeliverAll) {
   EXPECT_GT(p.line.counters(0).lost, 0U);
   EXPECT_EQ(p.box0.slots_in_use() + p.box1.slots_in_use(), 0U);
   EXPECT_TRUE(p.box0.owes_nothing() && p.box1.owes_nothing());
+}
+
+// What the line loses comes by parity, byte for byte, as if it had never been lost; also where routers have
+// changed what they may on both, frames and parity.
+TEST(LiveBoxes, RestoreWhatTheLineLost) {
+  for (const bool routers : {false, true}) {
+    Pair p({16, 2}, routers);
+    p.run(milliseconds(500));
+    p.most = p.sent;
+    p.run(milliseconds(300));
+    EXPECT_EQ(p.done, p.most);
+    EXPECT_EQ(p.taken, p.most);
+    EXPECT_GT(p.line.counters(0).lost, 5U);
+    const BoxCounters& far = p.box1.box().counters();
+    EXPECT_GT(far.get(BoxCounter::restored), 5U) << routers;
+    EXPECT_EQ(far.get(BoxCounter::restored_wrong), 0U);
+    EXPECT_EQ(p.box1.parity_broken(), 0U);
+    EXPECT_EQ(p.box0.slots_in_use() + p.box1.slots_in_use(), 0U);
+    EXPECT_TRUE(p.box0.owes_nothing() && p.box1.owes_nothing());
+  }
+}
+
+// A line of 4200 bytes has room for packets of 3824 bytes and their parity; longer ones go without.
+TEST(LiveBoxes, LeaveOutWhatIsTooLongForTheLine) {
+  EXPECT_EQ(LineParity::covered(4200), 3824U);
+  EXPECT_GE(LineParity::covered(4500), kMostPayload);
+  EXPECT_EQ(LineParity::covered(300), 0U);
+  Pair p({16, 2});
+  EXPECT_EQ(p.box0.box().config().covered, 3824U);
+  p.run(milliseconds(400));
+  EXPECT_GT(p.box0.box().counters().get(BoxCounter::covered), 0U);
+  EXPECT_EQ(p.box0.box().counters().get(BoxCounter::uncovered), 0U);
 }
 
 }  // namespace

@@ -5,10 +5,13 @@
 // likes:
 //
 //   on_frame(now, side, frame, mad)   a frame that came from the site or from the line; `mad` is the payload
-//   of a
-//                                     management datagram, empty for everything else
+//                                     of a management datagram or of a parity frame, empty for everything
+//                                     else
 //   poll(now, side, out)              one frame to send towards that side; false: nothing now
 //   poll_released(body)               a body that the box needs no longer
+//   poll_restore(r)                   packets that parity gives back: asked after every frame of the line, or
+//                                     after several, before poll_released. The world computes them, and
+//                                     gives each one whose ICRC is right to on_restored
 //   on_timer(now), next_deadline()    time-outs
 //
 // A body belongs to the box from on_frame until it comes back: once, either with an Out that says `last`, or
@@ -38,6 +41,9 @@ class Box {
   void on_frame(Time now, Side from, const Frame& frame, std::span<const std::uint8_t> mad = {});
   bool poll(Time now, Side to, Out& out);
   bool poll_released(BodyId& body);
+  bool poll_restore(Restore& out);
+  // A packet of the group that poll_restore gave last, with a body of its own.
+  void on_restored(Time now, const Frame& frame);
   void on_timer(Time now);
   Time next_deadline() const;
   // It is about to be switched off. Nothing new is taken, what is kept is delivered, and the partner does the
@@ -52,6 +58,7 @@ class Box {
   std::uint32_t owned() const;  // halves that this box answers for, and halves that it delivers
   std::uint32_t loss_blocks_in_use() const;
   bool partner_is_there(Time now) const;
+  ParityTerms partner_parity() const;  // as the partner said
   void check_invariants() const;
 
  private:

@@ -3,8 +3,14 @@
 //   watch.cc     what passes: learning who the requester is, and asking for ownership
 //   follow.cc    what the connection manager says: connections begin, and end behind their data
 //   taking.cc    halves of the site's requesters: taken, acknowledged, sent over the line
-//   reading.cc   READs and atomics inside an ownership
+//   ahead.cc     the same where packets may be taken in any order
+//   answering.cc what those endpoints are told, in the form of their dialect
+//   reading.cc   READs and atomics inside an ownership, where answers take the numbers of requests
 //   giving.cc    halves of the partner's requesters: kept, delivered to the site's endpoints
+//   keeping.cc   answers of the site's responders: kept until the partner has them
+//   ordering.cc  answers for the site's requesters: held behind a gap, in order
+//   covering.cc  parity for what leaves on the line
+//   restoring.cc packets of the line that parity gives back
 //   partner.cc   messages between the boxes
 //   box.cc       which frame goes where, what leaves next, time-outs
 #pragma once
@@ -18,9 +24,11 @@
 #include "core/transport/loss/pool.h"
 #include "core/transport/ring.h"
 #include "core/transport/sched/deadlines.h"
+#include "wan/logic/answers.h"
 #include "wan/logic/box.h"
 #include "wan/logic/halves.h"
 #include "wan/logic/message.h"
+#include "wan/logic/parity.h"
 #include "wan/logic/store.h"
 
 namespace weft::wan {
@@ -70,6 +78,8 @@ struct Partner {
   Time unanswered_since{};     // when `question` was asked first
   Duration trip{};             // of a question and its answer; 0: not known
   Duration patience{};         // its own
+  ParityTerms parity;          // that it sends
+  Duration parity_wait{};      // behind its data, at most
   bool ask_due = false;
   bool answer_due = false;
   std::uint64_t answer_to = 0;
@@ -145,19 +155,32 @@ struct BoxState {
   // The last time that a stream may have passed unwatched: at the first frame, or when the table was full.
   Time blind_since = kNever;  // kNever: nothing came yet
 
-  Ring<std::uint32_t> answering;  // takings with an ACK or NAK for their endpoint
-  Ring<std::uint32_t> talking;    // takings, and givings behind them, with something to say
-  Ring<std::uint32_t> line_ready;
+  Ring<std::uint32_t> answering;   // takings with an ACK or NAK for their endpoint
+  Ring<std::uint32_t> talking;     // takings, and givings behind them, with something to say
+  Ring<std::uint32_t> line_ready;  // takings, and keepings behind them, in turn
   Ring<std::uint32_t> site_ready;
   Ring<Frame> passing[2];  // by the side to which they go
   Ring<Farewell> farewells;
   std::vector<BodyId> released;
   Deadlines deadlines;
 
+  std::vector<Keeping> keepings;
+  std::vector<Ordering> orderings;
+  std::vector<std::uint32_t> free_keepings;
+  std::vector<std::uint32_t> free_orderings;
+  Names keeping_of;  // as acknowledgements are named
+  Names ordering_of;
+  Ring<std::uint32_t> ordering_ready;  // with answers for their requester
+  Ring<Farewell> refusals;             // streams of answers that found no place
+  std::uint32_t answers_held = 0;
+
   std::vector<Meeting> meetings;  // a ring: who comes new takes the oldest one's row
   std::uint32_t next_meeting = 0;
 
   Partner partner;
+  Covering covering;
+  Restoring restoring;
+  tsl::robin_map<std::uint64_t, std::uint32_t> giving_by_lease;  // while parity is there
   bool leaving = false;
   bool leave_due = false;  // to be said (again)
   std::uint64_t leases = 0;
@@ -172,7 +195,14 @@ struct BoxState {
   std::uint32_t index_of(const Giving& g) const { return static_cast<std::uint32_t>(&g - givings.data()); }
   std::uint32_t row_of(const Giving& g) const {
     return most() + index_of(g);
-  }  // among those that talk, and deadlines
+  }  // among those that talk, and deadlines; the row between is the partner's deadline
+  std::uint32_t index_of(const Keeping& k) const { return static_cast<std::uint32_t>(&k - keepings.data()); }
+  std::uint32_t index_of(const Ordering& o) const {
+    return static_cast<std::uint32_t>(&o - orderings.data());
+  }
+  std::uint32_t row_of(const Keeping& k) const { return 2 * most() + 1 + index_of(k); }
+  std::uint32_t row_of(const Ordering& o) const { return 3 * most() + 1 + index_of(o); }
+  std::uint32_t parity_row() const { return most() * 4 + 1; }
   Sending to_line(Taking& t);
   Sending to_site(Giving& g);
 };
@@ -185,6 +215,10 @@ inline Duration between_hellos(const BoxState& b) { return std::max(b.config.hel
 inline Duration patience(const BoxState& b) { return b.config.patience + b.partner.trip * 2; }
 // A half may rest for so long: an ownership costs more than a round trip.
 inline Duration quiet(const BoxState& b) { return std::max(b.config.quiet, b.partner.trip); }
+// So long a gap in answers is waited for: until then the partner has sent them again, and once more.
+inline Duration gap_patience(const BoxState& b) { return line_wait(b) * 2; }
+// Between a loss and its report, so that parity can come first.
+inline Duration parity_wait(const BoxState& b) { return std::max(b.config.parity_wait, b.partner.trip / 8); }
 // What passed unwatched may still be acknowledged. Nobody knows for how long before the line is known.
 inline bool settled(const BoxState& b, Time since, Time now) {
   return b.partner.trip.ps != 0 && now >= since.after(line_wait(b) * 2);
@@ -194,11 +228,52 @@ inline HalfName acked_name(const HalfName& n, Qpn requester_qpn) {
   return {n.requester, n.responder, requester_qpn};
 }
 // Anything else passes, in its turn; no path takes more in one packet.
-inline bool may_be_kept(const Frame& f) { return is_push(f.header.opcode) && f.payload <= kMostPayload; }
+inline bool may_be_kept(const Frame& f) {
+  const wire::Header& h = f.header;
+  const bool kept = is_push(h.opcode) || (is_fetch(h.opcode) && numbers_answers_apart(h.mode));
+  return kept && f.payload <= kMostPayload;
+}
+inline bool marked(const Frame& f) { return (f.tos & wire::kEcnCe) == wire::kEcnCe; }
 inline void queue(Ring<std::uint32_t>& ring, bool& queued, std::uint32_t index) {
   if (queued) return;
   queued = true;
   CHECK(ring.push(index));
+}
+
+// A stream of answers gets a row, at either box; there must be a free one.
+template <class Row>
+Row& begin_row(std::vector<Row>& rows, std::vector<std::uint32_t>& free, Names& of, const HalfName& name,
+               wire::Mode mode) {
+  const std::uint32_t index = free.back();
+  free.pop_back();
+  of[name] = index;
+  rows[index].used = true;
+  rows[index].name = name;
+  rows[index].mode = mode;
+  return rows[index];
+}
+// Queues may still hold its number.
+template <class Row>
+void end_row(BoxState& b, std::vector<std::uint32_t>& free, Names& of, Row& row) {
+  of.erase(row.name);
+  b.deadlines.remove(b.row_of(row));
+  const bool queued[2] = {row.talking, row.ready};
+  row = Row{};
+  row.talking = queued[0];
+  row.ready = queued[1];
+  free.push_back(b.index_of(row));
+}
+
+// Its endpoint is to be told something.
+inline void answer(BoxState& b, Taking& t, bool& due) {
+  due = true;
+  queue(b.answering, t.answering, b.index_of(t));
+}
+// A packet at or behind `expected` is dropped, to be asked for again. What names the highest of them asks for
+// all.
+inline void hold_back(Taking& t, const Frame& f, Seq seq) {
+  if (!t.held_back || seq > t.ahead.dropped.seq) t.ahead.dropped = {seq, echo_of(f.header), {}, false, false};
+  t.held_back = true;
 }
 
 // box.cc
@@ -206,16 +281,21 @@ void pass(BoxState& b, Side to, const Frame& f);
 void let_go(BoxState& b, const Frame& f);
 void arm(BoxState& b, const Taking& t, Time now);
 void arm(BoxState& b, const Giving& g);
+void arm(BoxState& b, const Keeping& k);
+void arm(BoxState& b, const Ordering& o);
 void arm_partner(BoxState& b);
 
 // watch.cc
+// These two talk with each other through the box: the partner stands between them, if there is one.
+void ask_along(BoxState& b, const HalfName& name, Time now);
 void on_site_request(BoxState& b, const Frame& f, Time now);
 // An acknowledgement from the line; true: it was taken.
 bool on_line_acknowledge(BoxState& b, const Frame& f, Time now);
 void watch_again(BoxState& b, Taking& t, Time now);
 void forget(BoxState& b, Taking& t);
 // What the connection manager says of a half of the site.
-void follow(BoxState& b, const HalfName& name, Qpn requester_qpn, WirePsn first, std::uint32_t mtu, Time now);
+void follow(BoxState& b, const HalfName& name, wire::Mode mode, Qpn requester_qpn, WirePsn first,
+            std::uint32_t mtu, Time now);
 
 // follow.cc
 // True: the frame waits.
@@ -224,6 +304,8 @@ bool on_connection_message(BoxState& b, Side from, const Frame& f, std::span<con
 
 // taking.cc
 void take(BoxState& b, Taking& t, const Frame& f, Time now);
+// The packet at `expected`.
+void take_next(BoxState& b, Taking& t, const Frame& f, Time now);
 void refuse_again(BoxState& b, Taking& t, const Frame& f, Time now);
 void begin_owning(BoxState& b, Taking& t, Time now);
 void renew(BoxState& b, Taking& t, Time now);
@@ -239,15 +321,27 @@ void on_owned(BoxState& b, Taking& t, Time now);
 void on_report(BoxState& b, Taking& t, const Message& m, Time now);
 void on_released(BoxState& b, Taking& t, Time now);
 void on_timer(BoxState& b, Taking& t, Time now);
-bool next_answer(BoxState& b, Out& out);
-bool next_for_line(BoxState& b, Out& out, Time now);
+// One that is ready.
+bool next_for_line(BoxState& b, Taking& t, Out& out, Time now);
 Time deadline_of(const BoxState& b, const Taking& t);
+
+// answering.cc
+Seq answerable(const BoxState& b, const Taking& t);
+bool next_answer(BoxState& b, Out& out);
+
+// ahead.cc
+void take_any(BoxState& b, Taking& t, const Frame& f, Time now);
+// `expected` has moved over packets that were kept ahead: those from `from` on are in order now.
+void joined(BoxState& b, Taking& t, Seq from);
+void forget_ahead(BoxState& b, Taking& t);
 
 // reading.cc
 bool take_read(BoxState& b, Taking& t, const Frame& f, Seq seq, Time now);
 void on_line_answer(BoxState& b, const Frame& f, Time now);
 
 // giving.cc
+// This packet is here, ahead of a gap: the next report names it.
+void name_ahead(BoxState& b, Giving& g, Seq seq);
 bool on_line_request(BoxState& b, const Frame& f, Time now);
 bool on_site_acknowledge(BoxState& b, const Frame& f, Time now);
 void on_own(BoxState& b, const Message& m, Time now);
@@ -258,6 +352,57 @@ void end_giving(BoxState& b, const HalfName& name);
 void on_timer(BoxState& b, Giving& g, Time now);
 bool next_for_site(BoxState& b, Out& out, Time now);
 Time deadline_of(const BoxState& b, const Giving& g);
+
+// keeping.cc
+// True: the answer of the site's responder was dealt with.
+bool keep_answer(BoxState& b, const Frame& f, Time now);
+// Its acknowledgement must wait behind answers that wait.
+bool waits_behind_kept(BoxState& b, const Frame& f);
+void on_answered(BoxState& b, const Message& m, Time now);
+// An answer, or an acknowledgement behind it.
+bool next_for_line(BoxState& b, Keeping& k, Out& out, Time now);
+// False: there is nothing to say.
+bool say(Keeping& k, Message& m);
+void end_keeping(BoxState& b, const HalfName& name);
+// `anew`: it is there, with nothing in it.
+void partner_gone_for_keepings(BoxState& b, bool anew, Time now);
+void on_timer(BoxState& b, Keeping& k, Time now);
+Time deadline_of(const BoxState& b, const Keeping& k);
+
+// ordering.cc
+void on_answers(BoxState& b, const Message& m, Time now);
+bool order_answer(BoxState& b, const Frame& f, Time now);
+bool waits_behind_held(BoxState& b, const Frame& f);
+// A requester of the site asks for what it was answered, or for what is missing of it.
+void ask_again(BoxState& b, const Frame& f);
+bool next_answer_for_site(BoxState& b, Out& out, Time now);
+bool say(Ordering& o, Message& m);
+void end_ordering(BoxState& b, const HalfName& name, Time now);
+void partner_gone_for_orderings(BoxState& b, Time now);
+void on_timer(BoxState& b, Ordering& o, Time now);
+Time deadline_of(const BoxState& b, const Ordering& o);
+
+// covering.cc
+// A data frame leaves. Which member of the open group it is; Out::kNoMember: it has no parity.
+std::uint8_t cover(BoxState& b, const Taking& t, Seq seq, bool again, const Frame& f, Time now);
+bool next_parity(BoxState& b, Out& out, Time now);
+void on_parity_timer(BoxState& b, Time now);
+void arm_parity(BoxState& b);
+
+// restoring.cc
+bool on_parity(BoxState& b, const Frame& f, std::span<const std::uint8_t> bytes, Time now);
+// A frame of the line is kept; what its row in the store says of that.
+std::uint32_t remember(BoxState& b, const Giving& g, Seq seq, BodyId body, Time now);
+// The store lets go of it.
+void let_go_of_recent(BoxState& b, std::uint32_t stamp, BodyId body);
+// It came ahead of a gap; true: the partner is told later.
+bool tell_later(BoxState& b, const Giving& g, Seq seq, Time now);
+void tell_what_is_due(BoxState& b, Time now);
+void forget_recent(BoxState& b, Time now);
+void forget_groups(BoxState& b, Time now);
+Time restoring_deadline(const BoxState& b);
+bool next_restore(BoxState& b, Restore& out);
+void on_restored(BoxState& b, const Frame& f, Time now);
 
 // partner.cc
 bool on_message(BoxState& b, const Frame& f, std::span<const std::uint8_t> mad, Time now);

@@ -33,6 +33,7 @@ TEST(BoxConfig, ThatCannotWorkIsRefusedByName) {
       {"queue", [](BoxConfig& c) { c.queue = UINT32_MAX; }},
       {"window", [](BoxConfig& c) { c.window = 1000; }},
       {"window", [](BoxConfig& c) { c.window = 1U << 17U; }},
+      {"site_window", [](BoxConfig& c) { c.site_window = 0; }},
       {"meetings", [](BoxConfig& c) { c.meetings = UINT32_MAX; }},
       {"loss_blocks", [](BoxConfig& c) { c.loss_blocks = 65535; }},
       {"line_timeout", [](BoxConfig& c) { c.line_timeout = {}; }},
@@ -51,6 +52,17 @@ TEST(BoxConfig, ThatCannotWorkIsRefusedByName) {
     const Result<void> valid = c.validate();
     ASSERT_FALSE(valid) << row.field;
     EXPECT_EQ(valid.error().message.rfind(row.field, 0), 0U) << valid.error().message;
+  }
+}
+
+TEST(ParityTermsText, IsDataAndParityFramesOfAGroup) {
+  EXPECT_EQ(*parse_parity_terms("--parity", "16+2"), (ParityTerms{16, 2}));
+  EXPECT_EQ(*parse_parity_terms("--parity", "64+8"), (ParityTerms{64, 8}));
+  EXPECT_FALSE(parse_parity_terms("--parity", "0")->there());
+  for (const char* wrong : {"", "16", "16+", "+2", "1+1", "65+1", "16+9", "16+0", "16+2+1", "16-2", "a+b"}) {
+    const auto r = parse_parity_terms("--parity", wrong);
+    ASSERT_FALSE(r) << wrong;
+    EXPECT_EQ(r.error().message.find("--parity: '" + std::string(wrong) + "' is not like 16+2"), 0U) << wrong;
   }
 }
 

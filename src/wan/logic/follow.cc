@@ -43,11 +43,16 @@ void on_response(BoxState& b, Side from, const Frame& f, const wire::CmMessage& 
   const HalfName to_active{e->passive, e->active, e->active_qpn};
   const bool active_here = e->active_at == Side::kSite;
   end_giving(b, active_here ? to_active : to_passive);
-  if (ece.irn || ece.srnic) return;
+  for (const HalfName& answers :
+       {HalfName{e->active, e->passive, e->active_qpn}, HalfName{e->passive, e->active, m.qpn}}) {
+    end_keeping(b, answers);
+    end_ordering(b, answers, now);
+  }
+  const wire::Mode mode = ece.srnic ? wire::Mode::kSrnic : ece.irn ? wire::Mode::kIrn : wire::Mode::kRoce;
   if (active_here) {
-    follow(b, to_passive, e->active_qpn, m.starting_psn, e->mtu, now);
+    follow(b, to_passive, mode, e->active_qpn, m.starting_psn, e->mtu, now);
   } else {
-    follow(b, to_active, m.qpn, e->passive_starts, e->mtu, now);
+    follow(b, to_active, mode, m.qpn, e->passive_starts, e->mtu, now);
   }
 }
 

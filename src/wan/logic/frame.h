@@ -1,8 +1,10 @@
 // What crosses the boundary of a box: frames with decoded headers. The payload's bytes stay with the world,
 // which knows them by a number.
 #pragma once
+#include <array>
 #include <compare>
 #include <cstdint>
+#include <span>
 
 #include "core/base/ids.h"
 #include "core/wire/mad.h"
@@ -29,9 +31,33 @@ struct Frame {
 
 // A frame that leaves.
 struct Out {
+  static constexpr std::uint8_t kNoMember = 255;
+
   Frame frame;
   const wire::Mad* mad = nullptr;  // its payload, of a message that the box wrote; valid until the next call
   bool last = false;               // the box needs the body no longer
+  // Of parity (parity.h): which member of the open group this data frame is. 0 begins a group.
+  std::uint8_t member = kNoMember;
+  // A parity frame: what its payload begins with, and the row of the code that follows; valid until the next
+  // call.
+  std::span<const std::uint8_t> parity{};
+  std::uint8_t row = 0;
+};
+
+// A group of the line from which packets can be restored: `here` has a body for each member that is here, and
+// as many rows are given as there are members without one. `wanted`, a bit for each member, are those that
+// are missed.
+struct Restore {
+  struct Row {
+    std::uint8_t row = 0;
+    BodyId body = kNoBody;  // of the parity frame; the coded bytes begin behind `header_bytes` of its payload
+  };
+  std::uint32_t members = 0;
+  std::array<BodyId, 64> here{};
+  std::uint64_t wanted = 0;
+  std::uint32_t rows = 0;
+  std::array<Row, 8> row{};
+  std::uint32_t header_bytes = 0;
 };
 
 // Requests of one end of a connection, as packets name them.

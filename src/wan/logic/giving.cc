@@ -1,24 +1,18 @@
 // Halves whose responder stands at our site, and whose requester's box is the partner. What comes over the
 // line is kept out of order, given to the endpoint in order, and kept until the endpoint acknowledges it; its
-// acknowledgements end here and become reports. Towards the endpoint the box is a requester that goes back N.
+// acknowledgements end here and become reports. Towards the endpoint the box is a requester that sends again
+// as the half's dialect does.
 //
 //     from          una            nxt           expected           ahead
 //   ---|-------------|--------------|---------------|------x--xx--x----->  sequence numbers
 //      | the         | given, not   | not given     | kept, with holes
 //      | endpoint's  | acknowledged | yet           |
 #include "core/transport/loss/advance.h"
+#include "core/transport/rc/report.h"
 #include "wan/logic/box_state.h"
 
 namespace weft::wan {
 namespace {
-
-// docs/protocol/constants.md#receiver-not-ready-delays, in units of 10 us.
-Duration rnr_delay(std::uint8_t code) {
-  static constexpr std::int32_t kTens[32] = {
-      65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
-      256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
-  return microseconds(10) * kTens[code & 31U];
-}
 
 Giving* find(BoxState& b, const Names& names, const HalfName& name) {
   const auto it = names.find(name);
@@ -39,7 +33,7 @@ void let_go_of(BoxState& b, Giving& g, Seq seq) {
   Kept* row = b.incoming.find(b.index_of(g), seq);
   if (row == nullptr) return;
   g.held -= Store::cost(row->frame);
-  b.released.push_back(row->frame.body);
+  let_go_of_recent(b, row->msn, row->frame.body);
   b.incoming.take_out(row);
 }
 
@@ -60,6 +54,7 @@ void remove(BoxState& b, Giving& g) {
   let_go_of_all(b, g);
   release_block(b.pool, g.sender.block);
   b.giving_of.erase(g.name);
+  if (b.config.parity.there()) b.giving_by_lease.erase(g.lease);
   b.acked_giving_of.erase(acked_name(g.name, g.requester_qpn));
   b.deadlines.remove(b.row_of(g));
   const bool queued[2] = {g.talking, g.ready};
@@ -94,6 +89,7 @@ void acknowledged(BoxState& b, Giving& g, Seq to, Time now) {
   for (Seq s = g.sender.una; s < to; ++s) let_go_of(b, g, s);
   (void)b.to_site(g).acknowledge(to, now);
   g.tries = 0;
+  g.refused_until = {};  // the endpoint took what it had no receive for
   report(b, g);
 }
 
@@ -102,11 +98,28 @@ void refused(BoxState& b, Giving& g, std::uint8_t syndrome) {
   report(b, g);
   let_go_of_all(b, g);
   b.to_site(g).give_credit_back();
+  release_block(b.pool, g.sender.block);
   g.line.expected = g.sender.una;
   g.sender.start(g.sender.una);
 }
 
-bool keep(BoxState& b, Giving& g, const Frame& f, Seq seq, bool in_order) {
+// The endpoint says which packet it misses, and in a selective dialect which one it has, or not, behind that.
+void missing(BoxState& b, Giving& g, const Report& told, Time now) {
+  if (!keeps_ahead(g.mode)) {
+    if (told.to == g.sender.una) (void)b.to_site(g).nack({told.to, false, {}}, false, now);
+    return;
+  }
+  const SendStream& s = g.sender;
+  const bool overtaken = told.to < s.una && told.trigger > s.una;
+  if (!s.outstanding() || told.trigger >= s.max || (told.to != s.una && !overtaken)) return;
+  Sending site = b.to_site(g);
+  // After a refusal everything goes again anyway; what it has needs not.
+  if (g.refused_until > now) site.loss.nack_threshold = LossContext::kNoRecovery;
+  (void)site.nack(told.nack(s.una), true, now);
+  g.tries = 0;
+}
+
+bool keep(BoxState& b, Giving& g, const Frame& f, Seq seq, bool in_order, Time now) {
   // What waits for the endpoint goes on without help; what came ahead must leave room for what it waits for.
   const std::uint64_t waiting = (g.line.expected - g.sender.una) * Store::cost(f);
   const bool room = in_order ? b.incoming.has_room(f, waiting) : b.incoming.has_room_to_spare(f, g.held);
@@ -114,20 +127,31 @@ bool keep(BoxState& b, Giving& g, const Frame& f, Seq seq, bool in_order) {
     b.counters.add(BoxCounter::drop_line_full);
     return false;
   }
-  b.incoming.put(b.index_of(g), seq, 0, f);
+  b.incoming.put(b.index_of(g), seq, remember(b, g, seq, f.body, now), f);
   g.held += Store::cost(f);
   return true;
 }
 
 }  // namespace
 
+void name_ahead(BoxState& b, Giving& g, Seq seq) {
+  if (g.ahead_count < g.ahead.size()) g.ahead[g.ahead_count++] = seq;
+  report(b, g);
+}
+
 bool on_line_request(BoxState& b, const Frame& f, Time now) {
   Giving* g = find(b, b.giving_of, HalfName{f.source, f.destination, f.header.dest_qp});
   if (g == nullptr) return false;
+  if (g->mode != f.header.mode) return false;
   const Seq seq = expand(f.header.psn, g->line.expected);
   if (seq < g->from) return false;
+  const bool fetch = is_fetch(f.header.opcode) && !g->orphan && g->syndrome == 0;
+  if (fetch && numbers_answers_apart(g->mode) && seq < g->sender.una) {
+    report(b, *g);  // its requester misses answers, or the near box did not hear that it was delivered
+    return false;
+  }
   // The near box lets one pass when everything before it is delivered; or it is repeated.
-  const bool read = is_fetch(f.header.opcode) && !g->orphan && g->syndrome == 0;
+  const bool read = fetch && !numbers_answers_apart(g->mode);
   if (read && (seq < g->line.expected || g->sender.una == g->line.expected)) return false;
   if (g->orphan || g->syndrome != 0 || !may_be_kept(f)) {
     let_go(b, f);
@@ -136,7 +160,7 @@ bool on_line_request(BoxState& b, const Frame& f, Time now) {
   }
   const bool ends = ends_message(f.header.opcode);
   if (seq == g->line.expected) {
-    if (!keep(b, *g, f, seq, true)) {
+    if (!keep(b, *g, f, seq, true, now)) {
       let_go(b, f);
       return true;
     }
@@ -148,10 +172,12 @@ bool on_line_request(BoxState& b, const Frame& f, Time now) {
   }
   LossContext loss = line_loss(b);
   const Arrival what = kIrn.classify(loss, g->line, seq);
-  if (what == Arrival::kKeep && keep(b, *g, f, seq, false)) {
+  if (what == Arrival::kKeep && keep(b, *g, f, seq, false, now)) {
     kIrn.hold(loss, g->line, seq, ends);
     b.counters.add(BoxCounter::line_kept);
-    if (g->ahead_count < g->ahead.size()) g->ahead[g->ahead_count++] = seq;
+    if (tell_later(b, *g, seq, now)) return true;
+    name_ahead(b, *g, seq);
+    return true;
   } else {
     if (g->line.held == 0 && g->line.block != kNoBlock) release_block(b.pool, g->line.block);
     if (what == Arrival::kDuplicate) b.counters.add(BoxCounter::line_duplicate);
@@ -168,11 +194,22 @@ bool on_line_request(BoxState& b, const Frame& f, Time now) {
 bool on_site_acknowledge(BoxState& b, const Frame& f, Time now) {
   Giving* g = find(b, b.acked_giving_of, HalfName{f.destination, f.source, f.header.dest_qp});
   if (g == nullptr) return false;
+  if (g->mode != f.header.mode) return false;
   const std::uint8_t syndrome = f.header.syndrome;
-  const bool acks = syndrome <= wire::kSyndromeAck;
-  const Seq to = expand(f.header.psn, g->sender.una) + (acks ? 1 : 0);
+  const Report told = rc_report(f.header, g->sender.una);
+  const bool acks = told.positive;
+  const Seq to = told.to;
   if (to < g->from || (acks && to == g->from)) return false;
-  const bool of_a_read = !acks && to >= g->sender.max && g->syndrome == 0;
+  if (wire::is_reserved_syndrome(syndrome)) {
+    b.counters.add(BoxCounter::swallowed);
+    let_go(b, f);
+    return true;
+  }
+  const bool selective = keeps_ahead(g->mode);
+  const bool fatal = syndrome > wire::kSyndromeNakSequence;
+  // A READ was taken long ago, and answering it failed.
+  if (selective && fatal && to < g->sender.una) return false;
+  const bool of_a_read = !selective && !acks && to >= g->sender.max && g->syndrome == 0;
   if (of_a_read) {  // or of nothing: the near box knows
     acknowledged(b, *g, to, now);
     arm(b, *g);
@@ -183,12 +220,16 @@ bool on_site_acknowledge(BoxState& b, const Frame& f, Time now) {
   let_go(b, f);
   if (g->syndrome != 0) return true;
   acknowledged(b, *g, to, now);
-  if (!acks && to == g->sender.una) {
-    if (syndrome == wire::kSyndromeNakSequence) {
-      (void)b.to_site(*g).nack({to, false, {}}, false, now);
-    } else if ((syndrome & 0xE0U) == wire::kSyndromeRnr) {
-      g->refused_until = now.after(rnr_delay(syndrome & 31U));
-      (void)b.to_site(*g).nack({to, false, {}}, false, now);
+  if (syndrome == wire::kSyndromeNakSequence) {
+    missing(b, *g, told, now);
+  } else if (!acks && to == g->sender.una && g->sender.outstanding()) {
+    if ((syndrome & 0xE0U) == wire::kSyndromeRnr) {
+      g->refused_until = now.after(wire::rnr_delay(syndrome));
+      if (selective) {
+        g->sender.nxt = g->sender.una;
+      } else {
+        (void)b.to_site(*g).nack({to, false, {}}, false, now);
+      }
       g->tries = 0;
     } else {
       refused(b, *g, syndrome);
@@ -211,8 +252,8 @@ void on_own(BoxState& b, const Message& m, Time now) {
   if (g != nullptr) {
     // The same ownership, asked for anew: what is here stays.
     const Seq from = expand(m.from, g->line.expected);
-    const bool goes_on = !g->orphan && g->syndrome == 0 && g->requester_qpn == m.requester_qpn &&
-                         from >= g->from && from <= g->line.expected;
+    const bool goes_on = !g->orphan && g->syndrome == 0 && g->mode == m.mode &&
+                         g->requester_qpn == m.requester_qpn && from >= g->from && from <= g->line.expected;
     if (!goes_on) {
       remove(b, *g);
       g = nullptr;
@@ -228,10 +269,15 @@ void on_own(BoxState& b, const Message& m, Time now) {
     b.free_givings.pop_back();
     g->used = true;
     g->name = m.half;
+    g->mode = m.mode;
     g->requester_qpn = m.requester_qpn;
     b.giving_of[g->name] = b.index_of(*g);
     b.acked_giving_of[acked_name(g->name, g->requester_qpn)] = b.index_of(*g);
     start(*g, Seq::start(m.from));
+  }
+  if (b.config.parity.there()) {
+    b.giving_by_lease.erase(g->lease);
+    b.giving_by_lease[m.lease] = b.index_of(*g);
   }
   g->lease = m.lease;
   g->agreed = now;
@@ -267,20 +313,30 @@ void end_giving(BoxState& b, const HalfName& name) {
 }
 
 bool next_for_site(BoxState& b, Out& out, Time now) {
+  const std::uint32_t window = std::min(b.config.site_window, b.config.window);
   for (std::uint32_t index = 0; b.site_ready.take(index);) {
     Giving& g = b.givings[index];
     g.ready = false;
-    if (!g.used || g.syndrome != 0 || g.sender.nxt >= g.line.expected || g.refused_until > now) continue;
-    const Kept* row = b.incoming.find(b.index_of(g), g.sender.nxt);
+    if (!g.used || g.syndrome != 0 || g.refused_until > now) continue;
+    Sending s = b.to_site(g);
+    Departure d;
+    if (s.next_repair(d.seq)) {
+      d.origin = Origin::kRepair;
+    } else {
+      g.sender.nxt = s.scheme.skip_received(s.loss, g.sender, g.sender.nxt);
+      if (g.sender.nxt >= g.line.expected) continue;
+      if (keeps_ahead(g.mode) && g.sender.nxt - g.sender.una >= window) continue;
+      d.seq = g.sender.nxt;
+    }
+    const Kept* row = b.incoming.find(b.index_of(g), d.seq);
     CHECK(row != nullptr);
     b.counters.add(BoxCounter::given);
-    if (g.sender.nxt < g.sender.max) b.counters.add(BoxCounter::given_again);
-    if (!g.sender.outstanding()) b.to_site(g).begin(now);
-    Departure d;
-    d.seq = g.sender.nxt;
+    if (d.seq < g.sender.max) b.counters.add(BoxCounter::given_again);
+    if (!g.sender.outstanding()) s.begin(now);
     d.cost = row->frame.payload;
-    b.to_site(g).left(d, now);
-    out = {row->frame, nullptr, false};
+    s.left(d, now);
+    out = {};
+    out.frame = row->frame;
     give_soon(b, g);
     arm(b, g);
     return true;

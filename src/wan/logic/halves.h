@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 
+#include "core/transport/dialect.h"
 #include "core/transport/receiver.h"
 #include "core/transport/sender.h"
 #include "wan/logic/frame.h"
@@ -72,8 +73,36 @@ struct Watch {
   Mark& at(std::uint32_t i) { return marks[(oldest_mark + i) % kMarks]; }
 };
 
-struct Taking {
+// A packet that its endpoint hears of by itself, in dialects that say what caused an acknowledgement.
+struct Trigger {
+  Seq seq{};
+  Echo echo;
+  Hole hole;            // srnic: what it names
+  bool kept = false;    // ahead of a gap
+  bool marked = false;  // by congestion
+};
+inline constexpr std::size_t kMostTriggers = 32;  // of a half that wait to be told
+
+// What only a dialect needs that keeps what is ahead of a gap.
+struct Ahead {
+  // Packets as an acknowledgement echoes them: the last before `expected`, sender.una, `delivered`; and the
+  // newest copy of one that was taken before.
+  Echo last;
+  Echo stored_last;
+  Echo delivered_last;
+  Echo copy;
+  Trigger dropped;          // the highest of what was held back
+  Seq refused_read{};       // failed: a READ that was asked for again
+  std::uint64_t bytes = 0;  // in the store, ahead of `expected`
+  Time gap_since{};         // `expected` is missing since then, and something behind it is here
+  std::array<Trigger, kMostTriggers> triggers{};
+};
+
+// As the receiver of its site's packets it is core's RecvStream: `expected`, what is kept ahead of that, and
+// the messages that ended before.
+struct Taking : RecvStream {
   HalfName name;
+  wire::Mode mode = wire::Mode::kRoce;  // its row in core's table of dialects says what follows
   Phase phase = Phase::kFree;
   bool learned = false;    // requester_qpn, and the watch's offset
   bool confirmed = false;  // the partner agreed to `lease`
@@ -87,6 +116,9 @@ struct Taking {
   bool nak_sent = false;   // for the gap at `expected`
   bool ack_due = false;
   bool nak_due = false;
+  bool copy_due = false;  // of `ahead.copy`
+  std::uint8_t trigger_count = 0;
+  std::uint16_t marks = 0;   // by congestion, not echoed yet
   bool release_due = false;  // to be said (again)
   bool own_due = false;
   bool talking = false;       // queued: has something to say to the partner
@@ -102,36 +134,38 @@ struct Taking {
   bool among_unlearned = false;
   std::uint64_t lease = 0;
   std::uint32_t mtu = 0;  // 0: not known
-  Watch watch;
-  Frame farewell;
-  Time not_before{};  // it is asked for again: the partner had no place for it
-  Seq forwarded{};    // the highest number that passed
+  Time not_before{};      // it is asked for again: the partner had no place for it
+  Seq forwarded{};        // the highest number that passed
   Time forwarded_at{};
   Time passed_at{};  // the last packet, also one that was sent again
 
   Seq from{};
-  Seq expected{};   // of the site
   Seq wanted{};     // everything before was asked to be acknowledged
   Seq told{};       // everything before was
   Seq delivered{};  // everything before is with the far endpoint: kept until then
   Seq read_end{};   // of READs that passed and whose answers have not
   Seq gap{};
-  std::uint32_t msn = 0;         // messages that ended before `expected`
   std::uint32_t reads = 0;       // READs between `expected` and `read_end`
   std::uint32_t told_msn = 0;    // before `told`
   std::uint32_t stored_msn = 0;  // before sender.una
   std::uint32_t delivered_msn = 0;
-  std::uint64_t held = 0;  // bytes in the store
-  Time heard{};            // the last packet of the site
+  std::uint64_t bytes = 0;  // in the store
+  Time heard{};             // the last packet of the site
   Time owing{};  // when delivery last made progress, or began to be owed; failed: when it is forgotten
   Time say_again = kNever;
   Sender sender;  // una: the partner has everything before
   SenderAccount account;
   SenderSilence silence;
+
+  // What the packets of an owned half do not touch, or not in every dialect.
+  Ahead ahead;
+  Watch watch;
+  Frame farewell;
 };
 
 struct Giving {
   HalfName name;
+  wire::Mode mode = wire::Mode::kRoce;
   Qpn requester_qpn = kNoQpn;
   bool used = false;
   bool orphan = false;  // without a partner: what is here in order is delivered, nothing more
@@ -175,15 +209,24 @@ constexpr bool ends_message(std::uint8_t op) {
          op == wire::kWriteOnly || op == wire::kWriteOnlyImm || op == wire::kSendLastInvalidate ||
          op == wire::kSendOnlyInvalidate;
 }
+// What an endpoint counts as a message when the packet is taken.
+constexpr bool ends_request(std::uint8_t op) { return ends_message(op) || is_fetch(op); }
 constexpr bool starts_message(std::uint8_t op) {
   return op == wire::kSendFirst || op == wire::kSendOnly || op == wire::kSendOnlyImm ||
          op == wire::kWriteFirst || op == wire::kWriteOnly || op == wire::kWriteOnlyImm ||
          op == wire::kSendOnlyInvalidate;
 }
 
-// How many numbers a READ or an atomic takes: one for each packet of the answer. 0: that cannot be said.
+// READs and atomics take one number, like any packet: their answers have numbers of their own.
+constexpr bool numbers_answers_apart(wire::Mode m) { return dialect(m).response_stream; }
+// What is ahead of a gap is kept, because each packet says where it belongs.
+constexpr bool keeps_ahead(wire::Mode m) { return dialect(m).places_itself; }
+
+// How many numbers a READ or an atomic takes: one for each packet of the answer, where answers have none of
+// their own. 0: that cannot be said.
 constexpr std::uint32_t numbers_of(const wire::Header& h, std::uint32_t mtu) {
   constexpr std::uint32_t kLeastMtu = 256;
+  if (numbers_answers_apart(h.mode)) return 1;
   if (h.opcode != wire::kReadRequest || h.dma_len <= kLeastMtu) return 1;
   constexpr std::uint32_t kMost = 1U << 22U;  // half of what can be told apart
   if (mtu == 0) return 0;

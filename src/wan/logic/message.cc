@@ -34,7 +34,7 @@ struct Writer {
 };
 
 template <class M, class Rows>
-void rows(M& m, std::uint8_t& say, std::uint8_t& flags, const Rows& r) {
+void rows(M& m, std::uint8_t& say, std::uint8_t& flags, std::uint8_t& mode, const Rows& r) {
   r.u8(say, 40);
   r.u8(flags, 41);
   r.u8(m.syndrome, 42);
@@ -48,11 +48,15 @@ void rows(M& m, std::uint8_t& say, std::uint8_t& flags, const Rows& r) {
   r.u24(m.delivered.v, 82);
   r.u24(m.half.responder_qpn.v, 85);
   r.u24(m.requester_qpn.v, 88);
+  r.u8(mode, 91);
   r.address(m.half.requester, 96);
   r.address(m.half.responder, 112);
   for (std::size_t i = 0; i < kMostAhead; ++i) r.u24(m.ahead[i].v, 128 + 3 * i);
   r.u64(m.asked_at, 200);
   r.u64(m.patience_ns, 208);
+  r.u8(m.parity.data, 216);
+  r.u8(m.parity.repair, 217);
+  r.u64(m.parity_wait_ns, 224);
 }
 
 }  // namespace
@@ -67,7 +71,8 @@ void encode(const Message& m, const Hmac& key, wire::Mad& out) {
   encode(wire::VendorHeader{wire::kMethodSend, 0, m.number, kAttribute}, out);
   auto say = static_cast<std::uint8_t>(m.say);
   auto flags = static_cast<std::uint8_t>((m.answer ? kAnswer : 0U) | (m.refused ? kRefused : 0U));
-  rows(m, say, flags, Writer{out.data()});
+  auto mode = static_cast<std::uint8_t>(m.mode);
+  rows(m, say, flags, mode, Writer{out.data()});
   const Digest d = key.of(std::span(out).first(kMac));
   std::copy_n(d.begin(), kMacBytes, out.begin() + kMac);
 }
@@ -78,11 +83,15 @@ bool decode(std::span<const std::uint8_t> mad, const Hmac& key, Message& out) {
   if (!same(std::span(d).first(kMacBytes), mad.subspan(kMac))) return false;
   std::uint8_t say = 0;
   std::uint8_t flags = 0;
+  std::uint8_t mode = 0;
   Message m;
-  rows(m, say, flags, Reader{mad.data()});
-  if (say < static_cast<std::uint8_t>(Say::kHello) || say > static_cast<std::uint8_t>(Say::kLeave))
+  rows(m, say, flags, mode, Reader{mad.data()});
+  if (say < static_cast<std::uint8_t>(Say::kHello) || say > static_cast<std::uint8_t>(Say::kAnswered))
     return false;
   if (m.ahead_count > kMostAhead || flags > (kAnswer | kRefused) || m.sender == 0) return false;
+  if (mode >= wire::kModeCount) return false;
+  if (m.parity.data > ParityTerms::kMostData || m.parity.repair > ParityTerms::kMostRepair) return false;
+  m.mode = static_cast<wire::Mode>(mode);
   m.say = static_cast<Say>(say);
   m.answer = (flags & kAnswer) != 0;
   m.refused = (flags & kRefused) != 0;

@@ -14,6 +14,11 @@
 //              these packets came ahead, and `from` could not be kept. Or the endpoint refused: `syndrome`
 //   release    everything was delivered; from here on you are a wire again
 //   released   agreed
+//   answers    I keep copies of the answers to `half` from `from` on; there are none for the numbers between
+//              the pairs in `ahead`. Who hears of this lease first begins at `stored`; everything before
+//              `delivered` was sent
+//   answered   everything before `delivered` is here, and before `from` all but what lies in the pairs in
+//              `ahead`. Or, refused: no place
 //   leave      I am about to be switched off: let go of everything, and ask me for nothing
 //
 // A message is taken if its HMAC is right, it is for this instance of the box, and it is newer than what was
@@ -23,34 +28,48 @@
 #include <cstdint>
 #include <span>
 
+#include "wan/logic/config.h"
 #include "wan/logic/frame.h"
 #include "wan/logic/hmac.h"
 
 namespace weft::wan {
 
-enum class Say : std::uint8_t { kHello = 1, kOwn, kOwned, kReport, kRelease, kReleased, kLeave };
+enum class Say : std::uint8_t {
+  kHello = 1,
+  kOwn,
+  kOwned,
+  kReport,
+  kRelease,
+  kReleased,
+  kLeave,
+  kAnswers,
+  kAnswered
+};
 
 inline constexpr std::size_t kMostAhead = 24;
 
 struct Message {
   Say say = Say::kHello;
   bool answer = false;        // hello
-  bool refused = false;       // report: packet `from` came, and could not be kept
+  bool refused = false;       // report: packet `from` came, and could not be kept; answered: no place
   std::uint8_t syndrome = 0;  // report: not zero: the endpoint refused packet `delivered`
   std::uint8_t ahead_count = 0;
-  std::uint64_t sender = 0;    // instances: drawn anew whenever a box starts
-  std::uint64_t receiver = 0;  // 0: not known yet
-  std::uint64_t number = 0;    // of this message; grows
-  std::uint64_t lease = 0;     // of an ownership; grows with every one that a box asks for
-  WirePsn from{};              // own, report
-  WirePsn stored{};            // report
+  std::uint64_t sender = 0;             // instances: drawn anew whenever a box starts
+  std::uint64_t receiver = 0;           // 0: not known yet
+  std::uint64_t number = 0;             // of this message; grows
+  std::uint64_t lease = 0;              // of an ownership; grows with every one that a box asks for
+  wire::Mode mode = wire::Mode::kRoce;  // own: of the half
+  WirePsn from{};                       // own, report
+  WirePsn stored{};                     // report
   WirePsn delivered{};
   HalfName half;  // hello, own
   Qpn requester_qpn{};
   std::array<WirePsn, kMostAhead> ahead{};
   std::uint64_t asked_at = 0;  // hello: when the question left, on the clock of the box that asks
   std::uint64_t patience_ns =
-      0;  // hello: so long after it last heard the other box, this one lets go of everything
+      0;               // hello: so long after it last heard the other box, this one lets go of everything
+  ParityTerms parity;  // hello: what the sender adds to its data, and that it restores what it is sent
+  std::uint64_t parity_wait_ns = 0;  // hello: so long parity may come behind the data that it covers
   bool operator==(const Message&) const = default;
 };
 

@@ -22,6 +22,7 @@ Message some() {
   m.delivered = {0xABCDEF};
   m.half = {wire::Address::v4(10, 0, 0, 1), wire::Address::v4(10, 0, 1, 2), {0x112233}};
   m.requester_qpn = {0x445566};
+  m.mode = wire::Mode::kSrnic;
   m.ahead[0] = {9};
   m.ahead[1] = {0xFF'FFFE};
   m.asked_at = 1ULL << 63U;
@@ -63,11 +64,15 @@ TEST(Message, ThatMakesNoSenseIsRefusedThoughItIsSigned) {
   encode(m, key, mad);
   EXPECT_FALSE(decode(mad, key, back));
   m = some();
-  m.say = static_cast<Say>(8);
+  m.say = static_cast<Say>(10);
   encode(m, key, mad);
   EXPECT_FALSE(decode(mad, key, back));
   m = some();
   m.sender = 0;
+  encode(m, key, mad);
+  EXPECT_FALSE(decode(mad, key, back));
+  m = some();
+  m.mode = static_cast<wire::Mode>(3);
   encode(m, key, mad);
   EXPECT_FALSE(decode(mad, key, back));
 }

@@ -9,7 +9,10 @@
 namespace weft::wan {
 namespace {
 
-bool needs_partner(const BoxState& b) { return b.owned != 0 || b.free_givings.size() != b.givings.size(); }
+bool needs_partner(const BoxState& b) {
+  return b.owned != 0 || b.free_givings.size() != b.givings.size() ||
+         b.free_keepings.size() != b.keepings.size() || b.free_orderings.size() != b.orderings.size();
+}
 
 void ask(BoxState& b, Time now) {
   Partner& p = b.partner;
@@ -49,7 +52,9 @@ void measure(BoxState& b, const Message& answer, Time now) {
 HalfName behind(const HalfName& half) { return {{}, half.responder, {}}; }
 
 // Everything that was agreed with the partner is void.
-void partner_gone(BoxState& b, Time now) {
+void partner_gone(BoxState& b, bool anew, Time now) {
+  partner_gone_for_keepings(b, anew, now);
+  partner_gone_for_orderings(b, now);
   for (Giving& g : b.givings) {
     if (g.used && !g.orphan) orphan(b, g, now);
   }
@@ -84,6 +89,9 @@ void on_hello(BoxState& b, const Frame& f, const Message& m, Time now) {
   p.question = 0;
   p.heard = now;
   p.patience = nanoseconds(static_cast<std::int64_t>(std::min<std::uint64_t>(m.patience_ns, kLongest.ns())));
+  p.parity = m.parity;
+  p.parity_wait =
+      nanoseconds(static_cast<std::int64_t>(std::min<std::uint64_t>(m.parity_wait_ns, kLongest.ns())));
   measure(b, m, now);
   along(b, f);
   const bool back = !std::exchange(p.there, true);
@@ -97,9 +105,10 @@ void on_hello(BoxState& b, const Frame& f, const Message& m, Time now) {
     const bool first = p.instance == 0;
     p.instance = m.sender;
     p.messages = p.leases = {};
+    b.restoring.newest = 0;
     p.leaving = false;
     if (!first) {
-      partner_gone(b, now);
+      partner_gone(b, true, now);
       for (Taking& t : b.takings) {
         if (t.phase == Phase::kOwned || t.phase == Phase::kAsking) renew(b, t, now);
         // A new partner has nothing to let go of.
@@ -118,13 +127,21 @@ void let_go_of_all(BoxState& b, Time now) {
   }
 }
 
-Message message(BoxState& b, Say say) {
-  Message m;
+void stamp(BoxState& b, Message& m, Say say) {
   m.say = say;
   m.sender = b.config.instance;
   m.receiver = b.partner.instance;
   m.number = ++b.messages;
-  if (say == Say::kHello) m.patience_ns = static_cast<std::uint64_t>(patience(b).ns());
+}
+
+Message message(BoxState& b, Say say) {
+  Message m;
+  stamp(b, m, say);
+  if (say == Say::kHello) {
+    m.patience_ns = static_cast<std::uint64_t>(patience(b).ns());
+    m.parity = b.config.parity;
+    if (m.parity.there()) m.parity_wait_ns = static_cast<std::uint64_t>(parity_wait(b).ns());
+  }
   return m;
 }
 
@@ -160,6 +177,7 @@ bool say(BoxState& b, Taking& t, Out& out, Time now) {
   Message m = message(b, own ? Say::kOwn : Say::kRelease);
   m.lease = t.lease;
   m.half = t.name;
+  m.mode = t.mode;
   m.requester_qpn = t.requester_qpn;
   m.from = (t.phase == Phase::kOwned ? t.delivered : t.from).wire();
   return send(b, m, t.name.requester, t.name.responder, out);
@@ -182,6 +200,24 @@ bool say(BoxState& b, Giving& g, Out& out) {
   }
   if (g.report_due) queue(b.talking, g.talking, b.row_of(g));
   return send(b, m, g.name.responder, g.name.requester, out);
+}
+
+bool say_of_answers(BoxState& b, std::uint32_t row, Out& out) {
+  const std::uint32_t index = (row - 2 * b.most() - 1) % b.most();
+  if (row <= 3 * b.most()) {
+    Keeping& k = b.keepings[index];
+    k.talking = false;
+    Message m;
+    if (!say(k, m)) return false;
+    stamp(b, m, Say::kAnswers);
+    return send(b, m, k.name.responder, k.name.requester, out);
+  }
+  Ordering& o = b.orderings[index];
+  o.talking = false;
+  Message m;
+  if (!say(o, m)) return false;
+  stamp(b, m, Say::kAnswered);
+  return send(b, m, o.name.requester, o.name.responder, out);
 }
 
 }  // namespace
@@ -237,6 +273,10 @@ bool on_message(BoxState& b, const Frame& f, std::span<const std::uint8_t> mad, 
     on_release(b, m);
     return true;
   }
+  if (m.say == Say::kAnswers || m.say == Say::kAnswered) {
+    m.say == Say::kAnswers ? on_answers(b, m, now) : on_answered(b, m, now);
+    return true;
+  }
   if (m.say == Say::kLeave) {
     b.partner.leaving = true;
     let_go_of_all(b, now);
@@ -273,8 +313,16 @@ bool next_message(BoxState& b, Out& out, Time now) {
     m.lease = f.lease;
     return send(b, m, f.name.responder, f.name.requester, out);
   }
+  if (Farewell f; b.refusals.take(f)) {
+    Message m = message(b, Say::kAnswered);
+    m.refused = true;
+    m.lease = f.lease;
+    return send(b, m, f.name.requester, f.name.responder, out);
+  }
   for (std::uint32_t row = 0; b.talking.take(row);) {
-    if (row < b.most()) {
+    if (row > 2 * b.most()) {
+      if (say_of_answers(b, row, out)) return true;
+    } else if (row < b.most()) {
       b.takings[row].talking = false;
       if (say(b, b.takings[row], out, now)) return true;
     } else {
@@ -299,7 +347,7 @@ void on_partner_timer(BoxState& b, Time now) {
     p.there = false;
     p.lost = p.question != 0;
     if (p.lost) b.counters.add(BoxCounter::partner_lost);
-    partner_gone(b, now);
+    partner_gone(b, false, now);
   }
   // It asked for an ownership, and was never heard since.
   for (Giving& g : b.givings) {

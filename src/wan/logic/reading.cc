@@ -8,18 +8,12 @@
 //
 // An acknowledgement that overtakes an answer says that the answer is lost (docs/protocol/reliable.md). So
 // while one is awaited the box says nothing to the requester, also where a READ is repeated long after it
-// passed. Answers are not kept: one that the line loses is asked for by the requester, as on a wire.
+// passed. Answers that the line loses are repaired apart from all this (answers.h): they come here in order,
+// as they are handed on.
 #include "wan/logic/box_state.h"
 
 namespace weft::wan {
 namespace {
-
-bool is_answer(std::uint8_t op) {
-  return (op >= wire::kReadResponseFirst && op <= wire::kReadResponseOnly) || op == wire::kAtomicAcknowledge;
-}
-bool ends_answer(std::uint8_t op) {
-  return is_answer(op) && op != wire::kReadResponseFirst && op != wire::kReadResponseMiddle;
-}
 
 // Everything up to read_end is with the endpoints. The partner learns of it by a new ownership.
 void answered(BoxState& b, Taking& t, Time now) {
@@ -51,7 +45,7 @@ bool take_read(BoxState& b, Taking& t, const Frame& f, Seq seq, Time now) {
     return true;
   }
   if (!again && (seq > next || t.delivered != t.expected || (t.reading && t.held_back))) {
-    t.held_back = true;  // until everything before it is delivered, or answered
+    hold_back(t, f, seq);  // until everything before it is delivered, or answered
     b.counters.add(BoxCounter::drop_waiting);
     let_go(b, f);
     return true;

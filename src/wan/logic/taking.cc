@@ -1,5 +1,6 @@
-// Halves whose requester stands at our site. Its packets are taken in order, kept until the far endpoint has
-// them, acknowledged as the configuration says, and sent over the line with the core's selective repeat.
+// Halves whose requester stands at our site. Its packets are taken, in order where their dialect asks for
+// that (ahead.cc: where it does not), kept until the far endpoint has them, acknowledged as the configuration
+// says, and sent over the line with the core's selective repeat.
 //
 //     from      delivered      una (stored)      nxt         expected
 //   ---|------------|---------------|-------------|--------------|------>  sequence numbers
@@ -8,20 +9,11 @@
 //
 // So a partner that starts anew is served again from `delivered`, and nothing that was acknowledged is missed
 // unless this box is lost.
+#include "core/transport/loss/advance.h"
 #include "wan/logic/box_state.h"
 
 namespace weft::wan {
 namespace {
-
-// Up to here the requester may be told that it is done.
-Seq answerable(const BoxState& b, const Taking& t) {
-  return b.config.acknowledge == Acknowledge::kEarly ? t.expected : t.sender.una;
-}
-
-void answer(BoxState& b, Taking& t, bool& due) {
-  due = true;
-  queue(b.answering, t.answering, b.index_of(t));
-}
 
 void say(BoxState& b, Taking& t, bool& due) {
   due = true;
@@ -34,8 +26,9 @@ void free_kept(BoxState& b, Taking& t, Seq upto) {
   for (; t.delivered < upto; ++t.delivered) {
     Kept* row = b.outgoing.find(b.index_of(t), t.delivered);
     CHECK(row != nullptr);
-    t.held -= Store::cost(row->frame);
+    t.bytes -= Store::cost(row->frame);
     t.delivered_msn = row->msn;
+    if (keeps_ahead(t.mode)) t.ahead.delivered_last = echo_of(row->frame.header);
     b.released.push_back(row->frame.body);
     b.outgoing.take_out(row);
   }
@@ -55,7 +48,7 @@ void say_release(BoxState& b, Taking& t, Time now) {
 }
 
 void maybe_released(BoxState& b, Taking& t, Time now) {
-  if (t.phase != Phase::kOwned || !t.draining || t.delivered != t.expected) return;
+  if (t.phase != Phase::kOwned || !t.draining || t.delivered != t.expected || t.held != 0) return;
   stop_sending(b, t);
   if (t.reading) t.forget = true;  // what is on its way of an answer was not counted
   t.phase = Phase::kReleasing;
@@ -77,7 +70,8 @@ void begin_owning(BoxState& b, Taking& t, Time now) {
   t.phase = Phase::kOwned;
   t.expected = t.wanted = t.told = t.delivered = t.from;
   t.msn = t.told_msn = t.stored_msn = t.delivered_msn = (t.watch.ends + t.watch.offset) & kPsnMask;
-  t.held = t.reads = 0;
+  t.bytes = 0;
+  t.reads = 0;
   t.reading = false;
   t.sender.start(t.from);
   t.account = {};
@@ -92,13 +86,14 @@ void begin_owning(BoxState& b, Taking& t, Time now) {
 
 void take(BoxState& b, Taking& t, const Frame& f, Time now) {
   const wire::Header& h = f.header;
+  if (keeps_ahead(t.mode)) return take_any(b, t, f, now);
   const Seq seq = expand(h.psn, t.expected);
   if (seq < t.from && !is_fetch(h.opcode)) return pass(b, Side::kLine, f);
   t.heard = now;
   if (is_fetch(h.opcode) && take_read(b, t, f, seq, now)) return arm(b, t, now);
   if (seq < t.from) return pass(b, Side::kLine, f);
   if (t.reading && seq >= t.expected && t.read_end > t.expected) {
-    t.held_back = true;
+    hold_back(t, f, seq);
     b.counters.add(BoxCounter::drop_waiting);
     return let_go(b, f);
   }
@@ -110,7 +105,7 @@ void take(BoxState& b, Taking& t, const Frame& f, Time now) {
   if (seq > t.expected) {
     b.counters.add(BoxCounter::drop_gap);
     if (t.draining || t.full || t.held_back) {
-      t.held_back = true;
+      hold_back(t, f, seq);
     } else if (!t.nak_sent) {
       t.nak_sent = true;
       t.gap = seq;
@@ -122,25 +117,39 @@ void take(BoxState& b, Taking& t, const Frame& f, Time now) {
     }
     return let_go(b, f);
   }
-  if (t.draining || !may_be_kept(f)) {
-    if (!t.draining) b.counters.add(BoxCounter::drained_for_read);
-    t.held_back = true;
+  take_next(b, t, f, now);
+}
+
+void take_next(BoxState& b, Taking& t, const Frame& f, Time now) {
+  const wire::Header& h = f.header;
+  const Seq seq = t.expected;
+  // What is kept ahead was acknowledged, so the packets between are still taken.
+  const bool closed = t.draining && t.held == 0;
+  if (closed || !may_be_kept(f)) {
+    if (!closed) b.counters.add(BoxCounter::drained_for_read);
+    hold_back(t, f, seq);
     drain(b, t, now);
     return let_go(b, f);
   }
-  if (!b.outgoing.has_room(f, t.held)) {
+  // What is ahead waits for this one, and takes no room away from it.
+  if (!b.outgoing.has_room(f, t.held != 0 ? t.bytes - t.ahead.bytes : t.bytes)) {
     b.counters.add(BoxCounter::drop_full);
+    if (keeps_ahead(t.mode)) t.ahead.dropped = {seq, echo_of(h), {}, false, false};
     t.full = true;
     return let_go(b, f);
   }
   if (t.delivered == t.expected) t.owing = now;
   if (!t.sender.outstanding()) b.to_line(t).begin(now);
-  if (ends_message(h.opcode)) t.msn = (t.msn + 1) & kPsnMask;
+  if (ends_request(h.opcode)) t.msn = (t.msn + 1) & kPsnMask;
   if (fills_its_packet(h.opcode)) t.mtu = f.payload;
   b.outgoing.put(b.index_of(t), seq, t.msn, f);
-  t.held += Store::cost(f);
-  ++t.expected;
-  t.nak_sent = t.full = t.held_back = false;
+  t.bytes += Store::cost(f);
+  if (keeps_ahead(t.mode)) t.ahead.last = echo_of(h);
+  (void)receive_in_order(b.pool, t, ends_request(h.opcode));
+  if (t.expected > seq + 1) joined(b, t, seq + 1);
+  if (t.held != 0) t.ahead.gap_since = now;
+  t.nak_sent = t.full = false;
+  if (!t.draining) t.held_back = false;  // else it is asked for when the half is let go of
   b.counters.add(BoxCounter::taken);
   if ((h.bits & wire::kAckReq) != 0) {
     t.wanted = t.expected;
@@ -153,6 +162,8 @@ void take(BoxState& b, Taking& t, const Frame& f, Time now) {
 void refuse_again(BoxState& b, Taking& t, const Frame& f, Time now) {
   const Seq seq = expand(f.header.psn, t.expected);
   if (seq < t.from) return pass(b, Side::kLine, f);
+  if (is_fetch(f.header.opcode) && numbers_answers_apart(t.mode) && seq < t.expected)
+    t.ahead.refused_read = seq;
   // Once refused it gives up, or is another connection soon.
   t.owing = std::min(t.owing, now.after(patience(b)));
   answer(b, t, t.nak_due);
@@ -177,6 +188,8 @@ void end_soon(BoxState& b, Taking& t, Time now) {
       break;
     case Phase::kOwned:
       t.forget = true;
+      // Only the site's own word says that nobody sends what is missing before it.
+      if (t.over) forget_ahead(b, t);
       return drain(b, t, now);
     case Phase::kFailed:
       t.owing = now;
@@ -223,6 +236,7 @@ void renew(BoxState& b, Taking& t, Time now) {
     stop_sending(b, t);
     // Until the partner says so, nothing behind `delivered` is known to be with it.
     t.stored_msn = t.delivered_msn;
+    if (keeps_ahead(t.mode)) t.ahead.stored_last = t.ahead.delivered_last;
     t.sender.start(t.delivered);
   }
   say(b, t, t.own_due);
@@ -266,6 +280,12 @@ void stop_asking(BoxState& b, Taking& t, Time now) {
 
 void fail_half(BoxState& b, Taking& t, std::uint8_t syndrome, Time now) {
   stop_sending(b, t);
+  forget_ahead(b, t);
+  // An answer of a READ tells the requester that what was before it arrived.
+  if (numbers_answers_apart(t.mode) && t.delivered > t.told) {
+    t.told = t.delivered;
+    t.told_msn = t.delivered_msn;
+  }
   free_kept(b, t, t.expected);
   const bool waits = t.held_back || t.full || t.wanted > t.told;
   // A refusal acknowledges what was before it, so it begins where the requester was told nothing yet.
@@ -274,6 +294,7 @@ void fail_half(BoxState& b, Taking& t, std::uint8_t syndrome, Time now) {
   t.sender.start(t.expected);
   t.phase = t.over ? Phase::kReleasing : Phase::kFailed;
   t.syndrome = syndrome;
+  t.ahead.refused_read = {};
   t.asked = 0;
   t.heard = now;
   t.owing = now.after(b.config.give_up);
@@ -287,7 +308,11 @@ void fail_half(BoxState& b, Taking& t, std::uint8_t syndrome, Time now) {
 
 void on_report(BoxState& b, Taking& t, const Message& m, Time now) {
   if (t.phase != Phase::kOwned || !t.confirmed) return;
-  if (m.syndrome != 0) return fail_half(b, t, m.syndrome, now);
+  if (m.syndrome != 0) {
+    const Seq upto = expand(m.delivered, t.delivered);
+    if (keeps_ahead(t.mode) && upto > t.delivered && upto <= t.expected) free_kept(b, t, upto);
+    return fail_half(b, t, m.syndrome, now);
+  }
   t.asked = 0;
   Sending s = b.to_line(t);
   const Seq before = t.sender.una;
@@ -298,9 +323,11 @@ void on_report(BoxState& b, Taking& t, const Message& m, Time now) {
     // A partner that was asked anew has more than it was sent since.
     t.sender.nxt = std::max(t.sender.nxt, stored);
     t.sender.max = std::max(t.sender.max, stored);
-    t.stored_msn = b.outgoing.find(b.index_of(t), stored - 1)->msn;
+    const Kept* last = b.outgoing.find(b.index_of(t), stored - 1);
+    t.stored_msn = last->msn;
+    if (keeps_ahead(t.mode)) t.ahead.stored_last = echo_of(last->frame.header);
     (void)s.acknowledge(stored, now);
-    if (b.config.acknowledge == Acknowledge::kFar && (t.nak_due || t.wanted > before))
+    if (b.config.acknowledge == Acknowledge::kFar && (t.nak_due || t.trigger_count != 0 || t.wanted > before))
       answer(b, t, t.ack_due);
   }
   for (std::size_t i = 0; i < m.ahead_count; ++i) {
@@ -350,73 +377,31 @@ void on_released(BoxState& b, Taking& t, Time now) {
 
 // --- what leaves ---
 
-bool next_answer(BoxState& b, Out& out) {
-  for (std::uint32_t index = 0; b.answering.take(index);) {
-    Taking& t = b.takings[index];
-    t.answering = false;
-    const bool nak = std::exchange(t.nak_due, false);
-    const bool ack = std::exchange(t.ack_due, false);
-    if (t.phase == Phase::kFree || !t.learned || t.over || (!nak && !ack)) continue;
-    const bool owned = t.phase == Phase::kOwned || t.phase == Phase::kReleasing;
-    const Seq upto = owned ? answerable(b, t) : t.expected;
-    if (t.reading && t.phase == Phase::kOwned) {  // answered() comes back to it
-      t.nak_due = nak;
-      t.ack_due = ack;
-      continue;
-    }
-    // A NAK acknowledges everything before it.
-    if (nak && upto != t.expected) {
-      t.nak_due = true;
-      continue;  // on_report asks again
-    }
-    if (!nak && (upto <= t.from || t.phase == Phase::kFailed)) continue;
-    out = {};
-    wire::Header& h = out.frame.header;
-    h.opcode = wire::kAcknowledge;
-    h.dest_qp = t.requester_qpn;
-    h.psn = nak ? t.expected.wire() : (upto - 1).wire();
-    const std::uint8_t refusal =
-        t.phase == Phase::kFailed ? t.syndrome : std::uint8_t{wire::kSyndromeNakSequence};
-    h.set_aeth(nak ? refusal : std::uint8_t{wire::kSyndromeAck}, upto == t.expected ? t.msn : t.stored_msn);
-    out.frame.source = t.name.responder;
-    out.frame.destination = t.name.requester;
-    out.last = true;
-    if (upto > t.told && owned) {
-      t.told = upto;
-      t.told_msn = h.aeth_msn();
-    }
-    b.counters.add(nak ? BoxCounter::refused_gap : BoxCounter::acknowledged);
-    return true;
+bool next_for_line(BoxState& b, Taking& t, Out& out, Time now) {
+  t.ready = false;
+  if (t.phase != Phase::kOwned || !t.confirmed) return false;
+  Sending s = b.to_line(t);
+  Departure d;
+  if (s.next_repair(d.seq)) {
+    d.origin = Origin::kRepair;
+  } else {
+    t.sender.nxt = s.scheme.skip_received(s.loss, t.sender, t.sender.nxt);
+    if (t.sender.nxt >= t.expected || t.sender.nxt - t.sender.una >= b.config.window) return false;
+    d.seq = t.sender.nxt;
   }
-  return false;
-}
-
-bool next_for_line(BoxState& b, Out& out, Time now) {
-  for (std::uint32_t index = 0; b.line_ready.take(index);) {
-    Taking& t = b.takings[index];
-    t.ready = false;
-    if (t.phase != Phase::kOwned || !t.confirmed) continue;
-    Sending s = b.to_line(t);
-    Departure d;
-    if (s.next_repair(d.seq)) {
-      d.origin = Origin::kRepair;
-    } else {
-      t.sender.nxt = s.scheme.skip_received(s.loss, t.sender, t.sender.nxt);
-      if (t.sender.nxt >= t.expected || t.sender.nxt - t.sender.una >= b.config.window) continue;
-      d.seq = t.sender.nxt;
-    }
-    const Kept* row = b.outgoing.find(index, d.seq);
-    CHECK(row != nullptr);
-    d.cost = row->frame.payload;
-    b.counters.add(BoxCounter::line_sent);
-    if (d.seq < t.sender.max) b.counters.add(BoxCounter::line_resent);
-    s.left(d, now);
-    out = {row->frame, nullptr, false};
-    send_soon(b, t);
-    arm(b, t, now);
-    return true;
-  }
-  return false;
+  const Kept* row = b.outgoing.find(b.index_of(t), d.seq);
+  CHECK(row != nullptr);
+  d.cost = row->frame.payload;
+  b.counters.add(BoxCounter::line_sent);
+  const bool again = d.seq < t.sender.max;
+  if (again) b.counters.add(BoxCounter::line_resent);
+  s.left(d, now);
+  out = {};
+  out.frame = row->frame;
+  if (b.config.parity.there()) out.member = cover(b, t, d.seq, again, row->frame, now);
+  send_soon(b, t);
+  arm(b, t, now);
+  return true;
 }
 
 // --- time ---
@@ -425,7 +410,8 @@ Time deadline_of(const BoxState& b, const Taking& t) {
   Time at = t.say_again;
   if (t.phase == Phase::kFailed) return std::min(at, t.owing);
   if (t.phase != Phase::kOwned) return at;
-  if (t.delivered == t.expected) return std::min(at, t.heard.after(rest(b, t)));
+  if (t.held != 0) at = std::min(at, t.ahead.gap_since.after(b.config.give_up));
+  if (t.delivered == t.expected) return t.held != 0 ? at : std::min(at, t.heard.after(rest(b, t)));
   at = std::min(at, t.owing.after(b.config.give_up));
   if (t.confirmed && t.sender.una < t.sender.nxt) {
     RoundTrip trip = b.line_trip;
@@ -472,9 +458,14 @@ void on_timer(BoxState& b, Taking& t, Time now) {
     t.forget = true;
     if (t.say_again == kNever) say_release(b, t, now);
   }
+  if (t.phase == Phase::kOwned && t.held != 0 && t.ahead.gap_since.after(b.config.give_up) <= now) {
+    t.forget = true;  // whoever sent that is gone
+    forget_ahead(b, t);
+    drain(b, t, now);
+  }
   if (t.phase == Phase::kOwned) {
     if (t.delivered == t.expected) {
-      if (t.heard.after(rest(b, t)) <= now) drain(b, t, now);
+      if (t.held == 0 && t.heard.after(rest(b, t)) <= now) drain(b, t, now);
     } else if (t.owing.after(b.config.give_up) <= now) {
       fail_half(b, t, wire::kSyndromeNakOperation, now);
     } else if (t.confirmed && t.sender.una < t.sender.nxt) {

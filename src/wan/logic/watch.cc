@@ -2,6 +2,7 @@
 // pair that acknowledgements go to, and how the responder counts messages, are learned from the
 // acknowledgements: several in a row must fit one stream and no other, by the packet that they name and by
 // the messages between them.
+#include "core/transport/rc/report.h"
 #include "wan/logic/box_state.h"
 
 namespace weft::wan {
@@ -25,6 +26,12 @@ void Watch::mark(Seq seq, Time now, Time horizon) {
   }
   at(mark_count++) = {seq, now, ends};
   passed_over = 0;
+}
+
+void ask_along(BoxState& b, const HalfName& name, Time now) {
+  b.here = name.requester;
+  b.there = name.responder;
+  wish_for_partner(b, now);
 }
 
 namespace {
@@ -95,7 +102,7 @@ void watch(BoxState& b, Taking& t, const Frame& f, Time now) {
     t.forwarded = seq;
     t.forwarded_at = now;
   }
-  if (is_fetch(h.opcode)) {
+  if (is_fetch(h.opcode) && !numbers_answers_apart(h.mode)) {
     const std::uint32_t numbers = numbers_of(h, t.mtu);
     const bool again = seq < w.next && !anew;
     w.calm = 0;
@@ -119,16 +126,9 @@ void watch(BoxState& b, Taking& t, const Frame& f, Time now) {
   if (seq < w.next) return;
   ++w.next;
   ++w.calm;
-  if (ends_message(h.opcode)) ++w.ends;
+  if (ends_request(h.opcode)) ++w.ends;
   w.asks = (h.bits & wire::kAckReq) != 0;
   if (w.asks) w.mark(seq, now, now - std::min(now - Time{}, line_wait(b) * 2));
-}
-
-// These two talk with each other through the box: the partner stands between them, if there is one.
-void ask_along(BoxState& b, const HalfName& name, Time now) {
-  b.here = name.requester;
-  b.there = name.responder;
-  wish_for_partner(b, now);
 }
 
 // Everything sent so far will be acknowledged, and nothing after it was ever on its way.
@@ -144,7 +144,9 @@ void ask(BoxState& b, Taking& t, Time now) {
   t.phase = Phase::kAsking;
   t.from = w.next;
   t.confirmed = t.held_back = t.draining = t.forget = t.full = t.nak_sent = false;
-  t.ack_due = t.nak_due = false;
+  t.ack_due = t.nak_due = t.copy_due = false;
+  t.trigger_count = 0;
+  t.marks = 0;
   t.strange = t.asked = 0;
   t.heard = t.owing = now;
   ++b.owned;
@@ -152,7 +154,7 @@ void ask(BoxState& b, Taking& t, Time now) {
   renew(b, t, now);
 }
 
-Taking* place(BoxState& b, const HalfName& name, Time now) {
+Taking* place(BoxState& b, const HalfName& name, wire::Mode mode, Time now) {
   if (b.free_takings.empty()) {
     b.blind_since = now;
     // The next one that only passes, or rests, gives its place up: a stranger costs a stranger.
@@ -166,6 +168,7 @@ Taking* place(BoxState& b, const HalfName& name, Time now) {
   Taking& t = b.takings[b.free_takings.back()];
   b.free_takings.pop_back();
   t.name = name;
+  t.mode = mode;
   t.phase = Phase::kWatching;
   b.taking_of[name] = b.index_of(t);
   join_unlearned(b, t);
@@ -205,9 +208,10 @@ void learn(BoxState& b, const Frame& f, Time now) {
        i = b.takings[i].next_unlearned) {
     Taking& t = b.takings[i];
     b.counters.add(BoxCounter::compared);
+    if (t.mode != f.header.mode) continue;
     if (forgotten(b, t, now)) continue;
     if (b.partner.trip.ps == 0) ask_along(b, t.name, now);
-    const Seq seq = expand(f.header.psn, t.watch.next);
+    const Seq seq = rc_report(f.header, t.watch.next).to - 1;
     const Watch::Mark* m = t.watch.seen ? t.watch.find(seq) : nullptr;
     if (m != nullptr) {
       clear = clear && found == nullptr;
@@ -227,8 +231,9 @@ void learn(BoxState& b, const Frame& f, Time now) {
 void confirm(BoxState& b, Taking& t, const wire::Header& h, Time now) {
   Watch& w = t.watch;
   if (!w.seen) return;
-  const Seq seq = expand(h.psn, w.next);
-  if (h.syndrome > wire::kSyndromeAck) return;
+  const Report report = rc_report(h, w.next);
+  const Seq seq = report.to - 1;
+  if (!report.positive) return;
   // What never passed, or passed long ago, is acknowledged: the queue pair sends to somebody else by now.
   if (seq >= w.next || forgotten(b, t, now)) return unlearn(b, t);
   const Watch::Mark* m = w.find(seq);
@@ -239,7 +244,7 @@ void confirm(BoxState& b, Taking& t, const wire::Header& h, Time now) {
 }  // namespace
 
 void forget(BoxState& b, Taking& t) {
-  CHECK_OP(t.held, ==, 0U);
+  CHECK_OP(t.bytes, ==, 0U);
   pass_farewell(b, t);
   if (t.learned) b.acked_taking_of.erase(acked_name(t.name, t.requester_qpn));
   leave_unlearned(b, t);
@@ -270,10 +275,26 @@ void watch_again(BoxState& b, Taking& t, Time now) {
   t.held_back = false;
 }
 
-void follow(BoxState& b, const HalfName& name, Qpn requester_qpn, WirePsn first, std::uint32_t mtu,
-            Time now) {
+// Another dialect under the same names is another connection.
+bool is_another(BoxState& b, Taking& t, const Frame& f, Time now) {
+  if (t.mode == f.header.mode) return false;
+  b.counters.add(BoxCounter::other_mode);
+  if (t.phase != Phase::kWatching) {
+    if (!t.over) end_soon(b, t, now);
+    let_go(b, f);
+    return true;
+  }
+  unlearn(b, t);
+  t.watch = {};
+  t.forwarded = {};
+  t.mode = f.header.mode;
+  return false;
+}
+
+void follow(BoxState& b, const HalfName& name, wire::Mode mode, Qpn requester_qpn, WirePsn first,
+            std::uint32_t mtu, Time now) {
   const auto it = b.taking_of.find(name);
-  Taking* t = it == b.taking_of.end() ? place(b, name, now) : &b.takings[it->second];
+  Taking* t = it == b.taking_of.end() ? place(b, name, mode, now) : &b.takings[it->second];
   if (t == nullptr) return b.counters.add(BoxCounter::table_full);
   if (t->phase != Phase::kWatching) {
     t->over = true;
@@ -286,6 +307,7 @@ void follow(BoxState& b, const HalfName& name, Qpn requester_qpn, WirePsn first,
     if (earlier.phase != Phase::kWatching) return;  // the acknowledgements will teach it
     unlearn(b, earlier);
   }
+  t->mode = mode;
   t->mtu = mtu;
   t->forwarded = Seq::start(first) - 1;
   t->forwarded_at = t->passed_at = now;
@@ -300,12 +322,14 @@ void follow(BoxState& b, const HalfName& name, Qpn requester_qpn, WirePsn first,
 
 void on_site_request(BoxState& b, const Frame& f, Time now) {
   const HalfName name{f.source, f.destination, f.header.dest_qp};
+  if (is_fetch(f.header.opcode)) ask_again(b, f);
   const auto it = b.taking_of.find(name);
-  Taking* t = it == b.taking_of.end() ? place(b, name, now) : &b.takings[it->second];
+  Taking* t = it == b.taking_of.end() ? place(b, name, f.header.mode, now) : &b.takings[it->second];
   if (t == nullptr) {
     b.counters.add(BoxCounter::table_full);
     return pass(b, Side::kLine, f);
   }
+  if (is_another(b, *t, f, now)) return;
   if (t->over) {
     if (expand(f.header.psn, t->from) < t->from) return pass(b, Side::kLine, f);
     b.counters.add(BoxCounter::drop_waiting);
@@ -323,10 +347,11 @@ void on_site_request(BoxState& b, const Frame& f, Time now) {
       if (seq < t->from) return pass(b, Side::kLine, f);
       t->heard = now;
       if (seq < border && !t->forget) {
-        t->ack_due = true;
-        queue(b.answering, t->answering, b.index_of(*t));
+        answer(b, *t, t->ack_due);
+        // It asks for answers that were lost.
+        if (is_fetch(f.header.opcode) && numbers_answers_apart(t->mode)) return pass(b, Side::kLine, f);
       } else {
-        t->held_back = true;
+        hold_back(*t, f, seq);
       }
       b.counters.add(BoxCounter::drop_waiting);
       return let_go(b, f);
@@ -347,14 +372,17 @@ bool on_line_acknowledge(BoxState& b, const Frame& f, Time now) {
     return false;
   }
   Taking& t = b.takings[it->second];
+  if (t.mode != f.header.mode) return false;
   if (t.phase == Phase::kWatching) {
     confirm(b, t, f.header, now);
     ask(b, t, now);
     return false;
   }
   // Below `from` it is the endpoint's, and tells when everything is acknowledged.
-  const bool acks = f.header.syndrome <= wire::kSyndromeAck;
-  const Seq seq = expand(f.header.psn, t.from) + (acks ? 1 : 0);
+  // `expected` may be further from there than numbers of the wire tell apart.
+  const Report report = rc_report(f.header, t.phase == Phase::kAsking ? t.from : t.expected);
+  const bool acks = report.positive;
+  const Seq seq = report.to;
   if (seq <= t.from && !(seq == t.from && !acks)) {
     if (t.phase == Phase::kAsking && acks) {
       t.watch.acked = std::max(t.watch.acked, seq);
@@ -364,6 +392,8 @@ bool on_line_acknowledge(BoxState& b, const Frame& f, Time now) {
   }
   // Answering a READ failed.
   if (t.phase == Phase::kOwned && t.reading && !acks && seq >= t.expected && seq < t.read_end) return false;
+  if (numbers_answers_apart(t.mode) && f.header.syndrome > wire::kSyndromeNakSequence && seq < t.expected)
+    return false;
   b.counters.add(BoxCounter::swallowed);
   return true;
 }

@@ -21,14 +21,6 @@
 namespace weft {
 namespace {
 
-std::int64_t rnr_delay_ps(std::uint8_t code) {
-  // docs/protocol/constants.md#receiver-not-ready-delays, in units of 10 us.
-  static constexpr std::int32_t kTens[32] = {
-      65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
-      256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
-  return std::int64_t{kTens[code & 31U]} * 10'000'000;
-}
-
 bool is_read(const SendWqe& w) { return has_response(w.opcode); }
 
 WcOpcode wc_opcode(WrOpcode op) {
@@ -62,7 +54,7 @@ void on_rnr(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
   if (q.rnr_retries < UINT8_MAX) ++q.rnr_retries;
   q.retries = 0;  // the peer is there: what goes unanswered from here on counts anew
   q.set(kRnrWaiting);
-  c.rnr_until = now.after(Duration{rnr_delay_ps(h.syndrome)});
+  c.rnr_until = now.after(wire::rnr_delay(h.syndrome));
   q.requests_out.nxt = q.requests_out.una;
   q.requests_out.probe = Probe::kNone;
   rc_rewind(e, q);
@@ -104,12 +96,6 @@ void on_sequence_nak(Engine& e, QueuePair& q, const Report& report, bool moved, 
 bool overtaken_nack(const SendStream& s, const wire::Header& h, const Report& report) {
   if (dialect(h.mode).ack_form == AckForm::kPlain || h.syndrome != wire::kSyndromeNakSequence) return false;
   return report.trigger > s.una && report.trigger < s.max;
-}
-
-// Types and codes that mean nothing yet (docs/protocol/packets.md#syndromes).
-bool reserved(std::uint8_t syndrome) {
-  const unsigned type = syndrome & 0x60U;
-  return type == 0x40 || syndrome > wire::kSyndromeNakOperation;
 }
 
 void on_error_nak(Engine& e, QueuePair& q, std::uint8_t syndrome, std::uint16_t slot, Time now) {
@@ -247,7 +233,7 @@ void rc_reads_progress(Engine& e, QueuePair& q, Seq reached, Time now) {
 }
 
 void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
-  if (reserved(h.syndrome)) return e.counters.add(Counter::drop_malformed);
+  if (wire::is_reserved_syndrome(h.syndrome)) return e.counters.add(Counter::drop_malformed);
   if (!q.sends()) {
     e.counters.add(Counter::drop_state);
     return;
@@ -300,7 +286,7 @@ void rc_on_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now)
 }
 
 void rc_on_read_acknowledge(Engine& e, QueuePair& q, const wire::Header& h, Time now) {
-  if (reserved(h.syndrome)) return e.counters.add(Counter::drop_malformed);
+  if (wire::is_reserved_syndrome(h.syndrome)) return e.counters.add(Counter::drop_malformed);
   if (((h.bits & wire::kBecn) | (h.ext_flags & wire::kCeEcho)) != 0) congestion_echoed(e, q, now);
   SendStream& s = q.served;
   const Report report = rc_report(h, s.una);

@@ -41,7 +41,8 @@ void ud_complete(Engine& e, QueuePair& q, const wire::RxPacket& p) {
   Completion done;
   done.wr_id = e.recv_wqe(c, q.rq_head).wr_id;
   done.opcode = WcOpcode::kReceive;
-  done.flags = static_cast<std::uint8_t>(kWcGrh | (imm ? kWcWithImm : 0));
+  done.flags = static_cast<std::uint8_t>(kWcGrh | (imm ? kWcWithImm : 0) |
+                                         (wire::is_v4_mapped(p.source) ? 0 : kWcOverIpv6));
   done.byte_len = static_cast<std::uint32_t>(wire::kGrhBytes) + p.payload;
   done.imm = imm ? h.imm : 0;
   done.qpn = q.qpn;
