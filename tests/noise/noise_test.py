@@ -78,11 +78,17 @@ class Shim(unittest.TestCase):
 class Runner(unittest.TestCase):
     def test_what_is_left_out_has_a_reason_and_is_left_out(self):
         names = ["interop.rping.irn.loss_0", "interop.veth.mtu_9000", "live_engine.Context.Anything", "transport.Device.Anything"]
-        chosen, without = run.choose(names, run.DEFAULT)
+        chosen, without = run.choose(names, run.DEFAULT, 5000, 50)
         self.assertEqual(chosen, ["interop.rping.irn.loss_0", "live_engine.Context.Anything"])
         self.assertEqual([name for name, _ in without], ["interop.veth.mtu_9000"])
         for _, reason in run.LEFT_OUT:
             self.assertGreater(len(reason.split()), 3)
+
+    def test_a_test_of_many_calls_is_left_out_where_its_naps_are_too_long(self):
+        name = "live_wires.Shm.NoBellIsMissed"
+        self.assertEqual(run.choose([name], run.DEFAULT, 3000, 10), ([name], []))
+        chosen, without = run.choose([name], run.DEFAULT, 30000, 10)
+        self.assertEqual((chosen, [left for left, _ in without]), ([], [name]))
 
     def test_what_cannot_be_is_refused_in_one_sentence(self):
         for arguments, part in ((["--nap", "0"], "--nap"), (["--one-in", "x"], "--one-in"), (["--times", "0"], "--times"), (["-R", "("], "-R"),

@@ -2,6 +2,7 @@
 // it takes until one is.
 #pragma once
 #include <dirent.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -19,6 +20,17 @@ inline bool asleep(int thread) {
   const bool known = std::fscanf(f, "%*d (%*[^)]) %c", &state) == 1;
   std::fclose(f);
   return known && state == 'S';
+}
+
+// The thread waits in read() of this descriptor; it may be asleep elsewhere as well.
+inline bool reads(int thread, int fd) {
+  std::FILE* const f = std::fopen(("/proc/self/task/" + std::to_string(thread) + "/syscall").c_str(), "re");
+  if (f == nullptr) return asleep(thread);  // a kernel that does not tell
+  long call = -1;
+  unsigned long first = 0;
+  const bool known = std::fscanf(f, "%ld %lx", &call, &first) == 2;
+  std::fclose(f);
+  return known && call == SYS_read && first == static_cast<unsigned long>(fd);
 }
 
 inline bool others_asleep() {

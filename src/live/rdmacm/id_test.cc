@@ -139,14 +139,13 @@ TEST(Id, WhoWaitsInAChannelThatIsDestroyedReadsNobodyElsesDescriptor) {
   rdma_event_channel* const channel = rdma_create_event_channel();
   ASSERT_NE(channel, nullptr);
   const int fd = channel->fd;
-  std::atomic<bool> came = false;
+  std::atomic<int> thread{0};
   std::thread waiter([&] {
     rdma_cm_event* e = nullptr;
-    came = true;
+    thread = gettid();
     (void)rdma_get_cm_event(channel, &e);
   });
-  while (!came) std::this_thread::yield();
-  usleep(20'000);  // it is inside
+  ASSERT_TRUE(stays([&] { return thread != 0 && reads(thread, fd); }));
   rdma_destroy_event_channel(channel);
   Listening other;
   EXPECT_NE(other.channel->fd, fd) << "the number is not free while somebody waits at it";
