@@ -123,14 +123,14 @@ std::string boxes_table(const sim::Scenario& s, const sim::Simulation& run) {
         n(BoxCounter::given_again));
     std::string why;
     for (const BoxCounter c :
-         {BoxCounter::covered,        BoxCounter::parity_sent,  BoxCounter::restored,
-          BoxCounter::beyond_parity,  BoxCounter::answers_kept, BoxCounter::answers_unkept,
-          BoxCounter::answers_resent, BoxCounter::answers_anew, BoxCounter::answers_given_up,
-          BoxCounter::drop_answer,    BoxCounter::other_mode,   BoxCounter::table_full,
-          BoxCounter::ambiguous,      BoxCounter::unlearned,    BoxCounter::declined,
-          BoxCounter::reads,          BoxCounter::drop_full,    BoxCounter::drop_line_full,
-          BoxCounter::drop_waiting,   BoxCounter::drop_gap,     BoxCounter::drop_queue,
-          BoxCounter::failed,         BoxCounter::orphaned}) {
+         {BoxCounter::covered,          BoxCounter::parity_sent,  BoxCounter::restored,
+          BoxCounter::beyond_parity,    BoxCounter::answers_kept, BoxCounter::answers_unkept,
+          BoxCounter::answers_resent,   BoxCounter::answers_anew, BoxCounter::answers_declined,
+          BoxCounter::answers_given_up, BoxCounter::drop_answer,  BoxCounter::other_mode,
+          BoxCounter::table_full,       BoxCounter::ambiguous,    BoxCounter::unlearned,
+          BoxCounter::declined,         BoxCounter::reads,        BoxCounter::drop_full,
+          BoxCounter::drop_line_full,   BoxCounter::drop_waiting, BoxCounter::drop_gap,
+          BoxCounter::drop_queue,       BoxCounter::failed,       BoxCounter::orphaned}) {
       if (n(c) != 0)
         why += fmt::format("; {} {}", n(c), wan::kBoxCounterInfo[static_cast<std::size_t>(c)].text);
     }

@@ -87,6 +87,11 @@ void print(const BoxStatus& s, const json& j) {
                !truth(j, "partner") ? ", when a partner answers that has it"
                : its == "0"         ? ": off, because the partner was started without it"
                                     : ", the partner's " + its);
+  if (truth(j, "repair_answers"))
+    fmt::print("  repairs answers of READs{}\n",
+               number(j, "box", "answers_declined") == 0
+                   ? ""
+                   : ", but not all: the partner had no place for some; start it with --repair-answers, too");
   const char* group = "";
   for (const Counter& c : counters()) {
     const std::uint64_t n = number(j, c.group, c.name);

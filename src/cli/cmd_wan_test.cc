@@ -148,6 +148,7 @@ TEST(CmdWanStat, TellsRunningBoxesFromThoseThatWereKilled) {
     EXPECT_THAT(a.out, HasSubstr("(site) | eth1 (line), runs"));
     EXPECT_THAT(a.out, HasSubstr("box 999999999: x (site) | y (line), was killed"));
     EXPECT_THAT(a.out, HasSubstr("77  request packets taken"));
+    EXPECT_THAT(a.out, Not(HasSubstr("repairs answers")));
     const Answer p = answer_to({"wan", "stat", "-p", "--status", folder});
     EXPECT_THAT(p.out, HasSubstr("# TYPE weft_box_taken_total counter\nweft_box_taken_total{pid="));
     EXPECT_THAT(p.out, HasSubstr("near=\"eth\\\"0\",far=\"eth1\"} 77\n"));
@@ -155,6 +156,23 @@ TEST(CmdWanStat, TellsRunningBoxesFromThoseThatWereKilled) {
     EXPECT_THAT(answer_to({"wan", "stat", "-j", "--status", folder}).out, HasSubstr("\"life\": \"gone\""));
   }
   EXPECT_THAT(answer_to({"wan", "stat", "--status", folder}).out, Not(HasSubstr("runs")));
+}
+
+TEST(CmdWanStat, SaysWhetherAnswersAreRepairedAtBothEnds) {
+  const std::string folder = ::testing::TempDir() + "/weft-status-answers";
+  std::filesystem::remove_all(folder);
+  ASSERT_EQ(status_folder(folder, true), folder);
+  StatusFile file(folder);
+  for (const std::uint64_t declined : {0U, 3U}) {
+    record::Record r;
+    record::Record counters;
+    counters.set("answers_declined", declined);
+    r.set("near", "eth0").set("far", "eth1").set("repair_answers", true).set("box", std::move(counters));
+    ASSERT_TRUE(file.write(std::move(r)));
+    const std::string out = answer_to({"wan", "stat", "--status", folder}).out;
+    EXPECT_THAT(out, HasSubstr("repairs answers of READs"));
+    EXPECT_EQ(out.find("start it with --repair-answers, too") != std::string::npos, declined != 0) << out;
+  }
 }
 
 }  // namespace

@@ -370,6 +370,7 @@ TEST(AnswersOfRoce, ThatWaitForTheLinePassWhereThePartnerTakesNone) {
   a.boxes.run(milliseconds(5));
   EXPECT_EQ(a.got.size(), 40U);
   EXPECT_EQ(a.got.back().psn, 139U);
+  EXPECT_GE(a.boxes.count(1, BoxCounter::answers_declined), 1U);
   a.expect_empty();
 }
 

@@ -170,6 +170,30 @@ TEST_P(Speaking, AReadThatIsAskedForAgainPassesOnceItIsDelivered) {
   EXPECT_EQ(given, (Packets{at, at + 1, at}));
 }
 
+// Its requester may have asked for all that it may, and says nothing until the answers come.
+TEST_P(Speaking, AHalfRestsLaterWhenItsLastRequestIsARead) {
+  begin();
+  const Seq at = next;
+  emit(at, wire::kReadRequest);
+  boxes->run(milliseconds(12));
+  EXPECT_EQ(count(0, BoxCounter::released), 0U) << "twice its time to rest";
+  emit(at + 2, wire::kReadRequest);  // it is kept ahead
+  emit(at + 1);
+  boxes->run(milliseconds(12));
+  EXPECT_EQ(given, (Packets{at, at + 1, at + 2}));
+  EXPECT_EQ(count(0, BoxCounter::released), 0U);
+  write(1);
+  boxes->run(milliseconds(12));
+  EXPECT_EQ(count(0, BoxCounter::released), 1U);
+}
+
+TEST_P(Speaking, AHalfWhoseReadIsNeverAnsweredRests) {
+  begin();
+  emit(next, wire::kReadRequest);
+  boxes->run(milliseconds(40));
+  EXPECT_EQ(count(0, BoxCounter::released), 1U);
+}
+
 TEST_P(Speaking, AReadWhoseAnswerFailsIsAnErrorOfItsRequester) {
   begin();
   const Seq at = next;

@@ -125,6 +125,28 @@ TEST(LongLine, IsCutForAWhileAndNothingIsLost) {
   EXPECT_EQ(s->totals().no_route, 0U);
 }
 
+// A requester that has asked for all that it may is silent until the first answer comes, a round trip later.
+TEST(LongLine, IsNotLeftWhileReadsAreAnswered) {
+  const auto s = run({"transport.mode=irn", "line.distance=1000km", "flow.op=read", "flow.size=64KiB",
+                      "flow.count=2000", "flow.depth=128"});
+  EXPECT_GT(goodput(*s), 5.0);
+  EXPECT_EQ(count(*s, 0, wan::BoxCounter::owned), 1U);
+  EXPECT_LT(count(*s, 0, wan::BoxCounter::drop_waiting), 300U);
+}
+
+// Without it each loss is the requester's, and it asks for everything behind.
+TEST(LongLine, RepairsAnswersWhereItIsTold) {
+  const Changes reads = {"check=true",      "bytes=true",    "flow.op=read",   "flow.size=64KiB",
+                         "flow.count=2000", "flow.depth=64", "line.loss=0.5%", "line.distance=100km"};
+  Changes with = reads;
+  with.push_back("accelerator.repair_answers=true");
+  const auto off = run(reads);
+  const auto on = run(with);
+  EXPECT_EQ(count(*off, 1, wan::BoxCounter::answers_kept), 0U);
+  EXPECT_GT(count(*on, 1, wan::BoxCounter::answers_resent), 10U);
+  EXPECT_GT(goodput(*on), 1.5 * goodput(*off));
+}
+
 // What the responder's side still waits for is in the store, and no more than that.
 TEST(LongLine, AStoreTooSmallHoldsTheSenderBack) {
   const auto s = run({"check=true", "accelerator.store=200kB", "flow.count=3000"});

@@ -105,6 +105,7 @@ void joined(BoxState& b, Taking& t, Seq from) {
     t.ahead.bytes -= Store::cost(row->frame);
     t.ahead.last = echo_of(row->frame.header);
     if (fills_its_packet(row->frame.header.opcode)) t.mtu = row->frame.payload;
+    t.awaits_answers = is_fetch(row->frame.header.opcode);
     b.counters.add(BoxCounter::taken);
   }
 }

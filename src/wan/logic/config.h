@@ -122,6 +122,7 @@ struct BoxConfig {
   X(reads, "READs and atomics that passed inside an ownership")                                    \
   X(answers_kept, "answers sent over the line with a copy kept")                                   \
   X(answers_unkept, "answers that passed without a copy: no room in the store")                    \
+  X(answers_declined, "streams of answers that passed, because the partner had no place for them") \
   X(answers_resent, "answers sent again, because the partner misses them")                         \
   X(answers_ahead, "gaps in answers that came over the line")                                      \
   X(answers_anew, "times that answers waited for the partner's word: a READ was repeated")         \

@@ -265,6 +265,7 @@ void on_answered(BoxState& b, const Message& m, Time now) {
   Keeping& k = b.keepings[index];
   if (k.alone) return;
   if (m.refused) {  // it has no place, so it holds nothing
+    b.counters.add(BoxCounter::answers_declined);
     leave_alone(b, k, false, now);
     return arm(b, k);
   }

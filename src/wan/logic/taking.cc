@@ -58,7 +58,9 @@ void maybe_released(BoxState& b, Taking& t, Time now) {
 }
 
 // So long a half may rest.
-Duration rest(const BoxState& b, const Taking& t) { return t.reading ? patience(b) : quiet(b); }
+Duration rest(const BoxState& b, const Taking& t) {
+  return t.reading || t.awaits_answers ? patience(b) : quiet(b);
+}
 
 // The requester sends something else than what was acknowledged last: another connection with the same
 // numbers.
@@ -72,7 +74,7 @@ void begin_owning(BoxState& b, Taking& t, Time now) {
   t.msn = t.told_msn = t.stored_msn = t.delivered_msn = (t.watch.ends + t.watch.offset) & kPsnMask;
   t.bytes = 0;
   t.reads = 0;
-  t.reading = false;
+  t.reading = t.awaits_answers = false;
   t.sender.start(t.from);
   t.account = {};
   t.silence = {};
@@ -145,6 +147,7 @@ void take_next(BoxState& b, Taking& t, const Frame& f, Time now) {
   b.outgoing.put(b.index_of(t), seq, t.msn, f);
   t.bytes += Store::cost(f);
   if (keeps_ahead(t.mode)) t.ahead.last = echo_of(h);
+  t.awaits_answers = is_fetch(h.opcode);
   (void)receive_in_order(b.pool, t, ends_request(h.opcode));
   if (t.expected > seq + 1) joined(b, t, seq + 1);
   if (t.held != 0) t.ahead.gap_since = now;
