@@ -53,6 +53,7 @@ CHECKERS = {
     "wires": ("src/live/wires/weft_live_wires_test", [*TEST[0], "--gtest_filter=LineOut.*:ImpairedWire.*:SharedRing.*:Shm.*:UnpackV6.*:BothWire.*"], TEST[1]),
     "rsockets": ("src/live/rsockets/weft_live_rsockets_test", *TEST),
     "shards": ("src/live/engine/weft_live_engine_test", [*TEST[0], "--gtest_filter=*Shards*"], TEST[1]),
+    "time-outs": ("src/live/engine/weft_live_engine_test", [*TEST[0], "--gtest_filter=*NeverEmpty.*"], TEST[1]),
     "traces": ("src/live/capture/weft_live_capture_test", *TEST),
     "settings": ("src/adm/weft_adm_test", *TEST),
     "nics": ("src/sim/world/weft_sim_world_test", [*TEST[0], "--gtest_filter=DetailedWorld.*"], TEST[1]),
@@ -61,7 +62,7 @@ CHECKERS = {
 OWN = ((("src/adm/",), ("settings",)),
        (("src/wan/box/",), ("box",)), (("src/wan/",), ("boxes", "sites", "lines")),
        (("src/channel_c/",), ("run_to_complete", "waiting")), (("src/channel/",), ("channels", "channel-swarm")),
-       (("src/live/capture/",), ("traces",)), (("src/live/engine/",), ("shards",)), (("src/live/rsockets/",), ("rsockets",)), (("src/live/wires/",), ("wires",)),
+       (("src/live/capture/",), ("traces",)), (("src/live/engine/",), ("shards", "time-outs")), (("src/live/rsockets/",), ("rsockets",)), (("src/live/wires/",), ("wires",)),
        (("src/sim/nic/context/", "src/sim/nic/cache/"), ("caches", "stores")),
        (("src/sim/nic/",), ("nics", "fabric", "fabrics")), (("src/sim/",), ("fabric", "fabrics")))
 # These use the host's addresses, sockets or shared memory, so two of them at a time could fail because of each other.
@@ -74,7 +75,7 @@ class Mutant:
     def __init__(self, path):
         self.path, self.name = path, path.stem
         head, _, diff = path.read_text(encoding="utf-8").partition("\n--- ")
-        rule = re.search(r"^Breaks: ((?:.+\n)+?)(?:First: (\w+)\n)?$", head + "\n", re.M)
+        rule = re.search(r"^Breaks: ((?:.+\n)+?)(?:First: ([\w-]+)\n)?$", head + "\n", re.M)
         if not head.startswith(self.name + "\n") or rule is None or not diff:
             raise SystemExit(f"{path.name}: wants its name, 'Breaks: ' and the rule, and a unified diff")
         self.rule = " ".join(rule[1].split())
