@@ -23,6 +23,8 @@ inline Options with_shards(wire::Mode mode = wire::Mode::kRoce, std::uint32_t lo
   return o;
 }
 
+inline constexpr std::size_t kOfEachShard = 1024;  // bytes that one shard alone receives into
+
 inline std::uint32_t slot_of(const Qp& qp) { return qp.qpn.v >> 16U; }
 
 // A process with any number of queue pairs: queue pair i of one talks to queue pair i of the other.
@@ -62,6 +64,10 @@ struct Host : Opened {
     const Sge sge = piece(offset, length);
     Posting posting(*context, qp);
     CHECK(posting.receive({id, {&sge, 1}}).has_value());
+  }
+  // Into bytes of its shard's own: two shards that wrote to the same ones would race.
+  void receive(Qp* qp, std::uint64_t id, std::uint32_t length) {
+    receive(qp, id, std::size_t{slot_of(*qp)} * kOfEachShard, length);
   }
   std::vector<Completion> wait(std::size_t count, Cq* on = nullptr) const {
     return Opened::wait(count, on != nullptr ? on : cq);

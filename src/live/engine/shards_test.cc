@@ -149,8 +149,10 @@ TEST(Shards, HaveASharedReceiveQueueAndItsQueuePairsTogether) {
   EXPECT_NE(slot_of(*b.qps[0]), slot_of(*b.qps[2]));
   EXPECT_FALSE(b.context->destroy_srq(srqs[1]).has_value());
   for (std::uint64_t i = 0; i < 16; ++i) {
-    const Sge sge = b.piece(0, 64);
-    for (Srq* const srq : srqs) ASSERT_TRUE(b.context->post_srq_receive(srq, {i, {&sge, 1}}).has_value());
+    for (std::uint32_t s = 0; s < kShards; ++s) {
+      const Sge sge = b.piece(s * kOfEachShard, 64);
+      ASSERT_TRUE(b.context->post_srq_receive(srqs[s], {i, {&sge, 1}}).has_value());
+    }
   }
   for (int m = 0; m < 8; ++m) {
     for (Qp* const qp : a.qps) ASSERT_TRUE(a.send(qp, WrOpcode::kSend, 0, 0, 64));
@@ -189,7 +191,7 @@ TEST(Shards, SendDatagramsByOneHandle) {
   const auto end = SteadyClock::now() + kPatience;
   while (arrived.size() < std::size_t{kShards} * kShards && SteadyClock::now() < end) {
     for (Qp* const to : b.qps) {
-      for (int i = 0; i < 4; ++i) b.receive(to, 0, 0, 256);
+      for (int i = 0; i < 4; ++i) b.receive(to, 0, 256);
       for (Qp* const from : a.qps) {
         const Sge sge = a.piece(0, 64);
         SendWr wr;
