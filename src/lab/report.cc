@@ -80,10 +80,11 @@ std::string seeds_text(const Chosen& c) {
   return fmt::format("seeds 1 to {}, 95 % intervals", c.seeds);
 }
 
-// Why the verdict is what it is: the rule's reason, then the author's.
+// Why the verdict is what it is: the rule's reason, what would decide it, then the author's.
 std::vector<std::string> reasons(const Judgement& g) {
   std::vector<std::string> all;
   if (!g.because.empty()) all.push_back(g.because);
+  if (!g.needs.empty()) all.push_back(g.needs);
   if (!g.claim->why.empty()) all.push_back(g.claim->why);
   if (!g.claim->caveats.empty()) all.push_back(fmt::format("Caveat: {}", g.claim->caveats));
   return all;
@@ -173,6 +174,7 @@ record::Record to_record(const Judged& j) {
     record::Record claim;
     claim.set("id", g.claim->id).set("statement", g.claim->statement).set("paper", g.claim->paper);
     claim.set("verdict", verdict_text(g)).set("computed", g.computed).set("because", g.because);
+    if (!g.needs.empty()) claim.set("needs", g.needs);
     claim.set("why", g.claim->why).set("caveats", g.claim->caveats);
     for (const Finding& f : g.findings) {
       record::Record one;

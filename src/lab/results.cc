@@ -36,13 +36,21 @@ std::string ours(const Judgement& g) {
 }
 
 // One sentence: the author's reason, or else the rule's.
-std::string why(const Judgement& g) {
+std::string reason(const Judgement& g) {
   if (!g.claim->why.empty()) return g.claim->why;
   if (g.verdict == Verdict::kReproduced) return "";
   constexpr std::size_t kLong = 160;
   if (g.because.size() <= kLong) return g.because;
   const Finding* f = deciding(g);
   return f == nullptr ? g.because : fmt::format("The rule is {}.", rule_text(*f));
+}
+
+// Beside it, what would decide an undecided claim.
+std::string why(const Judgement& g) {
+  std::string text = reason(g);
+  if (g.needs.empty()) return text;
+  if (!text.empty()) text += text.back() == '.' ? " " : ". ";
+  return text + g.needs;
 }
 
 std::string sizes_text(const std::vector<Judged>& all) {
@@ -132,7 +140,10 @@ std::string results_document(const std::vector<Judged>& all, const std::string& 
       "\n[The guide](guide/experiments.md#verdicts) has the rules: *reproduced* is an interval in the "
       "paper's band, *compatible* one that "
       "overlaps it, *trend reproduced* the direction alone. Intervals are 95 % over seeds, on logarithms "
-      "where variants are compared. To "
+      "where variants are compared. "
+      "How many seeds an undecided claim would take is reckoned from the mean and the deviation of those "
+      "that "
+      "it has; it decides nothing. To "
       "repeat all of it, interrupted or not:\n\n```\n./dev build\nbuild/weft lab run {0}\n"
       "build/weft lab document docs {0}\nbuild/weft lab report results.html\n```\n",
       names);

@@ -9,12 +9,14 @@
 
 #include "lab/account.h"
 #include "lab/compare.h"
+#include "lab/page.h"
 #include "lab/test_folder.h"
 #include "record/reading.h"
 
 namespace weft::lab {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const Program kProgram{"sim1", "weft test", [] { return 0.0; }};
@@ -93,6 +95,13 @@ TEST_F(SessionTest, CellsThatDifferInWhatNothingReadsShareARun) {
     EXPECT_EQ(samples->at(0, 0, 1, seed).missing, "");
     EXPECT_EQ(samples->at(0, 0, 0, seed).number, samples->at(0, 0, 1, seed).number);
   }
+  // A reader of the report sees which cells they are.
+  const Rows rows = setting_rows({&c->at(0), *samples, {}, "sim1"});
+  ASSERT_GE(rows.size(), 2U);
+  const Rows last(rows.end() - 2, rows.end());
+  EXPECT_THAT(last, ElementsAre(ElementsAre("irn at rto=x4", "one run with irn at rto=x1"),
+                                ElementsAre("roce at rto=x4", "one run with roce at rto=x1")));
+  EXPECT_NE(rows[rows.size() - 3].at(1).substr(0, 7), "one run") << "the first of each is its own";
 }
 
 // A record that was made before has both cells, each under every setting that was stated.

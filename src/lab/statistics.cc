@@ -130,6 +130,24 @@ std::vector<bool> holm_rejects(std::span<const double> probabilities, double alp
   return rejected;
 }
 
+// Pairs above and below the mean, equally far; an odd one is the mean itself.
+std::vector<double> projected(std::span<const double> values, std::size_t count) {
+  if (values.size() < 2) return {values.begin(), values.end()};
+  CHECK(count >= 2);
+  const double mean = estimate(values).mean;
+  double squares = 0;
+  for (const double v : values) squares += (v - mean) * (v - mean);
+  const double variance = squares / static_cast<double>(values.size() - 1);
+  const std::size_t pairs = count / 2;
+  const double away = std::sqrt(variance * static_cast<double>(count - 1) / static_cast<double>(2 * pairs));
+  std::vector<double> all(count, mean);
+  for (std::size_t i = 0; i < pairs; ++i) {
+    all[2 * i] += away;
+    all[2 * i + 1] -= away;
+  }
+  return all;
+}
+
 double rising(std::span<const double> values) {
   double sum = 0;
   double pairs = 0;

@@ -47,6 +47,10 @@ double doubt_below(std::span<const double> values, double limit);
 // until one is not.
 std::vector<bool> holm_rejects(std::span<const double> probabilities, double alpha);
 
+// As many values as `count` with the mean and the deviation of `values`: what more seeds would say if they
+// differ as these do. Fewer than two values have no deviation and stay as they are.
+std::vector<double> projected(std::span<const double> values, std::size_t count);
+
 // How well `values` rise with their positions: Kendall's tau, 1 if each is above all before it, -1 if each is
 // below. Equal values count for neither.
 double rising(std::span<const double> values);

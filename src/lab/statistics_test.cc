@@ -1,5 +1,6 @@
 #include "lab/statistics.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +12,9 @@
 
 namespace weft::lab {
 namespace {
+
+using ::testing::DoubleEq;
+using ::testing::ElementsAre;
 
 // Ten values of mean 5.5 and standard deviation 3.0277: half an interval is 2.2622 * 3.0277 / sqrt(10).
 TEST(Estimate, IsMeanAndStudentsInterval) {
@@ -144,6 +148,18 @@ TEST(Number, ShowsThreeDigits) {
   EXPECT_EQ(interval_text({2, 1, 3, 5}, "x"), "2.00 [1.00, 3.00]x");
   EXPECT_EQ(interval_text({2, 2, 2, 1}, "us"), "2.00 us");
   EXPECT_EQ(interval_text({2, 2, 2, 1, false, true}, "us"), "2.00 us");
+}
+
+// 1, 2, 3 have the mean 2 and the variance 1: four values lie sqrt(3 / 4) away, and so do the outer ones of
+// five, 1.
+TEST(Statistics, ProjectedValuesKeepMeanAndDeviation) {
+  const std::vector<double> values{1, 2, 3};
+  EXPECT_THAT(projected(values, 4),
+              ElementsAre(DoubleEq(2 + std::sqrt(0.75)), DoubleEq(2 - std::sqrt(0.75)),
+                          DoubleEq(2 + std::sqrt(0.75)), DoubleEq(2 - std::sqrt(0.75))));
+  EXPECT_THAT(projected(values, 5),
+              ElementsAre(DoubleEq(3), DoubleEq(1), DoubleEq(3), DoubleEq(1), DoubleEq(2)));
+  EXPECT_THAT(projected(std::vector<double>{7}, 5), ElementsAre(7));
 }
 
 }  // namespace

@@ -55,10 +55,14 @@ std::vector<std::string> both(std::vector<std::string> a, const std::vector<std:
 
 TEST(UnreadSettings, EachRuleHasARowHere) { EXPECT_EQ(kRows.size(), unread_rules().size()); }
 
+// The two scenarios of a row, with `last` besides.
+std::pair<sim::Scenario, sim::Scenario> apart(const Row& r, const std::vector<std::string>& last) {
+  return {scenario(both(r.one, last)), scenario(both(r.other, last))};
+}
+
 TEST(UnreadSettings, ChangeNothingThatARunFinds) {
   for (const Row& r : kRows) {
-    const auto a = scenario(both(r.one, r.under));
-    const auto b = scenario(both(r.other, r.under));
+    const auto [a, b] = apart(r, r.under);
     EXPECT_EQ(configuration_of(a), configuration_of(b)) << "they are one run";
     EXPECT_EQ(found(a), found(b));
   }
@@ -66,8 +70,7 @@ TEST(UnreadSettings, ChangeNothingThatARunFinds) {
 
 TEST(UnreadSettings, ChangeMuchWhereTheyAreRead) {
   for (const Row& r : kRows) {
-    const auto a = scenario(both(r.one, r.without));
-    const auto b = scenario(both(r.other, r.without));
+    const auto [a, b] = apart(r, r.without);
     EXPECT_NE(configuration_of(a), configuration_of(b)) << "they are two runs";
     EXPECT_NE(found(a), found(b));
   }

@@ -139,20 +139,26 @@ double reduced(const Measure& m, const Scale& scale, const std::vector<double>& 
   return sum / static_cast<double>(values.size());
 }
 
+// From its values, on the scale of bands.
+void estimate_cell(Cell& c, const Scale& scale, bool order) {
+  Estimate y = estimate(c.values);
+  y.mean = scale.from(y.mean);
+  y.low = scale.from(y.low);
+  y.high = scale.from(y.high);
+  if (order) {
+    y.low = std::max(y.low, -1.0);
+    y.high = std::min(y.high, 1.0);
+  }
+  y.at_least = c.estimate.at_least;
+  c.estimate = y;
+}
+
 Cell cell_of(const Measure& m, const Scale& scale, const BySeed& group, std::string where) {
   Cell c;
   c.where = std::move(where);
   for (const auto& values : group.values) c.values.push_back(reduced(m, scale, values));
-  const Estimate y = estimate(c.values);
-  c.estimate = y;
-  c.estimate.mean = scale.from(y.mean);
-  c.estimate.low = scale.from(y.low);
-  c.estimate.high = scale.from(y.high);
-  if (is_order(m)) {
-    c.estimate.low = std::max(c.estimate.low, -1.0);
-    c.estimate.high = std::min(c.estimate.high, 1.0);
-  }
   c.estimate.at_least = group.at_least;
+  estimate_cell(c, scale, is_order(m));
   c.grade = grade_of(m.reproduced, m.trend, c.estimate);
   return c;
 }
@@ -193,6 +199,7 @@ Finding finding_of(const Experiment& e, const Measure& m, const Samples& s,
   f.trend = m.trend;
   f.aside = m.aside;
   f.up_to = m.reduce == Reduce::kUpTo;
+  f.order = is_order(m);
   std::vector<BySeed> read;
   for (const auto& group : groups) {
     read.push_back(read_group(e, m, s, group));
@@ -303,15 +310,75 @@ std::string sentence_of(const Finding& f, Grade worst) {
                      outside ? ", which Holm's correction over all cells leaves open" : "");
 }
 
+Grade worst_of(const std::vector<Finding>& all) {
+  Grade worst = Grade::kReproduced;
+  for (const Finding& f : all) {
+    if (!f.aside) worst = std::min(worst, f.grade);
+  }
+  return worst;
+}
+
+// The findings as `seeds` seeds would make them. Nothing is known of the deviation of a single value.
+std::vector<Finding> with_seeds(std::vector<Finding> all, std::size_t seeds) {
+  for (Finding& f : all) {
+    for (Cell& c : f.cells) {
+      if (c.estimate.exact) continue;
+      c.values = projected(c.values, seeds);
+      estimate_cell(c, f.scale, f.order);
+      c.grade = grade_of(f.band, f.trend, c.estimate);
+    }
+  }
+  grade_findings(all);
+  return all;
+}
+
+// Of what would stay open with many seeds, the finding that is named.
+std::string edge_text(const Judgement& j) {
+  const auto all = with_seeds(j.findings, kManySeeds);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Finding& f = all[i];
+    if (f.aside || f.grade != Grade::kOpen) continue;
+    const auto cell =
+        std::find_if(f.cells.begin(), f.cells.end(), [](const Cell& c) { return c.grade == Grade::kOpen; });
+    const Cell& now =
+        j.findings[i].cells[static_cast<std::size_t>(cell == f.cells.end() ? 0 : cell - f.cells.begin())];
+    const std::string where = f.cells.size() == 1 ? "" : fmt::format(" ({})", now.where);
+    if (now.estimate.at_least)
+      return fmt::format(
+          "No number of seeds decides it: {}{} is a lower bound, because runs were cut off; longer runs "
+          "would.",
+          f.what, where);
+    const Band& rule = f.trend ? *f.trend : *f.band;
+    return fmt::format("{} seeds would not decide it: {}{} lies at the edge of {}.", kManySeeds, f.what,
+                       where, rule.text);
+  }
+  return fmt::format("{} seeds would not decide it.", kManySeeds);
+}
+
+std::size_t seeds_of(const Judgement& j) {
+  std::size_t fewest = kManySeeds;
+  for (const Finding& f : j.findings) {
+    if (!f.aside && !f.ours.exact) fewest = std::min(fewest, f.ours.values);
+  }
+  return fewest;
+}
+
+std::string needs_text(const Judgement& j) {
+  const std::size_t present = seeds_of(j);
+  if (present < 2)
+    return fmt::format("{} seeds are the fewest that can decide it, and it has one.", Estimate::kFewest);
+  const std::size_t seeds = seeds_that_decide(j);
+  if (seeds == 0) return edge_text(j);
+  return fmt::format("{} seeds would decide it, if more of them differ as these {} do.", seeds, present);
+}
+
 void decide(Judgement& j) {
   j.computed = std::all_of(j.claim->measures.begin(), j.claim->measures.end(),
                            [](const Measure& m) { return !m.account.empty(); });
   grade_findings(j.findings);
-  Grade worst = Grade::kReproduced;
-  for (const Finding& f : j.findings) {
-    if (!f.aside) worst = std::min(worst, f.grade);
-  }
+  const Grade worst = worst_of(j.findings);
   j.verdict = verdict_of(worst);
+  if (worst == Grade::kOpen) j.needs = needs_text(j);
   if (worst == Grade::kReproduced) return;
   for (const Finding& f : j.findings) {
     if (f.aside || f.grade != worst || (worst == Grade::kTrend && !f.band)) continue;
@@ -365,6 +432,13 @@ const char* verdict_text(Verdict v) {
 const char* verdict_text(const Judgement& j) {
   if (!j.computed || j.verdict == Verdict::kIncomplete) return verdict_text(j.verdict);
   return j.verdict == Verdict::kReproduced ? "consistent" : "not consistent";
+}
+
+std::size_t seeds_that_decide(const Judgement& j) {
+  for (std::size_t n = std::max(Estimate::kFewest, seeds_of(j) + 1); n <= kManySeeds; ++n) {
+    if (worst_of(with_seeds(j.findings, n)) != Grade::kOpen) return n;
+  }
+  return 0;
 }
 
 std::vector<Judgement> judge(const Experiment& e, const Samples& samples, Account account) {

@@ -62,6 +62,7 @@ struct Finding {
   Grade grade = Grade::kMissing;
   bool up_to = false;
   bool aside = false;  // no part of the verdict
+  bool order = false;  // Kendall's tau, from -1 to 1
 };
 
 enum class Verdict : unsigned char { kIncomplete, kOpen, kNot, kTrend, kCompatible, kReproduced };
@@ -72,9 +73,16 @@ struct Judgement {
   std::vector<Finding> findings;
   Verdict verdict = Verdict::kIncomplete;
   std::string because;    // the rule's reason; the author's `why` stands beside it
+  std::string needs;      // one sentence, where the verdict is undecided: what would decide it
   bool computed = false;  // every measure is computed, none is run
 };
 const char* verdict_text(const Judgement& j);
+
+// The fewest seeds that would decide an undecided claim if further ones differ as those at hand do, and 0
+// where kManySeeds would not. It moves no verdict: it tells a claim that lacks seeds from one on the edge of
+// its rule.
+inline constexpr std::size_t kManySeeds = 30;
+std::size_t seeds_that_decide(const Judgement& j);
 
 // A quantity that is computed instead of run; the error says which there are.
 struct Computed {
