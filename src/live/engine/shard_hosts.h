@@ -66,7 +66,7 @@ struct Host : Opened {
     CHECK(posting.receive({id, {&sge, 1}}).has_value());
   }
   // Into bytes of its shard's own: two shards that wrote to the same ones would race.
-  void receive(Qp* qp, std::uint64_t id, std::uint32_t length) {
+  void receive_apart(Qp* qp, std::uint64_t id, std::uint32_t length) {
     receive(qp, id, std::size_t{slot_of(*qp)} * kOfEachShard, length);
   }
   std::vector<Completion> wait(std::size_t count, Cq* on = nullptr) const {

@@ -15,7 +15,7 @@ TEST(Shards, WakeAProgramOnceForEachArming) {
   Host b(2);
   for (std::uint32_t i = 0; i < kShards; ++i) join(a, b, i, i);
   for (std::uint64_t round = 0; round < 20; ++round) {
-    for (Qp* const qp : b.qps) b.receive(qp, round, 64);
+    for (Qp* const qp : b.qps) b.receive_apart(qp, round, 64);
     ASSERT_TRUE(b.context->request_notify(b.cq, false).has_value());
     for (Qp* const qp : a.qps) ASSERT_TRUE(a.send(qp, WrOpcode::kSend, round, 0, 64));
     ASSERT_EQ(a.wait(kShards).size(), kShards);
@@ -35,7 +35,7 @@ TEST(Shards, ForgetWhatAnEarlierArmingAskedFor) {
   Host b(2);
   for (std::uint32_t i = 0; i < kShards; ++i) join(a, b, i, i);
   for (Qp* const qp : b.qps) {
-    for (std::uint64_t i = 0; i < 8; ++i) b.receive(qp, i, 64);
+    for (std::uint64_t i = 0; i < 8; ++i) b.receive_apart(qp, i, 64);
   }
   const auto send = [&](std::size_t q, std::uint8_t flags) {
     ASSERT_TRUE(a.send(a.qps[q], WrOpcode::kSend, 0, 0, 64, nullptr, 0, flags));
@@ -61,7 +61,7 @@ TEST(Shards, WakeForAQueuePairThatIsMadeLater) {
   join(a, b, 0, 0);
   ASSERT_TRUE(b.context->request_notify(b.cq, false).has_value());
   join(a, b, 1, 1);
-  b.receive(b.qps[1], 5, 64);
+  b.receive_apart(b.qps[1], 5, 64);
   ASSERT_TRUE(a.send(a.qps[1], WrOpcode::kSend, 0, 0, 64));
   ASSERT_TRUE(b.told_within(20'000));
   b.take_event();
@@ -76,7 +76,7 @@ TEST(Shards, ResizeAQueueAsAWhole) {
   Host b(2);
   for (std::uint32_t i = 0; i < kShards; ++i) join(a, b, i, i);
   for (Qp* const qp : b.qps) {
-    for (std::uint64_t i = 0; i < 3; ++i) b.receive(qp, i, 64);
+    for (std::uint64_t i = 0; i < 3; ++i) b.receive_apart(qp, i, 64);
     for (std::uint64_t i = 0; i < 3; ++i)
       ASSERT_TRUE(a.send(a.qps[qp == b.qps[0] ? 0 : 1], WrOpcode::kSend, i, 0, 64));
   }
@@ -99,7 +99,7 @@ TEST(Shards, TellOfAnOverrunOnce) {
     Qp* const x = a.make(i);
     Qp* const y = b.make(i, small);
     ASSERT_TRUE(connect(a, x, b, y) && connect(b, y, a, x));
-    for (std::uint64_t m = 0; m < 3; ++m) b.receive(y, m, 64);
+    for (std::uint64_t m = 0; m < 3; ++m) b.receive_apart(y, m, 64);
   }
   for (int m = 0; m < 3; ++m) {
     for (Qp* const qp : a.qps) static_cast<void>(a.send(qp, WrOpcode::kSend, 0, 0, 64));
