@@ -34,7 +34,7 @@ def stop(sentence):
 def live(mode, loss):
     """Goodput in Gb/s."""
     command = ["ib_write_bw", "-s", str(SIZE), "-t", str(DEPTH), "-D", str(SECONDS), "--report_gbits"]
-    options = ["--mode", mode, "--loss", loss]
+    options = ["--wire", "udp", "--mode", mode, "--loss", loss]  # through the kernel, as TCP
     server = subprocess.Popen([WEFT, "run", "--addr", SERVER, *options, "--", *command], stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

@@ -74,6 +74,7 @@ int measure(const Options& o) {
 int work(int count, char** words) {
   if (count == 4 && std::strcmp(words[1], "far-end") == 0)
     return be_far(std::atoi(words[2]), std::atoi(words[3]));
+  setenv("WEFT_WIRE", "udp", 0);  // through the kernel, as all that is measured beside it
   CLI::App app{"weft bench", "weft"};
   app.require_subcommand(1);
   Options o;

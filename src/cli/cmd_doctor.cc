@@ -20,7 +20,7 @@ using nlohmann::json;
 
 struct Wanted {
   std::string address = "127.0.0.1";
-  std::string wire = "udp";
+  std::string wire = "auto";
   bool as_json = false;
 };
 

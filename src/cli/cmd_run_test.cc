@@ -34,7 +34,7 @@ TEST(Run, RefusesBadValuesWithTheOptionsName) {
               HasSubstr("--mode: 'tcp' is not a mode: auto, roce, irn or srnic"));
   EXPECT_THAT(refused({"--delay", "50", "--", "true"}), HasSubstr("--delay: '50' is not a time"));
   EXPECT_THAT(refused({"--wire", "radio", "--", "true"}),
-              HasSubstr("--wire: 'radio' is not a wire: udp, shm, packet or xdp"));
+              HasSubstr("--wire: 'radio' is not a wire: auto, udp, shm, packet or xdp"));
 }
 
 std::string config_of(const std::string& text) {

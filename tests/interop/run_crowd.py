@@ -26,8 +26,8 @@ SECONDS = 6
 MOST_RESENT_PER_DEATH = 1024
 
 
-def start(weft, address, mode, command):
-    return subprocess.Popen([weft, "run", "--addr", address, "--mode", mode, "--stats", "on", "--", *command],
+def start(weft, address, wire, mode, command):
+    return subprocess.Popen([weft, "run", "--addr", address, "--wire", wire, "--mode", mode, "--stats", "on", "--", *command],
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                             start_new_session=True)
 
@@ -52,9 +52,9 @@ class Pair:
         else:
             base = ["ib_write_bw", "-R", "-F", "-p", str(port), "-D", str(SECONDS)]
             server, client = base, [*base, address]
-        self.server = start(a.weft, address, mode, server)
+        self.server = start(a.weft, address, a.wire, mode, server)
         time.sleep(0.4)
-        self.client = start(a.weft, address, mode, client)
+        self.client = start(a.weft, address, a.wire, mode, client)
         self.processes = [self.server, self.client]
 
 
@@ -119,6 +119,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("weft")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--wire", default="auto")
     a = parser.parse_args()
     for program in ("rping", "ib_write_bw"):
         if shutil.which(program) is None:

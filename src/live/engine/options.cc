@@ -229,8 +229,8 @@ constexpr std::array kSettings{
             parse_address},
     Setting{
         "WEFT_WIRE", "wire",
-        "how packets travel: udp; shm: the same, and shared memory between processes of this host; packet "
-        "or xdp: raw frames, which need rights [udp]",
+        "how packets travel: auto: in shared memory between processes of this host, by udp to others; udp; "
+        "shm; packet or xdp: raw frames, which need rights [auto]",
         parse_wire},
     Setting{"WEFT_MODE", "mode", "transport of its requests: auto, roce, irn or srnic [auto]", parse_mode},
     Setting{"WEFT_CC", "cc", "congestion control of what it sends, such as dcqcn or timely [none]",
@@ -282,8 +282,8 @@ Result<void> Options::validate() const {
     if (const auto valid = direction.validate(); !valid) return tl::unexpected(valid.error());
   }
   if (shards == 1) return {};
-  if (wire != WireKind::kUdp && wire != WireKind::kShm)
-    return fail("shards: only the wires udp and shm have several; choose one of them, or --shards 1");
+  if (wire == WireKind::kPacket || wire == WireKind::kXdp)
+    return fail("shards: only the wires auto, udp and shm have several; choose one of them, or --shards 1");
   if (line.rate.bps != 0)
     return fail(
         "shards: --rate holds a whole process to a rate, and shards do not know of each other's "

@@ -15,11 +15,12 @@ using ::testing::HasSubstr;
 
 char* nothing(const char*) { return nullptr; }
 
-// Nothing set: loopback, roce, a perfect network, ICRC on.
+// Nothing set: loopback, the wire that needs nothing, a perfect network, ICRC on.
 TEST(Options, DefaultsAreLoopbackAndAPerfectNetwork) {
   const auto o = options_from_environment(nothing);
   ASSERT_TRUE(o.has_value());
   EXPECT_EQ(o->own.first, wire::Address::v4(127, 0, 0, 1));
+  EXPECT_EQ(o->wire, WireKind::kAuto);
   EXPECT_FALSE(o->mode.has_value());
   EXPECT_TRUE(o->impairments.clean());
   EXPECT_TRUE(o->icrc);
@@ -161,8 +162,8 @@ TEST(Options, ShardsAreRefusedBesideWhatTheyCannotShare) {
   };
   static const Case* now = nullptr;
   static const Case cases[] = {
-      {"WEFT_WIRE", "packet", "only the wires udp and shm"},
-      {"WEFT_WIRE", "xdp", "only the wires udp and shm"},
+      {"WEFT_WIRE", "packet", "only the wires auto, udp and shm"},
+      {"WEFT_WIRE", "xdp", "only the wires auto, udp and shm"},
       {"WEFT_RATE", "10Gbps", "--rate"},
       {"WEFT_TRACE", "t.pcapng", "--trace"},
       {"WEFT_SHARDS", "0", "WEFT_SHARDS"},
@@ -180,7 +181,7 @@ TEST(Options, ShardsAreRefusedBesideWhatTheyCannotShare) {
 }
 
 TEST(Options, ShardsReachTheirField) {
-  for (const char* const wire : {"udp", "shm"}) {
+  for (const char* const wire : {"auto", "udp", "shm"}) {
     static const char* chosen = nullptr;
     chosen = wire;
     const auto o = options_from_environment([](const char* name) -> char* {

@@ -25,6 +25,7 @@ Result<std::unique_ptr<Wire>> open_as(const wire::Address& address) {
 
 // In the order of WireKind.
 constexpr std::array kWires{
+    Row{"auto", open_as<ShmWire>},
     Row{"udp", open_as<UdpWire>},
     Row{"shm", open_as<ShmWire>},
     Row{"packet", open_as<PacketWire>},
@@ -52,7 +53,7 @@ std::string wire_names() {
 Result<std::unique_ptr<Wire>> open_wire(WireKind kind, const Addresses& own) {
   const Row& row = kWires[static_cast<std::size_t>(kind)];
   if (!own.both()) return row.open(own.first);
-  if (kind != WireKind::kUdp)
+  if (kind != WireKind::kAuto && kind != WireKind::kUdp)
     return fail(std::string("the ") + row.name + " wire has one address; give it " + to_text(own.first) +
                 " or " + to_text(own.second) + ", or take --wire udp");
   auto both = BothWire::open(own, wire::kUdpPort);

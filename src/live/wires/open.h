@@ -12,6 +12,7 @@
 namespace weft::live {
 
 enum class WireKind : std::uint8_t {
+  kAuto,    // shared memory and UDP, or of two addresses UDP alone: works everywhere, and needs no right
   kUdp,     // the kernel's UDP (udp.h)
   kShm,     // memory shared with other processes of this host, and UDP (shm.h)
   kPacket,  // raw frames (packet.h)
@@ -19,7 +20,7 @@ enum class WireKind : std::uint8_t {
 };
 
 std::optional<WireKind> find_wire(std::string_view name);
-std::string wire_names();  // for sentences: "udp, shm, packet or xdp"
+std::string wire_names();  // for sentences: "auto, udp, shm, packet or xdp"
 
 // At these addresses and RoCEv2's port.
 Result<std::unique_ptr<Wire>> open_wire(WireKind kind, const Addresses& own);

@@ -26,8 +26,8 @@ constexpr int kMostBells = 16;  // taken at once
 constexpr int kBacklog = 256;
 constexpr int kMostAccepted = 32;  // at once
 constexpr std::size_t kMostEvents = 64;
-// A process has a queue pair or more with each peer, and each ring is half a megabyte.
-constexpr std::size_t kMostRings = 4096;
+// Each is half a megabyte. As many as an address has processes; who is one too many goes by UDP.
+constexpr std::size_t kMostRings = 256;
 
 // With the ring's descriptor beside it. Both ends are of one build or refuse.
 struct Hello {

@@ -158,6 +158,22 @@ TEST(UdpV6, SaysWhyAnAddressCannotBeTaken) {
   }
 }
 
+// What a user gets who chose nothing: never refused where UDP is there.
+TEST(UdpV6, TheWireThatNobodyChoseTakesTwoAddresses) {
+  const auto two = open_wire(WireKind::kAuto, {loopback_v4(), loopback()});
+  ASSERT_TRUE(two.has_value()) << two.error().message;
+  EXPECT_TRUE((*two)->facts().own.both());
+  for (const wire::Address& one : {loopback_v4(), loopback()}) {
+    const auto wire = open_wire(WireKind::kAuto, {one});
+    ASSERT_TRUE(wire.has_value()) << wire.error().message;
+    bool shares = false;
+    (*wire)->visit_counters([&](const char* name, const char*, std::uint64_t) {
+      shares = shares || std::string_view(name) == "shared_sent";
+    });
+    EXPECT_TRUE(shares);
+  }
+}
+
 TEST(UdpV6, SaysThatIpv6IsSwitchedOff) {
   const TwoHosts hosts;
   if (!hosts.made()) GTEST_SKIP() << "network namespaces may not be made here";
