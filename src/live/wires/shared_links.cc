@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "live/wires/local_sockets.h"
@@ -28,6 +29,7 @@ constexpr int kMostAccepted = 32;  // at once
 constexpr std::size_t kMostEvents = 64;
 // Each is half a megabyte. As many as an address has processes; who is one too many goes by UDP.
 constexpr std::size_t kMostRings = 256;
+constexpr std::size_t kMostPeers = 4096;
 
 // With the ring's descriptor beside it. Both ends are of one build or refuse.
 struct Hello {
@@ -120,6 +122,9 @@ Result<std::unique_ptr<SharedLinks>> SharedLinks::open(const wire::Address& addr
   links->address_ = address;
   links->port_ = port;
   links->is_local_ = is_local;
+  // All that are ever held, so that looking for them takes no memory.
+  links->in_.reserve(kMostRings);
+  links->strangers_.reserve(kMostRings);
   links->wire_ = wire;
   links->waiting_ = epoll_create1(EPOLL_CLOEXEC);
   if (links->waiting_ < 0) return fail(std::string("cannot open an epoll: ") + std::strerror(errno));
@@ -172,14 +177,27 @@ std::size_t SharedLinks::Hash::operator()(const Key& k) const {
   return (a ^ (b + k.slot) * 0x9E37'79B9'7F4A'7C15ULL) * 0xC2B2'AE3D'27D4'EB4FULL;
 }
 
-LinkOut* SharedLinks::towards(Time now, const wire::Address& address, std::uint8_t slot) {
-  if (abandoned_) return nullptr;
-  const Key key{address, slot};
-  if (last_key_ == nullptr || *last_key_ != key) {
+// A program that has no memory left sends: whom there is no room to remember gets its trains by UDP. Nor does
+// whoever answers strangers of the network remember each of them for ever.
+bool SharedLinks::remember(const Key& key) {
+  if (last_key_ != nullptr && *last_key_ == key) return true;
+  if (peers_.size() >= kMostPeers) {
+    last_key_ = nullptr;
+    std::erase_if(peers_, [](const auto& peer) { return peer.second.link == nullptr; });
+  }
+  try {
     const auto at = peers_.try_emplace(key).first;
     last_key_ = &at->first;
     last_ = &at->second;
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
+}
+
+LinkOut* SharedLinks::towards(Time now, const wire::Address& address, std::uint8_t slot) {
+  const Key key{address, slot};
+  if (abandoned_ || !remember(key)) return nullptr;
   Peer& peer = *last_;
   if (peer.link == nullptr && now >= peer.ask_again) {
     peer.ask_again = now + std::max(kAskAgain, peer.pause);
@@ -203,7 +221,7 @@ std::unique_ptr<LinkOut> SharedLinks::reach(const Key& key) const {
     Hello hello;
     hello.source = address_;
     if (mapped && send_hello(fd, hello, memory))
-      link = std::make_unique<LinkOut>(LinkOut{fd, RingWriter(std::move(mapped)), key.address});
+      link.reset(new (std::nothrow) LinkOut{fd, RingWriter(std::move(mapped)), key.address});
     close_and_forget(memory);
   }
   if (link == nullptr) close_and_forget(fd);
@@ -233,12 +251,20 @@ void SharedLinks::drop(int fd) {
     if (peer.link == nullptr || peer.link->fd != fd) continue;
     const bool refused = peer.link->ring.untouched();
     peer.pause = refused ? std::min(std::max(kAskAgain, peer.pause * 2), kLongestPause) : Duration{};
-    if (refused) refused_.push_back(std::move(peer.link));
+    if (refused) keep_refused(std::move(peer.link));
     peer.link.reset();
   }
   std::erase_if(in_, [fd](const LinkIn& link) { return link.fd == fd; });
   std::erase(strangers_, fd);
   close(fd);
+}
+
+// What was written to it is lost, as in a network, where there is no memory for it.
+void SharedLinks::keep_refused(std::unique_ptr<LinkOut> link) {
+  try {
+    refused_.push_back(std::move(link));
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void SharedLinks::accept_some() {

@@ -55,6 +55,7 @@ class SharedLinks {
 
   // Null: that process takes no ring, as far as we have asked lately.
   LinkOut* towards(Time now, const wire::Address& address, std::uint8_t slot);
+  std::size_t remembered() const { return peers_.size(); }
   void ring_bell(const LinkOut& link) const;
   void drop(int fd);  // whatever this descriptor is for is over
   // Links that ended before their reader had taken anything; what was written is still in them.
@@ -86,7 +87,9 @@ class SharedLinks {
     Duration pause{};  // before we ask again; longer with each refusal
   };
   SharedLinks();
+  bool remember(const Key& key);
   std::unique_ptr<LinkOut> reach(const Key& key) const;
+  void keep_refused(std::unique_ptr<LinkOut> link);
   bool watch(int fd) const;
   void accept_some();
   bool take_ring(int fd);

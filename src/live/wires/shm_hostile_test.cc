@@ -177,6 +177,25 @@ TEST_F(HostileShm, WithoutDescriptorsConnectionsAreTurnedAway) {
   EXPECT_EQ(counter(*a, "shared_sent"), 1U);
 }
 
+TEST_F(HostileShm, StrangersOfTheNetworkAreForgottenAndNeighboursAreNot) {
+  const auto beside = open_at(host(2));
+  const std::uint8_t slot = beside->facts().slot;
+  const auto is_beside = [](const void*, const wire::Address& a) { return a == host(2); };
+  const auto links = SharedLinks::open(host(1), kPort, slot, is_beside, nullptr);
+  ASSERT_TRUE(links.has_value()) << links.error().message;
+  const LinkOut* const before = (*links)->towards(now, host(2), slot);
+  ASSERT_NE(before, nullptr);
+  std::size_t most = 0;
+  for (std::uint32_t n = 0; n < 20'000; ++n) {
+    wire::Address stranger = host(1);
+    std::memcpy(stranger.bytes.data(), &n, sizeof n);
+    EXPECT_EQ((*links)->towards(now, stranger, 1), nullptr);
+    most = std::max(most, (*links)->remembered());
+  }
+  EXPECT_LE(most, 5'000);
+  EXPECT_EQ((*links)->towards(now, host(2), slot), before);
+}
+
 TEST_F(HostileShm, SilentConnectionsDoNotKeepAThreadAwake) {
   const auto b = open_at(host(2));
   std::vector<int> fds;
