@@ -5,10 +5,9 @@
 //   variable         default     meaning
 //   WEFT_ADDR        127.0.0.1   address to bind, IPv4 or IPv6; it is also the GID. One of each, with a comma
 //                                between, makes two GIDs in that order
-//   WEFT_WIRE        auto        auto: shared memory within this host, else udp (live/wires/shm.h), and of
-//   two
-//                                addresses udp alone; udp; shm: as auto, or refused; packet or xdp: raw
-//                                frames of an Ethernet interface (live/wires/packet.h)
+//   WEFT_WIRE        auto        auto: shared memory within this host, else udp (live/wires/shm.h); udp alone
+//                                where there are two addresses. shm: as auto, but refused with two. udp.
+//                                packet or xdp: raw frames of an Ethernet interface (live/wires/packet.h)
 //   WEFT_MODE        auto        roce, irn or srnic: the mode of this process's requests; auto: what the
 //                                peer speaks, as the connection manager or discovery finds out
 //   WEFT_CC          none        congestion control of what this process sends: a row of the table in
