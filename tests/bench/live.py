@@ -4,7 +4,9 @@
     ./dev bench live [--json FILE] [--repeats 7]
 
 Rows are interleaved, so that a slow moment of a shared machine hits all of them; medians count, and ratios
-within one run, never absolute numbers of different runs. Both ends are pinned to one core each.
+within one run, never absolute numbers of different runs. Both ends are pinned to one core each. A turn in which
+other programs, or the hypervisor, had more than a twentieth of the processors does not count and is repeated, three
+times as often as was asked for at most; where too few turns are left, no ratios are printed.
 """
 import argparse
 import json
@@ -14,6 +16,8 @@ import statistics
 import subprocess
 import sys
 import time
+
+from busy import MOST, Busy
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
@@ -102,6 +106,27 @@ RATIOS = {  # name, row, to row, budget
 }
 
 
+def in_turns(repeats):
+    """Each row's numbers of the turns in which the machine was quiet, or of all where none was; what others had in the
+    turns that do not count; whether enough of them do."""
+    quiet, all_turns, crowded = [], [], []
+    while len(quiet) < repeats and len(all_turns) < 3 * repeats:
+        busy = Busy()
+        turn = {}
+        for name, measure in ROWS.items():
+            print(f"\rbench live: turn {len(quiet) + 1} of {repeats}, {name:40}", end="", file=sys.stderr, flush=True)
+            turn[name] = measure()
+        share = busy.share()
+        all_turns.append(turn)
+        if share <= MOST:
+            quiet.append(turn)
+        else:
+            crowded.append(share)
+            print(f"\nbench live: others had {share:.0%} of the processors in this turn, which does not count",
+                  file=sys.stderr)
+    return {name: [turn[name] for turn in quiet or all_turns] for name in ROWS}, crowded, len(quiet) == repeats
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench live", description=__doc__.splitlines()[0])
     parser.add_argument("--json", metavar="FILE", help="also write the numbers there")
@@ -109,23 +134,22 @@ def main():
     a = parser.parse_args()
     if a.repeats < 1 or a.repeats > 100:
         parser.error(f"--repeats {a.repeats} is not between 1 and 100")
-    samples = {name: [] for name in ROWS}
-    for turn in range(a.repeats):
-        for name, measure in ROWS.items():
-            print(f"\rbench live: turn {turn + 1} of {a.repeats}, {name:40}", end="", file=sys.stderr, flush=True)
-            samples[name].append(measure())
+    samples, crowded, enough = in_turns(a.repeats)
     print(file=sys.stderr)
     medians = {name: statistics.median(values) for name, values in samples.items()}
     for name, value in medians.items():
         print(f"{name:40} {value:10.2f}   ({min(samples[name]):.2f} to {max(samples[name]):.2f})")
     print()
     ratios = {}
-    for name, (row, to, budget) in RATIOS.items():
+    if not enough:
+        print(f"The machine was busy: others had {statistics.median(crowded):.0%} of its processors, so ratios would mean "
+              "nothing. Run it again when it is quiet.")
+    for name, (row, to, budget) in RATIOS.items() if enough else ():
         ratios[name] = medians[row] / medians[to]
         print(f"{name:40} {ratios[name]:10.2f}   budget {budget}")
     if a.json:
         with open(a.json, "w", encoding="utf-8") as f:
-            json.dump({"medians": medians, "samples": samples, "ratios": ratios}, f, indent=2)
+            json.dump({"medians": medians, "samples": samples, "ratios": ratios, "busy": crowded}, f, indent=2)
             f.write("\n")
 
 
