@@ -8,18 +8,18 @@ stopped     the server is stopped for a second (SIGSTOP) and goes on: both progr
             verbs time-out is longer than that.
 killed      the server is killed: the client reports a failed completion and ends by itself, within the time that its
             retries may take, and leaves no page of statistics behind.
-heavy_loss  30 % in both directions: every message arrives.
+heavy_loss  30 % in both directions, as both programs' counters say: every message arrives.
 """
 import argparse
 import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 
-SERVER, CLIENT = "127.0.0.1", "127.0.0.2"
+from run_pair import CLIENT, SERVER, finish, start
+
 PORT = "18716"
 SECONDS = "3"  # of traffic
 # Code 20: 4.3 s before a retry is counted; 13: 34 ms; 16: 268 ms, in which a packet is sent again many times.
@@ -30,21 +30,14 @@ COMMANDS = {
 }
 FIRST = 1.5   # of these seconds have passed when the fault strikes
 STOPPED = 1.0
+NEVER_ENDED = -1  # as finish() has it
+DROPPED = re.compile(r"impaired_dropped +[1-9]")
 FAILED = re.compile(r"[Cc]ompletion with error|Failed status 12|transport retry counter exceeded")
 
 
-def start(a, address, extra):
+def run(a, address, extra):
     loss = ["--loss", "30%", "--seed", "1"] if a.fault == "heavy_loss" else []
-    return subprocess.Popen([a.weft, "run", "--addr", address, "--mode", a.mode, "--wire", "udp", *loss, "--", *COMMANDS[a.fault], *extra],
-                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def ended(process, seconds):
-    try:
-        return process.communicate(timeout=seconds)[0], process.returncode
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return process.communicate()[0] + f"\nkilled: it had not ended after {seconds} s\n", None
+    return start(a.weft, ["--mode", a.mode, "--wire", "udp", *loss], address, [*COMMANDS[a.fault], *extra])
 
 
 def page_of(pid):
@@ -61,9 +54,9 @@ def main():
     if shutil.which(program) is None:
         print(f"{program} is not installed; ./dev setup installs it")
         return 77
-    server = start(a, SERVER, [])
+    server = run(a, SERVER, [])
     time.sleep(0.5)
-    client = start(a, CLIENT, [SERVER])
+    client = run(a, CLIENT, [SERVER])
     try:
         if a.fault != "heavy_loss":
             time.sleep(FIRST)
@@ -76,15 +69,17 @@ def main():
             server.send_signal(signal.SIGCONT)
         if a.fault == "killed":
             server.kill()
-        text, code = ended(client, 40)
-        server_text, server_code = ended(server, 20)
+        text, code = finish(client, 40)
+        server_text, server_code = finish(server, 20)
     finally:
         for process in (server, client):
             process.kill()
     if a.fault == "killed":
-        good = code not in (0, None) and FAILED.search(text)
+        good = code not in (0, NEVER_ENDED) and FAILED.search(text)
     else:
         good = code == 0 and server_code == 0
+    if a.fault == "heavy_loss":
+        good = good and all(DROPPED.search(end) for end in (text, server_text))
     left = page_of(client.pid)
     if good and not left:
         return 0
