@@ -131,7 +131,7 @@ def counters(text):
 
 def run_once(a, hosts, command):
     """(whether the programs ended well, what they printed, all counters of both)"""
-    options = ["--mode", a.mode, *(["--loss", "out=2%", "--seed", "7"] if a.line else [])]
+    options = ["--mode", a.mode, *(["--loss", a.line, "--seed", "7"] if a.line else [])]
     deadline = time.monotonic() + a.seconds
     at = command.index("::") if "::" in command else len(command)
     serve, ask = command[:at], command[at + 1:] or [*command, hosts[0].address]
@@ -194,7 +194,7 @@ def main():
     parser.add_argument("--mtu", type=int, default=1500)
     parser.add_argument("--between", choices=("cable", "bridge", "router"), default="cable")
     parser.add_argument("--capture", action="store_true", help="every frame is dissected by tshark, and its ICRC computed by another program")
-    parser.add_argument("--line", action="store_true", help="both lose packets on their way out, and what is left has the right ICRCs all the same")
+    parser.add_argument("--line", nargs="?", const="out=2%", help="both lose packets, as weft run --loss has it, and what is left has the right ICRCs all the same")
     parser.add_argument("--over", choices=("v4", "v6", "both"), default="v4", help="what the NICs' addresses are; a program's own TCP is over IPv4")
     parser.add_argument("--gro", action="store_true", help="receivers join frames again")
     parser.add_argument("--seconds", type=float, default=25)
