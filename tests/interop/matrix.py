@@ -54,7 +54,7 @@ def command(weft, row, scratch):
         options += ["--link", "no_segmentation"] + ([] if row.loss == "0" else [f"--line=in={row.loss}%,out={row.loss}%"])
         ask = [word.replace("@SERVER", "10.0.0.1") for word in ask]
     else:
-        options += ["--loss", row.loss + "%"] + ([] if row.shards == "1" else ["--shards", row.shards])
+        options += ["--seconds", "50", "--loss", row.loss + "%"] + ([] if row.shards == "1" else ["--shards", row.shards])
     return [sys.executable, script, weft, *options, "--", *client.flags, *serve, "::", *ask]
 
 
