@@ -35,6 +35,8 @@ struct Wanted {
   bool slow = false;
   bool channels = false;
   bool qps = false;
+  bool cqs = false;
+  bool regions = false;
   std::uint64_t pid = 0;
   double every = 0;
   std::uint64_t times = 0;
@@ -74,6 +76,12 @@ double silent_s(const ReadPage& p, std::uint64_t now) {
 
 std::string users(const ReadPage& p) {
   return "users:((\"" + p.command + "\",pid=" + std::to_string(p.pid) + "))";
+}
+// The last column, where it is wanted.
+std::string process_of(const ReadPage& p, const Wanted& w) {
+  std::string text;
+  if (w.processes) text.append(" ").append(users(p));
+  return text;
 }
 
 void say_summary(const ReadPage& p, std::uint64_t now) {
@@ -128,7 +136,7 @@ void say_channels(const Found& found, const Wanted& w) {
                   r.text("queued").c_str(), r.text("held").c_str(), r.text("calls").c_str(),
                   (r.text("peer") + ":" + r.text("service")).c_str(), r.text("sent").c_str(),
                   r.text("received").c_str(), r.number("rtt_count") != 0 ? r.text("rtt").c_str() : "-",
-                  w.processes ? (" " + users(p)).c_str() : "");
+                  process_of(p, w).c_str());
       if (!w.info) return;
       std::printf(
           "\t qpn:%s bytes_sent:%s bytes_received:%s fetching:%s waited:%s reconnects:%s moves:%s acks:%s "
@@ -159,10 +167,39 @@ void say_qps(const Found& found, const Wanted& w) {
       std::printf("%-5s %-5s %-8s %-6s %-15s %-15s %-8s %9s%s\n", r.text("type").c_str(),
                   r.text("state").c_str(), r.text("qpn").c_str(), r.text("mode").c_str(), p.title.c_str(),
                   r.text("peer").c_str(), r.text("rqpn").c_str(), r.text("path_in_flight").c_str(),
-                  w.processes ? (" " + users(p)).c_str() : "");
+                  process_of(p, w).c_str());
       if (w.info)
         std::printf("\t mtu:%s sq-psn:%s rq-psn:%s\n", r.text("mtu").c_str(), r.text("sq_psn").c_str(),
                     r.text("rq_psn").c_str());
+    });
+  }
+}
+
+void say_cqs(const Found& found, const Wanted& w) {
+  bool headed = w.bare;
+  for (const ReadPage& p : found.pages) {
+    each_row(p, "cq", [&](const Row& r) {
+      if (!headed)
+        std::printf("%-8s %8s %-6s %-7s %-15s%s\n", "cqn", "cqe", "Events", "Overran", "Local",
+                    w.processes ? " Process" : "");
+      headed = true;
+      std::printf("%-8s %8s %-6s %-7s %-15s%s\n", r.text("cqn").c_str(), r.text("cqe").c_str(),
+                  r.number("events") != 0 ? "yes" : "no", r.number("overran") != 0 ? "yes" : "no",
+                  p.title.c_str(), process_of(p, w).c_str());
+    });
+  }
+}
+
+void say_regions(const Found& found, const Wanted& w) {
+  bool headed = w.bare;
+  for (const ReadPage& p : found.pages) {
+    each_row(p, "mr", [&](const Row& r) {
+      if (!headed)
+        std::printf("%-8s %12s %-6s %-15s%s\n", "mrn", "mrlen", "Access", "Local",
+                    w.processes ? " Process" : "");
+      headed = true;
+      std::printf("%-8s %12s %-6s %-15s%s\n", r.text("mrn").c_str(), r.text("mrlen").c_str(),
+                  r.text("access").c_str(), p.title.c_str(), process_of(p, w).c_str());
     });
   }
 }
@@ -188,7 +225,7 @@ void say_slow(const Found& found, std::uint64_t now) {
 
 void say(const Found& found, const Wanted& w, std::uint64_t now) {
   if (w.as_json) {
-    std::cout << monitor::state_json(found, now, w.pretty) << "\n";
+    std::cout << monitor::state_json(found, now, w.pretty || w.processes) << "\n";
     return;
   }
   if (found.pages.empty() && !w.bare)
@@ -200,9 +237,11 @@ void say(const Found& found, const Wanted& w, std::uint64_t now) {
   if (w.memory) {
     for (const ReadPage& p : found.pages) say_memory(p);
   }
-  const bool both = !w.channels && !w.qps;
-  if (!w.summary && !w.slow && (both || w.channels)) say_channels(found, w);
-  if (!w.summary && !w.slow && (both || w.qps)) say_qps(found, w);
+  const bool usual = !w.channels && !w.qps && !w.cqs && !w.regions && !w.summary && !w.slow;
+  if (usual || w.channels) say_channels(found, w);
+  if (usual || w.qps) say_qps(found, w);
+  if (w.cqs) say_cqs(found, w);
+  if (w.regions) say_regions(found, w);
   if (w.slow) say_slow(found, now);
   if (found.forbidden != 0 && !w.bare)
     std::printf("%u pages are not shown: other users', or too many for one look\n", found.forbidden);
@@ -216,13 +255,17 @@ void add_stat(CLI::App& app, int&) {
   auto w = std::make_shared<Wanted>();
   CLI::Option* const as_json = stat->add_flag("-j,--json", w->as_json, "one JSON object, of everything");
   stat->add_flag("--pretty", w->pretty, "with -j: indented")->needs(as_json);
-  stat->add_flag("-p,--processes", w->processes, "name the process of each line");
+  stat->add_flag("-p,--processes", w->processes,
+                 "name the process of each line; with -j: indented, as the rdma tool has it");
   stat->add_flag("-i,--info", w->info, "more about each channel and queue pair");
   stat->add_flag("-m,--memory", w->memory, "memory caches and caches of queue pairs");
   stat->add_flag("-s,--summary", w->summary, "one line for each process")->excludes(as_json);
   stat->add_flag("-H,--no-header", w->bare, "lists without headings and summaries");
   stat->add_flag("-c,--channels", w->channels, "channels only")->excludes(as_json);
   stat->add_flag("-q,--qps", w->qps, "queue pairs only")->excludes(as_json);
+  stat->add_flag("--cqs", w->cqs, "completion queues only")->excludes(as_json);
+  stat->add_flag("-r,--regions", w->regions, "registered memory only: who may read and write it")
+      ->excludes(as_json);
   stat->add_flag("--slow", w->slow, "what took too long (slow_threshold, polling_warn_cycle)")
       ->excludes(as_json);
   stat->add_option("--pid", w->pid, "of this process only")->type_name("PID");
@@ -235,10 +278,12 @@ void add_stat(CLI::App& app, int&) {
   stat->footer(
       "State, in flight of the window, waiting to be sent, received and not released, requests without an "
       "answer.\n"
+      "Access: l the NIC may write, w peers may, r peers may read, a use atomics; b windows may be bound.\n"
       "A process shows itself unless its environment says WEFT_STAT=0; other users' are root's to see.\n\n"
       "Examples:\n"
       "  weft stat -p\n"
       "  weft stat -j --pid 4711\n"
+      "  weft stat -r -p\n"
       "  weft stat -c -w 1");
   stat->callback([w] {
     for (std::uint64_t i = 0;; ++i) {

@@ -35,6 +35,17 @@ with Actor("127.0.4.1", "hold", 60, "depth=8") as receiver:
         expect(nic["title"] == "127.0.4.2" and nic["nic"][0]["qps"] == 2, nic)
         # Its queue pairs are those of the channels.
         expect({q["qpn"] for q in nic["qp"]} == {c["qpn"] for c in channels(senders[0].pid)}, nic)
+        # Its completion queues and its memory are listed, as many as are counted; who may do what is said, keys are not.
+        until("the NIC's page follows with its memory", lambda: sum(r["mrlen"] for r in page_of_nic()["mr"]) ==
+              page_of_nic()["nic"][0]["region_bytes"] > 0)
+        regions = page_of_nic()["mr"]
+        expect(len(page_of_nic()["cq"]) == nic["nic"][0]["cqs"] > 0 and all(q["cqe"] > 0 for q in page_of_nic()["cq"]), nic)
+        expect(all(set(r) == {"mrn", "mrlen", "access"} and len(r["access"]) == 5 and r["access"][0] == "l" for r in regions), regions)
+        page = weft("stat", "-r", "-p", "--pid", senders[0].pid)
+        expect("mrlen" in page and page.count(f"pid={senders[0].pid}") == len(regions) and "rqpn" not in page, page)
+        page = weft("stat", "--cqs", "-H", "--pid", senders[0].pid)
+        expect(len(page.splitlines()) == nic["nic"][0]["cqs"], page)
+        expect(weft("stat", "-j", "-p", "--pid", senders[0].pid).count("\n") > 20, "-j -p is for people")
         until("packets are counted", lambda: page_of_nic()["nic"][0]["tx_packets"] >= 16)
 
         # A process that is stopped is shown as it was, with since when.
