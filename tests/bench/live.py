@@ -15,7 +15,7 @@ import statistics
 import sys
 
 sys.path[:0] = [str(pathlib.Path(__file__).parent / "parts")]
-from busy import MOST, Busy  # noqa: E402
+from busy import MOST, Busy, sentence  # noqa: E402
 from live_rows import LIMITS, RATIOS, ROWS  # noqa: E402
 
 
@@ -58,8 +58,7 @@ def main():
     print()
     ratios = {}
     if not enough:
-        print(f"The machine was busy: others had {statistics.median(crowded):.0%} of its processors, so ratios would mean "
-              "nothing. Run it again when it is quiet.")
+        print(sentence(statistics.median(crowded)))
     for name, (row, to, budget) in RATIOS.items() if enough else ():
         ratios[name] = medians[row] / medians[to]
         print(f"{name:40} {ratios[name]:10.2f}   budget {budget}")

@@ -33,3 +33,9 @@ class Busy:
         """Of all processors' time, from 0 to 1."""
         others = used() - self.used - (own() - self.own)
         return max(0.0, others / ((time.monotonic() - self.began) * os.cpu_count()))
+
+
+def sentence(share):
+    """What a benchmark says in place of ratios."""
+    return (f"The machine was busy: others had {share:.0%} of its processors, so ratios would mean nothing. "
+            "Run it again when it is quiet.")
