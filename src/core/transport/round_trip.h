@@ -11,12 +11,12 @@
 namespace weft {
 
 struct RoundTrip {
-  std::int64_t smoothed_ps = 0;  // zero: nothing was timed yet
-  std::int64_t variation_ps = 0;
+  std::int64_t smoothed_ps = 0;   // zero: nothing was timed yet
+  std::int64_t variation_ps = 0;  // below zero: no time-out is shorter than this, until the next sample
 
   void sample(Duration rtt) {
     const std::int64_t ps = std::max<std::int64_t>(rtt.ps, 1);
-    if (smoothed_ps == 0) {
+    if (smoothed_ps == 0 || held()) {
       smoothed_ps = ps;
       variation_ps = ps / 2;
     } else {
@@ -26,11 +26,13 @@ struct RoundTrip {
   }
   // Nothing was timed yet: until then time-outs are this long.
   void presume(Duration timeout) { *this = {0, timeout.ps / 4}; }
-  // A silence as long as this was ended by an answer that tells no time: the path may have become longer, and
-  // until the next sample no time-out is shorter (RFC 6298 §5.5 to §5.7).
-  void at_least(Duration timeout) { variation_ps = std::max(variation_ps, (timeout.ps - smoothed_ps) / 4); }
+  // A silence was ended by an answer that tells no time: the path may have become longer, up to this. Until
+  // the next sample no time-out is shorter, and that sample begins anew (RFC 6298 §5.5 to §5.7).
+  void hold(Duration timeout) { variation_ps = std::min(variation_ps, -timeout.ps); }
+  bool held() const { return variation_ps < 0; }
+  Duration least() const { return {held() ? -variation_ps : 0}; }
   bool measured() const { return smoothed_ps != 0; }
-  Duration timeout() const { return {smoothed_ps + 4 * variation_ps}; }
+  Duration timeout() const { return {smoothed_ps + (held() ? 2 * smoothed_ps : 4 * variation_ps)}; }
 };
 
 }  // namespace weft

@@ -48,6 +48,22 @@ TEST(RoundTrip, OfNoTimeAtAllIsMeasured) {
   EXPECT_TRUE(r.measured());
 }
 
+// A silence raises time-outs until something is timed. That sample counts as a first one: what was known
+// before is older than the silence.
+TEST(RoundTrip, IsHeldUntilTheNextSample) {
+  RoundTrip r;
+  for (int i = 0; i < 100; ++i) r.sample(microseconds(40));
+  r.hold(milliseconds(5));
+  r.hold(milliseconds(4));
+  EXPECT_TRUE(r.held());
+  EXPECT_TRUE(r.measured());
+  EXPECT_EQ(r.least(), milliseconds(5));
+  r.sample(microseconds(50));
+  EXPECT_FALSE(r.held());
+  EXPECT_EQ(r.least(), Duration{});
+  EXPECT_EQ(r.timeout(), microseconds(150));
+}
+
 // A controller that lives on round trips must not be blind while packets are missing. The NACK of a packet
 // that came ahead tells its time as well as an ACK would; what was sent twice still tells nothing.
 TEST(RoundTripOf, APacketAheadOfAHoleIsMeasured) {

@@ -10,21 +10,18 @@ Duration Waits::of_the_path(Duration configured) const {
 Duration Waits::probe(unsigned probes) const {
   const Duration d = std::max(config.tail_probe, round_trip.timeout());
   const Duration longest = std::max(d, verbs());
-  return std::min(d * (std::int64_t{1} << std::min(probes, 10U)), longest);
+  return std::min(std::max(d * (std::int64_t{1} << std::min(probes, 10U)), round_trip.least()), longest);
 }
 
-Duration Sending::sample(Seq to, Time now) {
+Duration Sending::sample(Seq to, std::uint64_t acked, Time now) {
   const Duration rtt = now - account.timed_at;
   account.timed_at = kNever;
   // While packets are missing, an ACK that jumps beyond the timed packet tells when a hole was filled.
-  if (s.repair != Repair::kNone && to != account.timed + 1 && !guesses()) return {};
+  // The timed packet itself may have filled it.
+  const bool filled = waits.unsure() && account.timed + acked == to;
+  if (s.repair != Repair::kNone && to != account.timed + 1 && !filled && !guesses()) return {};
   waits.round_trip.sample(rtt);
   return rtt;
-}
-
-Duration Sending::last_wait() const {
-  if (s.probes != 0) return waits.probe(s.probes);
-  return loss.adaptive ? waits.retransmission(s) : Duration{};
 }
 
 Duration Sending::nack(const Nack& n, bool names, Time now) {
@@ -32,7 +29,7 @@ Duration Sending::nack(const Nack& n, bool names, Time now) {
   s.timer = now;
   s.probes = 0;
   const bool timed = names && account.timed_at != kNever && n.trigger == account.timed;
-  return timed ? sample(n.trigger + 1, now) : Duration{};
+  return timed ? sample(n.trigger + 1, 1, now) : Duration{};
 }
 
 void Sending::strike(Time now) {

@@ -68,21 +68,25 @@ class Waits {
     if (config.rto != Rto::kStatic) d = of_the_path(d);
     if (d == kForever || !config.rto_backs_off) return d;
     const Duration doubled = d * (std::int64_t{1} << std::min(backoff, 10U));
+    if (config.rto != Rto::kFloored) return doubled;
     // Each retry that verbs counts was one.
-    return config.rto == Rto::kFloored ? std::min(doubled, std::max(d, verbs())) : doubled;
+    return std::min(std::max(doubled, round_trip.least()), std::max(d, verbs()));
   }
   Duration retransmission(const Sender& s) const { return retransmission(few(s), s.backoff); }
   Duration probe(unsigned probes) const;  // roce
   // Until something was timed the time-out is a guess. Then even an answer that came after it tells a time:
   // no round trip is longer than since the first copy left.
   bool guesses() const { return config.rto == Rto::kFloored && !round_trip.measured(); }
+  // A silence has raised the time-outs, or nothing was timed yet: the next measurement is wanted.
+  bool unsure() const { return round_trip.held() || guesses(); }
   bool few(const SendStream& s) const { return s.in_flight() <= config.rto_low_packets; }
 
   // With something in flight: when the time-out strikes.
   Time strikes(const Sender& s) const { return s.timer.after(own_timeouts ? retransmission(s) : verbs()); }
   // roce: when to ask for an ACK before that.
   Time probes(const Sender& s, const SenderSilence& silence) const {
-    if (own_timeouts || config.tail_probe.ps == 0 || !round_trip.measured() || s.una == s.nxt) return kNever;
+    if (own_timeouts || config.tail_probe.ps == 0 || s.una == s.nxt) return kNever;
+    if (!round_trip.measured() && !guesses()) return kNever;
     return (s.probes == 0 ? s.timer : std::max(s.timer, silence.probed_at)).after(probe(s.probes));
   }
 
@@ -152,9 +156,19 @@ class Sending {
       // Going over what was refused repairs what was lost of it, too.
       if (d.origin == Origin::kNext && s.recovering() && s.widen(s.rtx) < s.nxt)
         s.rtx = SendStream::low(s.nxt);
+      if (d.timed && retimes(d)) {
+        account.timed = d.seq;
+        account.timed_at = now;
+      }
       count_again();
     }
     loss.counters.add(Counter::tx_packets);
+  }
+  // Something was acknowledged since the last silence. Copies that left before it are on their way no longer,
+  // so the copy that leaves now tells a time.
+  bool retimes(const Departure& d) const {
+    return waits.unsure() && account.timed_at == kNever && d.origin != Origin::kProbe &&
+           (s.backoff | s.probes) == 0;
   }
   void count_again() {
     loss.counters.add(Counter::tx_retransmitted);
@@ -162,13 +176,14 @@ class Sending {
   }
   // Everything before `to` has arrived, as an acknowledgement says. Zero: it tells no time.
   Duration acknowledge(Seq to, Time now) {
+    // A silence may end with an answer that tells no time. The path takes no longer than the silence did.
+    const Duration waited = silent() ? now - s.progress : Duration{};
     s.timer = s.progress = now;
     const std::uint64_t acked = to - s.una;
     s.una = to;
-    // A silence ends with an answer that may tell no time: as long as was waited last the path may take now.
-    const Duration waited = (s.backoff | s.probes) != 0 ? last_wait() : Duration{};
-    const Duration rtt = account.timed_at != kNever && to > account.timed ? sample(to, now) : Duration{};
-    if (rtt.ps == 0 && waited.ps != 0) waits.round_trip.at_least(waited);
+    const Duration rtt =
+        account.timed_at != kNever && to > account.timed ? sample(to, acked, now) : Duration{};
+    if (rtt.ps == 0 && waited.ps != 0) waits.round_trip.hold(waited + waited / 4);
     passed(acked);
     return rtt;
   }
@@ -206,8 +221,8 @@ class Sending {
     if (!plain) scheme.on_ack(loss, s, acked);
   }
   void probed(Time now);
-  Duration last_wait() const;
-  Duration sample(Seq to, Time now);
+  bool silent() const { return s.probes != 0 || (loss.adaptive && s.backoff != 0); }
+  Duration sample(Seq to, std::uint64_t acked, Time now);
 };
 
 }  // namespace weft

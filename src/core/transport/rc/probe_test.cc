@@ -188,10 +188,26 @@ TEST_F(Probing, ALongPathIsNotAsked) {
   EXPECT_EQ(w.count(Counter::tx_probes), learnt);
 }
 
-// Nothing is known of the path before the first answer, and without the setting nothing is asked.
-TEST(Probes, NeedARoundTripAndTheSetting) {
+// Until a round trip was timed the first probe waits for a guess, as irn's first time-out does.
+TEST(Probes, BeginWithAGuess) {
+  LongPath w(Mode::kRoce, LongPath::live(), 20);
+  w.delay = microseconds(50);
+  int lost = 0;
+  w.loses = [&](const wire::Header&) { return lost++ == 0; };
+  const Time since = w.now;
+  w.writes(1, 1);
+  EXPECT_EQ(w.complete(1), 1U);
+  EXPECT_GE(w.now - since, w.a.device.config().rto_initial);
+  EXPECT_LE(w.now - since, w.a.device.config().rto_initial + milliseconds(1));
+  EXPECT_EQ(w.count(Counter::tx_probes), 1U);
+}
+
+// Without the setting nothing is asked. Where time-outs do not follow the path there is no guess, so that
+// nothing is asked before the first answer either.
+TEST(Probes, NeedTheSettingAndARoundTripOrAGuess) {
   for (const bool on : {false, true}) {
     DeviceConfig c = LongPath::live();
+    if (on) c.rto = Rto::kStatic;
     if (!on) c.tail_probe = {};
     LongPath w(Mode::kRoce, c, 14);
     if (!on) {

@@ -346,9 +346,10 @@ class RequestSource {
     const bool next = origin_ == Origin::kNext;
     if (next && is_read(*w_) && (fresh_ || !form_.response_stream))
       record_read(e_, q_, c_, *w_, slot_, k_, seq_, is_atomic(w_->opcode) ? 8 : h.dma_len, now_);
-    // Without a NACK that names its trigger, nothing tells the time of what is sent after going back.
-    const bool timed =
-        (h.bits & wire::kAckReq) != 0 && (form_.ack_form != AckForm::kPlain || !half_.s.rewound());
+    // Without a NACK that names its trigger, the time of what is sent after going back is told only by
+    // chance.
+    const bool timed = (h.bits & wire::kAckReq) != 0 &&
+                       (form_.ack_form != AckForm::kPlain || !half_.s.rewound() || half_.waits.unsure());
     const std::uint64_t cost = is_read(*w_) ? 0 : packet.payload + e_.config.path_overhead.n;
     half_.left({seq_, numbers_, cost, origin_, timed}, now_);
     if (!next) return;
