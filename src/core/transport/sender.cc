@@ -26,6 +26,11 @@ Duration Sending::sample(Seq to, std::uint64_t acked, Time now) {
 
 Duration Sending::nack(const Nack& n, bool names, Time now) {
   scheme.on_nack(loss, s, n);
+  // What was kept is acknowledged, so a silence ends here, although the oldest packet is still missing.
+  if (loss.adaptive && waits.own_timeouts && n.kept && s.backoff != 0) {
+    waits.round_trip.hold(waits.retransmission(s));
+    s.backoff = 0;
+  }
   s.timer = now;
   s.probes = 0;
   const bool timed = names && account.timed_at != kNever && n.trigger == account.timed;

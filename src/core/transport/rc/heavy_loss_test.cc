@@ -1,5 +1,5 @@
-// Paths that lose so much that most silences end with an answer which tells no time: what a program waits must
-// follow from the path, and not from the verbs time-out that it chose. All of this is in virtual time.
+// Paths that lose so much that most silences end with an answer which tells no time: what a program waits
+// must follow from the path, and not from the verbs time-out that it chose. All of this is in virtual time.
 #include <gtest/gtest.h>
 
 #include "core/transport/long_path.h"
@@ -37,7 +37,8 @@ struct LossyPath : LongPath {
   }
 };
 
-// A retransmission that is lost again needs a time-out, and so does a lost end. Each of them costs milliseconds.
+// A retransmission that is lost again needs a time-out, and so does a lost end. Each of them costs
+// milliseconds.
 TEST(HeavyLoss, OfThreeInTenCostsIrnAndSrnicNoVerbsTimeOut) {
   for (const Mode mode : {Mode::kIrn, Mode::kSrnic}) {
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
@@ -58,8 +59,8 @@ TEST(HeavyLoss, OfOneInTenCostsRoceNoVerbsTimeOut) {
   }
 }
 
-// The first probe is answered after a silence, and tells no time. What goes again then does, and nothing of the
-// silence is left in the time-outs.
+// The first probe is answered after a silence, and tells no time. What goes again then does, and nothing of
+// the silence is left in the time-outs.
 TEST(HeavyLoss, WhatGoesAgainAfterASilenceIsTimed) {
   for (const Mode mode : {Mode::kRoce, Mode::kIrn, Mode::kSrnic}) {
     LongPath w(mode, LossyPath::config(), kCode);
@@ -74,6 +75,29 @@ TEST(HeavyLoss, WhatGoesAgainAfterASilenceIsTimed) {
     const RoundTrip& r = w.a.device.engine().cold(*w.a.device.engine().find(w.qa)).round_trip;
     EXPECT_FALSE(r.held()) << wire::mode_name(mode);
     EXPECT_LE(r.timeout(), milliseconds(1)) << wire::mode_name(mode);
+  }
+}
+
+// The oldest packet is lost for 20 ms, and one behind it for 6. What the third time-out, after 7 ms, repairs
+// of them is answered: from there on time-outs double anew, and the oldest need not wait from 15 to 31 ms.
+TEST(HeavyLoss, IsNoSilenceWhereANackTellsOfARepair) {
+  for (const Mode mode : {Mode::kIrn, Mode::kSrnic}) {
+    LongPath w(mode, LossyPath::config(), kCode);
+    w.delay = microseconds(20);
+    w.writes(4, 4);
+    ASSERT_EQ(w.complete(4), 4U);
+    const auto first = w.a.device.engine().find(w.qa)->requests_out.max.v;
+    const Time since = w.now;
+    w.loses = [&](const wire::Header& h) {
+      if (h.opcode == wire::kAcknowledge) return false;
+      const auto place = (h.psn.v - first) & 0xFFFFFF;
+      return (place == 0 && w.now < since.after(milliseconds(20))) ||
+             (place == 5 && w.now < since.after(milliseconds(6)));
+    };
+    w.writes(1, 16);
+    EXPECT_EQ(w.complete(1), 1U);
+    EXPECT_GE(w.now - since, milliseconds(20)) << wire::mode_name(mode);
+    EXPECT_LE(w.now - since, milliseconds(27)) << wire::mode_name(mode);
   }
 }
 
