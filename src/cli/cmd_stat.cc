@@ -97,11 +97,12 @@ void say_summary(const ReadPage& p, std::uint64_t now) {
     each_row(p, "nic", [&](const Row& r) {
       std::printf(
           "%s: NIC %s, queue pairs %s, regions %s (%s bytes), packets sent %s (again %s), received %s, "
-          "time-outs %llu\n",
+          "time-outs %llu%s\n",
           who.c_str(), p.title.c_str(), r.text("qps").c_str(), r.text("regions").c_str(),
           r.text("region_bytes").c_str(), r.text("tx_packets").c_str(), r.text("tx_retransmitted").c_str(),
           r.text("rx_packets").c_str(),
-          static_cast<unsigned long long>(r.number("timeout_low") + r.number("timeout_high")));
+          static_cast<unsigned long long>(r.number("timeout_low") + r.number("timeout_high")),
+          p.state == 'T' ? "; stopped" : "");
     });
   }
   if (p.kind == "channels" && silent * 1e9 > static_cast<double>(kSilent))

@@ -28,7 +28,7 @@ import second_try  # noqa: E402
 DEFAULT = r"^(interop|live_\w+)\."
 LEAVE = "ctest,cmake,python3,python3.11,sh,bash,env,unshare,ip,cut"
 LEFT_OUT = [
-    (r"^interop\.(veth|wan|kernel|fi_pingpong)\.", "makes a network of its own, and is no case of loopback"),
+    (r"^interop\.(veth|wan|kernel|fi_pingpong|forged|ends\.(down|down_and_up|no_locked_memory))\.", "makes a network of its own, and is no case of loopback"),
 ]
 # Calls that may nap, one after another: what a run took, divided by the mean of its naps. It grows with the naps, so the tests are slow and not stuck.
 MANY_CALLS = [

@@ -25,12 +25,13 @@ inline tl::unexpected<Error> fail(std::string message) {
 
 // What a verbs call can answer; live/abi maps each to its errno.
 enum class Errc : unsigned char {
-  kInvalid,      // EINVAL: an argument is wrong
-  kNoMemory,     // ENOMEM: a queue or table is full
-  kBusy,         // EBUSY: still in use
-  kUnsupported,  // EOPNOTSUPP
-  kNotFound,     // ENOENT: no such object
-  kFault,        // EFAULT: memory that is not there, or not with that right
+  kInvalid,       // EINVAL: an argument is wrong
+  kNoMemory,      // ENOMEM: a queue or table is full
+  kBusy,          // EBUSY: still in use
+  kUnsupported,   // EOPNOTSUPP
+  kNotFound,      // ENOENT: no such object
+  kFault,         // EFAULT: memory that is not there, or not with that right
+  kNoDescriptor,  // EMFILE: no file descriptor is left
 };
 
 template <class T>

@@ -140,6 +140,29 @@ TEST_P(OverrunTest, OfRequestsEndsTheirQueuePair) {
   w.b.device.check_invariants();
 }
 
+// Several messages of one batch share an ACK. One that waits to leave when the queue runs over never does: it
+// would acknowledge what was never reported.
+TEST_P(OverrunTest, TakesBackTheAckThatOthersOfTheBatchAskedFor) {
+  DeviceConfig config;
+  config.ack_coalesce = true;
+  Hand w(GetParam(), config);
+  const CqId small = *w.b.device.create_cq(2);
+  Qpn at_a;
+  const Qpn at_b = pair(w, w.b.cq, small, at_a);
+  w.qa = at_a;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    ASSERT_TRUE(w.b.device.post_recv(at_b, w.receive(w.b, 4096, 64, i)));
+    w.post(w.request(WrOpcode::kSend, 0, 8, 0));
+  }
+  w.to(w.b, w.from(w.a));
+  EXPECT_EQ(w.b.device.query_qp(at_b)->state, QpState::kErr);
+  EXPECT_TRUE(w.from(w.b).empty()) << "nothing is acknowledged any more";
+  w.play();
+  EXPECT_EQ(statuses(w.a),
+            (Statuses{WcStatus::kRetryExceeded, WcStatus::kFlushed, WcStatus::kFlushed, WcStatus::kFlushed}));
+  w.b.device.check_invariants();
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, OverrunTest,
                          ::testing::Values(wire::Mode::kRoce, wire::Mode::kIrn, wire::Mode::kSrnic),
                          [](const auto& m) { return std::string(wire::mode_name(m.param)); });

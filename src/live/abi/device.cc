@@ -111,6 +111,11 @@ ibv_context* open_device(ibv_device* device) {
   handle->engine = std::move(*engine);
   // Nothing is ever sent to it, but programs look at it and set its flags.
   handle->command_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (handle->command_fd < 0) {
+    const int why = errno;
+    complain(std::string("cannot open /dev/null: ") + std::strerror(why));
+    return refuse(why);
+  }
   fill(handle->vctx);
   ibv_context& c = handle->vctx.context;
   c.device = device;
@@ -140,6 +145,8 @@ int errno_of(Errc e) {
       return ENOENT;
     case Errc::kFault:
       return EFAULT;
+    case Errc::kNoDescriptor:
+      return EMFILE;
     case Errc::kNoMemory:
       return ENOMEM;
     case Errc::kBusy:

@@ -164,7 +164,7 @@ Outcome<void> Context::dealloc_window(Key key) {
 
 Outcome<CompletionChannel*> Context::create_channel() {
   auto queue = EventQueue::open();
-  if (queue == nullptr) return fail(Errc::kNoMemory);
+  if (queue == nullptr) return fail(Errc::kNoDescriptor);
   const Owned owned(nic_->ownership());
   return nic_->shared()
       .channels.emplace_back(std::make_unique<CompletionChannel>(std::move(queue), this))

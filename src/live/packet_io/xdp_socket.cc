@@ -78,7 +78,12 @@ Result<void> XdpSocket::make(std::uint32_t interface, std::uint32_t queue, const
   region.addr = reinterpret_cast<std::uintptr_t>(memory_);
   region.len = memory_bytes_;
   region.chunk_size = kChunk;
-  if (setsockopt(fd_, SOL_XDP, XDP_UMEM_REG, &region, sizeof region) != 0) return refused("memory");
+  if (setsockopt(fd_, SOL_XDP, XDP_UMEM_REG, &region, sizeof region) != 0) {
+    if (errno != ENOBUFS) return refused("memory");
+    return fail(
+        "an AF_XDP socket needs " + std::to_string(memory_bytes_ / 1024) +
+        " KiB of locked memory, and the limit leaves it less; raise it (ulimit -l), or take another wire");
+  }
   if (!set(fd_, XDP_UMEM_FILL_RING, options.chunks) || !set(fd_, XDP_UMEM_COMPLETION_RING, options.chunks) ||
       !set(fd_, XDP_RX_RING, options.chunks) || (options.transmit && !set(fd_, XDP_TX_RING, options.chunks)))
     return refused("rings");

@@ -25,6 +25,9 @@ Errc reason() {
     case EPERM:
     case EACCES:
       return Errc::kUnsupported;
+    case EMFILE:
+    case ENFILE:
+      return Errc::kNoDescriptor;
     default:
       return Errc::kNoMemory;
   }
@@ -88,7 +91,7 @@ struct Groups::Buffers {
 Outcome<std::unique_ptr<Groups>> Groups::open(const WireFacts& facts, std::uint32_t receive_buffer) {
   std::unique_ptr<Groups> groups(new Groups(facts, receive_buffer));
   groups->epoll_ = epoll_create1(EPOLL_CLOEXEC);
-  if (groups->epoll_ < 0) return fail(Errc::kNoMemory);
+  if (groups->epoll_ < 0) return fail(reason());
   return groups;
 }
 
@@ -109,7 +112,7 @@ Outcome<int> Groups::open_socket(const wire::Address& group) const {
     if (!leads) return fail(why);
   }
   const int fd = socket(of.family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return fail(Errc::kNoMemory);
+  if (fd < 0) return fail(reason());
   set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);  // other processes join, too
   set_option(fd, SOL_UDP, UDP_GRO, 1);
   take_no_others(fd, of);

@@ -322,9 +322,10 @@ Outcome<void> Neighbours::claim_here(std::uint32_t service) {
   Service& s = services_[service];
   if (s.fd < 0) s.fd = listen_at(prefix_ + name_of(service));
   if (s.fd < 0) {
-    const bool taken = errno == EADDRINUSE;
+    const int why = errno;
     services_.erase(service);
-    return fail(taken ? Errc::kBusy : Errc::kNoMemory);
+    if (why == EMFILE || why == ENFILE) return fail(Errc::kNoDescriptor);
+    return fail(why == EADDRINUSE ? Errc::kBusy : Errc::kNoMemory);
   }
   ++s.claims;
   return {};

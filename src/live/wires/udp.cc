@@ -237,9 +237,11 @@ Outcome<void> UdpWire::join(const wire::Address& group) {
   if (groups_ == nullptr) {
     auto opened = Groups::open(facts_, kGroupBuffer);
     if (!opened) return fail(opened.error());
+    if (headers_) (*opened)->show_headers();
+    if (const auto joined = (*opened)->join(group); !joined) return joined;
     from_groups_.reserve(Groups::kSlots);
     groups_ = std::move(*opened);
-    if (headers_) groups_->show_headers();
+    return {};
   }
   return groups_->join(group);
 }

@@ -151,10 +151,11 @@ void rc_withdraw_acks(Engine& e, QueuePair& q, Seq from) {
   q.clear(kAckQueued);
 }
 
-void rc_forget_control(Engine& e, const QueuePair& q) {
+void rc_forget_control(Engine& e, QueuePair& q) {
   e.control.each([&](ControlEntry& c) {
     if (c.qp == e.index_of(q)) c.coalesced = true;  // void without its mark
   });
+  q.clear(kAckQueued | kReadAckQueued);
 }
 
 void rc_keep(Engine& e, QueuePair& q, Receiving half, const wire::Header& trigger, Seq seq, bool message_end,

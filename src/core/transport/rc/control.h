@@ -20,8 +20,8 @@ void rc_raise_fault(Engine& e, const QueuePair& q, std::uint8_t nak);  // no rec
 void rc_push_cnp(Engine& e, QueuePair& q);
 void rc_repeat_ack(Engine& e, QueuePair& q);
 void rc_withdraw_acks(Engine& e, QueuePair& q,
-                      Seq from);  // roce: responses from here on did not leave after all
-void rc_forget_control(Engine& e, const QueuePair& q);  // this life of it ends: nothing is sent any more
+                      Seq from);                  // roce: responses from here on did not leave after all
+void rc_forget_control(Engine& e, QueuePair& q);  // this life of it ends: nothing is sent any more
 void rc_reads_drained(Engine& e, QueuePair& q);
 void rc_answers_given_up(Engine& e, QueuePair& q);  // nobody takes the READ responses that are left
 wire::Burst rc_poll_control(Engine& e, Time now);
