@@ -4,28 +4,12 @@
 // tests and the thread sanitizer do.
 #include <gtest/gtest.h>
 
-#include "tests/differential/worlds.h"
+#include "tests/differential/script.h"
 
 namespace weft::differential {
 namespace {
 
 constexpr std::uint64_t kSeeds = 1000;
-
-// The first difference, or nothing.
-std::string difference(const Script& simulated, const Script& live) {
-  for (std::size_t h = 0; h < 2; ++h) {
-    const auto& s = simulated.logged(h);
-    const auto& l = live.logged(h);
-    for (std::size_t i = 0; i < std::max(s.size(), l.size()); ++i) {
-      const std::string a = i < s.size() ? s[i] : "(nothing more)";
-      const std::string b = i < l.size() ? l[i] : "(nothing more)";
-      if (a != b)
-        return "host " + std::to_string(h) + ", line " + std::to_string(i) + "\n  simulated: " + a +
-               "\n  live:      " + b;
-    }
-  }
-  return {};
-}
 
 class DifferentialTest : public ::testing::TestWithParam<wire::Mode> {};
 
@@ -37,10 +21,11 @@ TEST_P(DifferentialTest, BothWorldsSendTheSamePacketsAtTheSameTimes) {
     const Plan plan = make_plan(seed, GetParam());
     Script simulated(plan);
     Script live(plan);
-    run_simulated(plan, seed, simulated);
-    run_live(plan, seed, live);
-    ASSERT_EQ(difference(simulated, live), "");
-    lines += simulated.logged(0).size() + simulated.logged(1).size();
+    run_simulated(plan.world, simulated);
+    run_live(plan.world, live);
+    ASSERT_EQ(Programs::difference(simulated, live), "");
+    ASSERT_TRUE(simulated.same_memory(live));
+    lines += simulated.logged(0, Lane::kDevice).size() + simulated.logged(1, Lane::kDevice).size();
     finished += simulated.finished() ? 1 : 0;
   }
   EXPECT_GT(lines, 5000U);
@@ -52,9 +37,9 @@ TEST_P(DifferentialTest, OneLostPacketMakesADifference) {
   const Plan plan = make_plan(1, GetParam());
   Script simulated(plan);
   Script live(plan);
-  run_simulated(plan, 1, simulated);
-  run_live(plan, 1, live, 3);
-  EXPECT_NE(difference(simulated, live), "");
+  run_simulated(plan.world, simulated);
+  run_live(plan.world, live, {.forget = 3});
+  EXPECT_NE(Programs::difference(simulated, live), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, DifferentialTest,

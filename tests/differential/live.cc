@@ -1,146 +1,95 @@
 // The real side: Shards that step through virtual time on a wire of bytes (live/engine/shard.h).
-#include <deque>
+#include <algorithm>
 
-#include "core/impair/impair.h"
-#include "core/wire/codec.h"
 #include "live/engine/shard.h"
-#include "sim/nic/host_address.h"
-#include "tests/differential/worlds.h"
-#include "trace/text.h"
+#include "tests/differential/virtual_wire.h"
 
 namespace weft::differential {
 namespace {
 
-struct Frame {
-  Time due;
-  std::vector<std::uint8_t> bytes;
-};
+// At one time; more is an engine that is in a loop.
+constexpr std::uint32_t kMostTurns = 10'000;
 
-// One end of a wire of fixed delay that loses what the simulated link loses: the same generator decides, in
-// the same order. One frame per receive(), as the simulated NIC gets one packet per event; so frames of a
-// train arrive alone, as on most networks. In some worlds the device turns out not to cut trains at the first
-// that it gets.
-class VirtualWire final : public live::Wire {
+class LiveHost final : public Host {
  public:
-  VirtualWire(std::size_t host, const Plan& plan, std::uint64_t seed, Script& script)
-      : host_(host), script_(script) {
-    facts_.own.first = sim::address_of({static_cast<std::uint32_t>(host)});
-    facts_.port = 4791;
-    facts_.mtu = 9000;
-    facts_.max_frames = 64;
-    facts_.identification_counts = seed % 4 != 0;
-    cuts_ = seed % 4 != 1;
-    impair::ImpairConfig c;
-    c.loss = plan.loss;
-    c.mark = plan.mark;
-    // What this end receives left through the other one's link.
-    impairment_ = impair::Impairment(c, Prng(seed).fork(1 - host));
-  }
-  const live::WireFacts& facts() const override { return facts_; }
-  int descriptor() const override { return -1; }
-  void abandon(int /*nowhere*/) override {}
-
-  std::span<const live::RxTrain> receive(Time now) override {
-    while (!inbox.empty() && inbox.front().due <= now) {
-      frame_ = std::move(inbox.front().bytes);
-      inbox.pop_front();
-      const impair::Fate v = impairment_.decide();
-      if (v.copies == 0) continue;
-      train_ = {};
-      train_.tos = v.mark ? wire::kEcnCe : std::uint8_t{0};
-      train_.data = frame_.data();
-      train_.bytes = train_.frame_size = static_cast<std::uint32_t>(frame_.size());
-      train_.source = peer->facts_.own.first;
-      train_.source_port = 4791;
-      return {&train_, 1};
-    }
-    return {};
-  }
-  live::SendStatus send(const live::TxTrain& train) override {
-    if (facts_.identification_counts && !cuts_ && train.bytes.size() > train.frame_size) {
-      facts_.identification_counts = false;
-      return live::SendStatus::kUncut;
-    }
-    for (std::size_t at = 0; at < train.bytes.size(); at += train.frame_size) {
-      const auto bytes =
-          train.bytes.subspan(at, std::min<std::size_t>(train.frame_size, train.bytes.size() - at));
-      wire::Decoded d;
-      wire::DecodeError error{};
-      CHECK(wire::decode(bytes, d, error));
-      script_.log(host_, time, trace::to_text(d.header, d.payload));
-      if (++sent_ == forget) continue;
-      peer->inbox.push_back({time + kDelay, {bytes.begin(), bytes.end()}});
-    }
-    return live::SendStatus::kSent;
+  LiveHost(std::size_t n, const WorldPlan& plan, const Time& now, Programs& programs,
+           const Sabotage& sabotage)
+      : wire(n, plan, now),
+        shard_(plan.devices[n], wire.facts(), true,
+               plan.services ? plan.services->managers[n] : cm::CmConfig{},
+               plan.services ? plan.services->discoveries[n] : cm::DiscoveryConfig{}),
+        number_(n),
+        now_(now),
+        programs_(programs) {
+    wire.tell(programs, n == 0 ? sabotage : Sabotage{});
   }
 
-  VirtualWire* peer = nullptr;
-  std::deque<Frame> inbox;
-  Time time{};  // of the shard that sends
-  std::uint64_t forget = 0;
+  Device& device() override { return shard_.device(); }
+  wire::Address address() const override { return wire.facts().own.first; }
+  cm::Cm& manager() override { return shard_.services().manager(); }
+  cm::Discovery& discovery() override { return shard_.services().discovery(); }
+  void set_region(RegionId region, std::uint8_t* bytes) override { shard_.set_region(region, bytes); }
+  // A shard sends a few trains and then looks at its wire; time does not pass meanwhile here.
+  void send() override {
+    while (shard_.has_to_send() && shard_.transmit(now_, wire)) {
+    }
+  }
+
+  Time next() const {
+    return std::min({wire.next_arrival(), shard_.next_deadline(), programs_.next_wake(number_)});
+  }
+  // Everything that happens here at this time: what arrived, frame by frame, then what is due. What a frame
+  // makes possible leaves before anything is due; a step() of the shard would look at its timers earlier,
+  // when a few trains have left.
+  void run() {
+    while (wire.next_arrival() <= now_) {
+      shard_.receive(now_, wire);
+      send();
+      act();
+    }
+    if (programs_.next_wake(number_) <= now_) act();
+    if (shard_.next_deadline() <= now_) {
+      shard_.step(now_, wire, 1);
+      send();
+      act();
+    }
+  }
+  void act() {
+    programs_.act(number_, now_);
+    send();
+  }
+
+  VirtualWire wire;
 
  private:
-  std::size_t host_;
-  Script& script_;
-  live::WireFacts facts_;
-  bool cuts_ = true;
-  impair::Impairment impairment_;
-  std::vector<std::uint8_t> frame_;
-  live::RxTrain train_;
-  std::uint64_t sent_ = 0;
+  live::Shard shard_;
+  std::size_t number_;
+  const Time& now_;
+  Programs& programs_;
 };
 
 }  // namespace
 
-void run_live(const Plan& plan, std::uint64_t seed, Script& script, std::uint64_t forget) {
-  VirtualWire wire0(0, plan, seed, script);
-  VirtualWire wire1(1, plan, seed, script);
-  std::array<VirtualWire*, 2> wires{&wire0, &wire1};
-  wire0.peer = &wire1;
-  wire1.peer = &wire0;
-  wire0.forget = forget;
-  live::Shard shard0(plan.devices[0], wire0.facts(), true);
-  live::Shard shard1(plan.devices[1], wire1.facts(), true);
-  std::array<live::Shard*, 2> shards{&shard0, &shard1};
-  script.set_up({&shard0.device(), &shard1.device()}, {wire0.facts().own.first, wire1.facts().own.first});
-  std::array<std::vector<std::uint8_t>, 2> memory;
-  for (std::size_t h = 0; h < 2; ++h) {
-    memory[h].resize(kMemory);
-    shards[h]->set_region(script.memory(h).region, memory[h].data());
+bool run_live(const WorldPlan& plan, Programs& programs, const Sabotage& sabotage) {
+  Time now{};
+  LiveHost host0(0, plan, now, programs, sabotage);
+  LiveHost host1(1, plan, now, programs, sabotage);
+  host0.wire.peer = &host1.wire;
+  host1.wire.peer = &host0.wire;
+  programs.set_up({&host0, &host1});
+  host0.act();
+  host1.act();
+  for (std::uint32_t turns = 0; turns <= kMostTurns; ++turns) {
+    const Time at = std::min(host0.next(), host1.next());
+    if (at > plan.end) break;
+    if (at != now) turns = 0;
+    if (turns == kMostTurns) programs.log(0, Lane::kDevice, at, "something is due and is never done");
+    now = at;
+    host0.run();
+    host1.run();
   }
-  // A shard sends a few trains and then looks at its wire; time does not pass meanwhile here.
-  const auto drain = [&](std::size_t h, Time now) {
-    while (shards[h]->has_to_send() && shards[h]->transmit(now, *wires[h])) {
-    }
-  };
-  const auto act = [&](std::size_t h, Time now) {
-    wires[h]->time = now;
-    if (script.act(h, now)) shards[h]->transmit(now, *wires[h]);
-    drain(h, now);
-  };
-  for (std::size_t h = 0; h < 2; ++h) act(h, Time{});
-  for (;;) {
-    Time at = Time{} + seconds(5);
-    const Time end = at;
-    for (std::size_t h = 0; h < 2; ++h) {
-      if (!wires[h]->inbox.empty()) at = std::min(at, wires[h]->inbox.front().due);
-      at = std::min(at, shards[h]->next_deadline());
-    }
-    if (at == end) break;
-    for (std::size_t h = 0; h < 2; ++h) {
-      wires[h]->time = at;
-      while (!wires[h]->inbox.empty() && wires[h]->inbox.front().due <= at) {
-        shards[h]->step(at, *wires[h], 1);
-        drain(h, at);
-        act(h, at);
-      }
-      if (shards[h]->next_deadline() <= at) {
-        shards[h]->step(at, *wires[h], 1);
-        drain(h, at);
-        act(h, at);
-      }
-    }
-  }
+  programs.leave(plan.end);
+  return !host0.wire.tied() && !host1.wire.tied();
 }
 
 }  // namespace weft::differential

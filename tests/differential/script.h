@@ -1,6 +1,6 @@
-// What the two programs of a differential run do, and the log of what they saw: the same object drives a
-// Device wherever it lives. Each end has one queue pair and a plan of messages drawn from the seed; it keeps
-// a few outstanding, and receives what the other end SENDs.
+// Programs whose queue pairs are connected by hand before anything runs: the same object drives a Device
+// wherever it lives. Each end has one queue pair and a plan of messages drawn from the seed; it keeps a few
+// outstanding, and receives what the other end SENDs.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -13,34 +13,15 @@
 #include "core/transport/cc/controller.h"
 #include "core/transport/device.h"
 #include "core/verbs/ladder.h"
+#include "tests/differential/messages.h"
+#include "tests/differential/worlds.h"
 
 namespace weft::differential {
-
-inline constexpr std::uint64_t kMemoryAt = 0x4000'0000;
-inline constexpr std::uint32_t kMemory = 1U << 20U;
-inline constexpr std::uint32_t kSlot = 8192;   // bytes of one message's place at either end
-inline constexpr std::uint32_t kDepth = 4;     // messages outstanding
-inline constexpr std::uint32_t kReceives = 8;  // posted at first; each is posted again when it completes
-
-// Where each end's memory holds what: offsets from its start.
-inline constexpr std::uint32_t kSources = 0;
-inline constexpr std::uint32_t kWritten = kSources + kDepth * kSlot;  // by the peer
-inline constexpr std::uint32_t kRead = kWritten + kDepth * kSlot;     // from the peer
-inline constexpr std::uint32_t kReceived = kRead + kDepth * kSlot;    // SENT by the peer
-inline constexpr std::uint32_t kCounters =
-    kReceived + kReceives * kSlot;  // for atomics: nothing else writes here
-
-struct Message {
-  WrOpcode op{};
-  std::uint32_t length = 0;
-};
 
 struct Plan {
   wire::Mode mode{};
   std::uint32_t mtu = 1024;
-  std::uint32_t loss = 0;  // millionths, each direction
-  std::uint32_t mark = 0;  // for congestion, the same
-  std::array<DeviceConfig, 2> devices;
+  WorldPlan world;
   std::array<std::vector<Message>, 2> messages;
 };
 
@@ -48,9 +29,11 @@ inline Plan make_plan(std::uint64_t seed, wire::Mode mode) {
   Prng r(seed);
   Plan p;
   p.mode = mode;
+  p.world.seed = seed;
+  impair::ImpairConfig& network = p.world.networks[0];
   constexpr std::uint32_t kMtus[] = {256, 512, 1024, 4096};
   p.mtu = kMtus[r.below(4)];
-  p.loss = r.below(4) == 0 ? 0 : static_cast<std::uint32_t>(r.between(1'000, 80'000));
+  network.loss = r.below(4) == 0 ? 0 : static_cast<std::uint32_t>(r.between(1'000, 80'000));
   DeviceConfig d;
   d.max_qp = 8;
   d.qpn_bits = 4;
@@ -64,72 +47,59 @@ inline Plan make_plan(std::uint64_t seed, wire::Mode mode) {
   // exactly at the other's; which of the two comes first is not tested here.
   d.rto_low = microseconds(40) + picoseconds(1);
   d.rto_high = microseconds(130) + picoseconds(3);
-  p.devices = {d, d};
-  p.devices[1].rto_low += picoseconds(70);
-  p.devices[1].rto_high += picoseconds(1100);
+  p.world.devices = {d, d};
+  p.world.devices[1].rto_low += picoseconds(70);
+  p.world.devices[1].rto_high += picoseconds(1100);
   // Two plans of three have controllers: windows, rates and CNPs must be the same in both worlds, too.
   Prng c = Prng(seed).fork(1);
   if (c.below(3) != 0) {
-    p.mark = static_cast<std::uint32_t>(c.below(4) == 0 ? 0 : c.between(10'000, 400'000));
-    for (DeviceConfig& each : p.devices) {
+    network.mark = static_cast<std::uint32_t>(c.below(4) == 0 ? 0 : c.between(10'000, 400'000));
+    for (DeviceConfig& each : p.world.devices) {
       each.controller = static_cast<std::uint8_t>(c.below(controllers().size()));
       each.line_rate = Rate{c.between(1'000'000'000, 100'000'000'000)};
       each.pacing_quantum =
           c.below(2) == 0 ? Duration{} : microseconds(static_cast<std::int64_t>(c.below(20)));
     }
   }
-  constexpr WrOpcode kOps[] = {WrOpcode::kWrite,   WrOpcode::kWriteImm, WrOpcode::kSend,
-                               WrOpcode::kSendImm, WrOpcode::kRead,     WrOpcode::kCompareSwap,
-                               WrOpcode::kFetchAdd};
-  for (auto& plan : p.messages) {
-    plan.resize(r.between(5, 40));
-    for (Message& m : plan) {
-      m.op = kOps[r.below(7)];
-      const bool atomic = m.op == WrOpcode::kCompareSwap || m.op == WrOpcode::kFetchAdd;
-      m.length = atomic ? 8 : static_cast<std::uint32_t>(r.below(3) == 0 ? r.below(64) : r.below(kSlot));
-    }
-  }
+  for (auto& messages : p.messages) messages = draw_messages(r, 5, 40);
   return p;
 }
 
-class Script {
+class Script final : public Programs {
  public:
   explicit Script(const Plan& plan) : plan_(plan) {}
 
-  // Devices of both ends, before anything runs.
-  void set_up(std::array<Device*, 2> devices, std::array<wire::Address, 2> addresses) {
-    devices_ = devices;
+  void set_up(std::array<Host*, 2> hosts) override {
     for (std::size_t h = 0; h < 2; ++h) {
+      devices_[h] = &hosts[h]->device();
       End& e = ends_[h];
-      e.pd = *devices[h]->alloc_pd();
-      e.cq = *devices[h]->create_cq(256);
-      e.mr = *devices[h]->register_mr(e.pd, kMemoryAt, kMemory,
-                                      kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic);
+      e.pd = *devices_[h]->alloc_pd();
+      e.cq = *devices_[h]->create_cq(256);
+      e.mr = *devices_[h]->register_mr(e.pd, kMemoryAt, kMemory,
+                                       kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic);
+      e.memory = fresh_memory(h);
+      hosts[h]->set_region(e.mr.region, e.memory.data());
       QpInit init;
       init.pd = e.pd;
       init.send_cq = init.recv_cq = e.cq;
       init.caps = {16, 16, 1, 1, 0};
-      e.qpn = *devices[h]->create_qp(init);
+      e.qpn = *devices_[h]->create_qp(init);
     }
-    for (std::size_t h = 0; h < 2; ++h) connect(h, addresses[1 - h]);
+    for (std::size_t h = 0; h < 2; ++h) connect(h, hosts[1 - h]->address());
     for (std::size_t h = 0; h < 2; ++h) {
       for (std::uint32_t i = 0; i < kReceives; ++i) receive(h);
     }
   }
 
-  // Polls, and posts what there is room for. True: something was posted.
-  bool act(std::size_t h, Time now) {
+  // Polls, and posts what there is room for.
+  void act(std::size_t h, Time now) override {
     End& e = ends_[h];
-    bool posted = false;
     std::array<Completion, 16> got;
     while (const std::uint32_t n = devices_[h]->poll_cq(e.cq, got)) {
       for (std::uint32_t i = 0; i < n; ++i) {
         const Completion& c = got[i];
-        log(h, now,
-            "completion " + std::to_string(c.wr_id) + " status " +
-                std::to_string(static_cast<int>(c.status)) + " bytes " + std::to_string(c.byte_len) +
-                " imm " + std::to_string(c.imm));
-        if (static_cast<int>(c.opcode) >= static_cast<int>(WcOpcode::kReceive)) {
+        log(h, Lane::kDevice, now, to_text(c));
+        if (is_receive(c)) {
           if (c.status == WcStatus::kSuccess) receive(h);
         } else {
           ++e.completed;
@@ -138,35 +108,15 @@ class Script {
     }
     const auto& plan = plan_.messages[h];
     while (e.posted < plan.size() && e.posted - e.completed < kDepth) {
-      const Message& m = plan[e.posted];
-      const std::uint64_t slot = e.posted % kDepth * kSlot;
-      const bool atomic = m.op == WrOpcode::kCompareSwap || m.op == WrOpcode::kFetchAdd;
-      const bool fetches = m.op == WrOpcode::kRead || atomic;
-      const Sge piece{kMemoryAt + (fetches ? kRead : kSources) + slot, m.length, e.mr.lkey};
-      SendWr w;
-      w.wr_id = e.posted++;
-      w.sges = {&piece, m.length == 0 ? 0U : 1U};
-      w.opcode = m.op;
-      w.flags = kSendSignaled;
-      w.imm = static_cast<std::uint32_t>(w.wr_id);
-      w.remote_address = kMemoryAt +
-                         (atomic                    ? kCounters
-                          : m.op == WrOpcode::kRead ? kSources
-                                                    : kWritten) +
-                         slot;
-      w.rkey = ends_[1 - h].mr.rkey;
-      w.compare_or_add = 1;
-      if (!devices_[h]->post_send(e.qpn, w)) break;  // it has failed
-      posted = true;
+      const Request request(plan[e.posted], e.posted, {e.mr.lkey, ends_[1 - h].mr.rkey});
+      ++e.posted;
+      if (!devices_[h]->post_send(e.qpn, request.wr)) break;  // it has failed
     }
-    return posted;
   }
 
-  void log(std::size_t h, Time at, std::string what) {
-    logs_[h].push_back(std::to_string(at.ps) + " " + std::move(what));
+  bool same_memory(const Script& other) const {
+    return ends_[0].memory == other.ends_[0].memory && ends_[1].memory == other.ends_[1].memory;
   }
-  const std::vector<std::string>& logged(std::size_t h) const { return logs_[h]; }
-  const MrInfo& memory(std::size_t h) const { return ends_[h].mr; }
   bool finished() const {
     return ends_[0].completed == plan_.messages[0].size() && ends_[1].completed == plan_.messages[1].size();
   }
@@ -176,6 +126,7 @@ class Script {
     PdId pd{};
     CqId cq{};
     MrInfo mr;
+    std::vector<std::uint8_t> memory;
     Qpn qpn{};
     std::size_t posted = 0;
     std::size_t completed = 0;
@@ -201,14 +152,13 @@ class Script {
   }
   void receive(std::size_t h) {
     End& e = ends_[h];
-    const Sge piece{kMemoryAt + kReceived + e.receives % kReceives * kSlot, kSlot, e.mr.lkey};
+    const Sge piece = receive_piece(e.receives, e.mr.lkey);
     static_cast<void>(devices_[h]->post_recv(e.qpn, {1'000'000 + e.receives++, {&piece, 1}}));
   }
 
   const Plan& plan_;
   std::array<Device*, 2> devices_{};
   std::array<End, 2> ends_;
-  std::array<std::vector<std::string>, 2> logs_;
 };
 
 }  // namespace weft::differential

@@ -294,6 +294,7 @@ void Discovery::on_timer(Time now) {
 }
 
 Time Discovery::next_deadline() const { return state_->deadlines.next(); }
+const DiscoveryConfig& Discovery::config() const { return state_->config; }
 const DiscoveryCounters& Discovery::counters() const { return state_->counters; }
 std::uint32_t Discovery::peers() const { return state_->by_peer.size(); }
 

@@ -83,6 +83,7 @@ class Discovery {
   void on_timer(Time now);
   Time next_deadline() const;
 
+  const DiscoveryConfig& config() const;
   const DiscoveryCounters& counters() const;
   std::uint32_t peers() const;
 

@@ -19,12 +19,19 @@ class Clock {
 
   Clock() : Clock(0) {}
   explicit Clock(std::int64_t old_ns);  // as if it had been constructed so long ago
+  // For tests in virtual time: it says what `hand` says.
+  static Clock by_hand(const Time& hand) {
+    Clock c;
+    c.hand_ = &hand;
+    return c;
+  }
   Time now() const;
   // What Time 0 is on the wall's clock, in nanoseconds since 1970, as far as that clock is right now.
   std::uint64_t unix_start_ns() const;
 
  private:
   std::int64_t base_ns_;
+  const Time* hand_ = nullptr;
 };
 
 }  // namespace weft::live

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/wire/mad.h"
 #include "sim/fabric/routing.h"
+#include "sim/nic/services.h"
 
 namespace weft::sim {
 namespace {
@@ -126,7 +126,12 @@ bool Endpoint::ends_service(const Transit& t) {
   const Packet& p = fabric_.packets.at(t.packet);
   if (!wire::carries_mad(p.rx.header, p.rx.payload)) return false;
   ++(p.corrupt ? counters_.corrupt_dropped : counters_.packets_received);
+  wire::Mad mad{};
+  const bool heard = services_ != nullptr && !p.corrupt && p.payload != kNoPayload;
+  if (heard) std::copy_n(fabric_.payloads.bytes(p.payload).begin(), mad.size(), mad.begin());
+  const wire::Address from = p.rx.source;
   fabric_.release(t.packet);
+  if (heard) services_->take(from, mad);
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/transport/device.h"
+#include "core/wire/mad.h"
 #include "sim/fabric/frame.h"
 #include "sim/fabric/port.h"
 #include "sim/nic/host_address.h"
@@ -18,6 +19,8 @@
 #include "sim/nic/observer.h"
 
 namespace weft::sim {
+
+class Services;
 
 struct EndpointCounters {
   std::uint64_t packets_sent = 0;
@@ -61,8 +64,10 @@ class Endpoint {
     ++counters_.overflow_dropped;
     fabric_.release(t.packet);
   }
-  // A message to queue pair 1 is for services that simulated hosts do not have, such as one between boxes of
-  // which none stood on its way. True: it ended here.
+  // From here on messages to queue pair 1 are theirs (services.h).
+  void serve(Services* services) { services_ = services; }
+  // A message to queue pair 1 goes to the host's services and never to the Device. A host without services
+  // ends it, such as one between boxes of which none stood on its way. True: it was one.
   bool ends_service(const Transit& t);
   // Gives a packet that arrived to the Device, and the packet's place back to the fabric.
   void deliver(const Transit& t);
@@ -70,11 +75,17 @@ class Endpoint {
     if (observer_ != nullptr) observer_->progressed(host_, fabric_.timeline.now());
   }
 
+  void said(HostId to, const wire::Header& header, const wire::Mad& mad) {
+    ++counters_.packets_sent;
+    if (observer_ != nullptr) observer_->said(host_, to, header, mad, now());
+  }
+
   void told() {
     if (observer_ != nullptr) observer_->told(host_, fabric_.timeline.now());
   }
 
   HostId host() const { return host_; }
+  const PacketMarking& marking() const { return marking_; }
   Time now() const { return fabric_.timeline.now(); }
   Port& egress() { return egress_; }
   // Data may begin: the link is free, and neither PFC nor credits stop it.
@@ -97,6 +108,7 @@ class Endpoint {
   Port& egress_;
   PacketMarking marking_;
   NicObserver* observer_;
+  Services* services_ = nullptr;
   EndpointCounters counters_;
   Placement last_placement_{};
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> words_;  // (region, offset)

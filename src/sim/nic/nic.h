@@ -31,6 +31,7 @@ class Nic : public MeetingPort {
   Device& device() { return endpoint_.device; }
   const Device& device() const { return endpoint_.device; }
   const Endpoint& endpoint() const { return endpoint_; }
+  Endpoint& endpoint() { return endpoint_; }
   HostMemory& memory() { return endpoint_.memory; }
   PdId domain() const { return domain_; }
   HostId host() const { return endpoint_.host(); }

@@ -16,6 +16,9 @@ class NicObserver {
  public:
   virtual ~NicObserver() = default;
   virtual void sent(HostId /*from*/, HostId /*to*/, const wire::TxPacket&, Time) {}
+  // A message of the host's own services (services.h).
+  virtual void said(HostId /*from*/, HostId /*to*/, const wire::Header&,
+                    std::span<const std::uint8_t> /*mad*/, Time) {}
   virtual void arrived(HostId /*at*/, const wire::RxPacket&, Time) {}
   // `bytes` before they are written; empty where they are only counted.
   virtual void placed(HostId /*at*/, const Placement&, const wire::Header&,
