@@ -4,12 +4,14 @@
   decode   the UDP payloads of data/vectors/packets.txt, one file per vector. Run this after adding a vector.
   cm       connections and SIDR exchanges that succeed, as the decisions that cm_fuzz.cc reads from its bytes
   device   one operation of each kind, delivered and acknowledged, in each mode: decisions of device_fuzz.cc
+  live     one operation of each kind, carried by each door, in each mode, what an attacker makes of it, datagrams, a
+           group, a connection, discovery: decisions of live_fuzz.cc
   wan      an ownership, READs inside it, a line that is cut, a connection that meets and parts: decisions of wan_fuzz.cc
   channel  sessions that are opened from either end, with messages of each kind, as decisions of channel_peer.h
   scenario the examples, a topology, a trace, a size distribution, and what `weft-fabric-swarm --print` draws
            from some seeds, if it is built (as build/weft-fabric-swarm)
 
-Seeds of cm, device, wan and channel go stale when their target reads its bytes in another order. They are then still valid
+Seeds of cm, device, live, wan and channel go stale when their target reads its bytes in another order. They are then still valid
 inputs, only dull ones; write them again here.
 """
 import pathlib
@@ -77,6 +79,79 @@ def device():
             carry = [16, 15, 200, 0, 9, 23, 5, 9, 9, 9, 9, 9, 9, 0, 21, 21, 21, 17, 15, 200, 0, 9]
             back = [22, 5, 9, 9, 9, 9, 9, 9, 0, 20, 30, 0, 1, 1, 31, 0, 1, 1]
             write("device", f"{mode_name}_{name}", begin + window + (receive + post + carry + back) * 3)
+
+
+def live():
+    a, b = 0, 1
+    rc, drawing, ud, uc = range(4)
+    everything, readable, local, silent, foreign, odd = range(6)
+    place = [0, 0, 16]
+    piece = lambda block, length: [block, length >> 8, length & 255, 0, *place]
+    datagram = [0, 1, 0, 0, 0]  # a SEND, to the peer's, with its key
+    remote = lambda block: [block, *place, 0, 5, 7]
+
+    def post(host, queue, op, block, length, there=everything):
+        return [host, queue, op, 0, 1, *piece(block, length), *remote(there), *(datagram if queue == ud else [])]
+
+    receive = lambda host, queue, length=1024: [6 + host, 1, *piece(local, length), 0, *place, 0, queue]
+    poll = lambda host: [24 + host]
+    well = lambda host: [26 + host]
+    carry = lambda host, door, *fate: [28 + host, *(fate or [15]), *([door] if door and host == b else [])]
+    begin = lambda mode, door=0: [0, mode, 1 if door else 0, 0, 0, 1, 0, 0, 0, 1, 0]
+    # Opcode by its kind, then what forged_packet reads; at last: not altered, nor its facts, sealed
+    forge = lambda queue, opcode, ahead, length, block, door: [
+        14, 5, 4, opcode, 0, 15, queue, 1, 4 + ahead, 1, length, block, 0, 0, 0, *place, 0, 1, 1, 4, 0, 0, 0, 0, *([door] if door else [])]
+    operations = ["write", "write_imm", "send", "send_imm", "read", "swap", "add"]
+    for mode, mode_name in enumerate(["roce", "irn", "srnic"]):
+        for op, name in enumerate(operations):
+            for door, door_name in enumerate(["memory", "ring", "udp"]):
+                queue = drawing if name == "send_imm" else rc
+                get = receive(a, queue) if queue == rc else [6, 1, *piece(local, 1024), 0, *place, 1]
+                once = get + post(b, queue, op, local, 8 if op > 4 else 600) + carry(b, door) + well(a) + poll(b)
+                write("live", f"{mode_name}_{name}_{door_name}", begin(mode, door) + once * 3)
+        for door in range(3):
+            kinds = {"sends": [4, 0, 1, 2], "writes": [10, 6, 7, 8], "asks": [12, 19, 17]}  # of a message of three, in its order
+            for name, opcodes in kinds.items():
+                made = sum((forge(rc, o, n, 250 if o in (0, 1, 6, 7) else 90, everything, door) for n, o in enumerate(opcodes)), [])
+                write("live", f"{mode_name}_forged_{name}_{door}", begin(mode, door) + receive(a, rc) * 3 + made)
+            strange = begin(mode, door) + forge(rc, 10, 0, 90, everything, door)
+            for facts, name in enumerate(["elsewhere", "itself", "port", "stray"]):
+                at = -1 - (1 if door else 0)
+                write("live", f"{mode_name}_{name}_{door}", strange[: at - 1] + [1, facts] + [9, 9] * (name == "port") + strange[at:])
+            denied = sum((forge(rc, 10, 1 + n, 90, n + 1, door) for n in range(5)), [])  # ahead of what is missing
+            write("live", f"{mode_name}_denied_{door}", begin(mode, door) + denied + forge(rc, 10, 0, 90, silent, door))
+        for ahead, name in ((1, "some"), (2, "all"), (7, "more")):  # of three packets, by somebody else
+            write("live", f"{mode_name}_acknowledged_{name}", begin(mode) + post(a, rc, 2, silent, 600) + forge(rc, 17, ahead, 0, everything, 0) + post(a, rc, 4, local, 300))
+        altered = sum(([*receive(a, rc), *post(b, rc, 2, silent, 700), *carry(b, 0, fate, 0, n, n, 0)] for fate in (6, 7) for n in range(6)), [])
+        write("live", f"{mode_name}_altered", begin(mode) + altered)
+        lost = sum((post(b, rc, n % 5, local, 900) + carry(b, 0, n) + well(b) + well(a) + [12, 2] for n in range(10)), [])
+        write("live", f"{mode_name}_lost", begin(mode) + receive(a, rc) * 4 + lost)
+    for door in range(3):
+        write("live", f"datagrams_{door}", begin(0, door) + (receive(a, ud) + post(b, ud, 2, silent, 200) + carry(b, door)) * 3)
+        write("live", f"unreliable_{door}", begin(1, door) + (receive(a, uc) + post(b, uc, 2, silent, 600) + carry(b, door)) * 3)
+        connect = [11, 0] + carry(b, door) + [10, 5, 0, 15, 0] + carry(a, 0) + [11, 5, 0, 15] + carry(b, door) + post(b, 4, 0, silent, 300) + carry(b, door)
+        write("live", f"connection_{door}", begin(2, door) + connect + [11, 5, 0, 1] + carry(b, door) + carry(a, 0))
+        write("live", f"resolved_{door}", begin(0, door) + [11, 1] + carry(b, door) + [10, 5, 0, 15] + carry(a, 0))
+        write("live", f"discovery_{door}", begin(1, door) + [9, 0, 6, 15, 0] + well(b) + [23] + carry(b, door) + well(a))
+        # Messages of the connection manager, and of discovery, that nobody sent
+        tail = [7, 0, 0, *([door] if door else [])]  # its PSN; facts as they are; sealed
+        # Whose queue pair, kind, ids, transaction, service, MTU, PSN, depths, retries, reason, options, no byte changed
+        strange = sum(([14, 1, 15, 0, kind, 1, 1, 1, 1, 1, 3, 0, 2, 4, 0, 0, 0, *tail] for kind in range(9)), [])
+        write("live", f"messages_{door}", begin(0, door) + strange + [14, 2, 15, 0, 0, 0, 1, *[0] * 8, 7, 1, 0, 0, 16, 0, 4, 0, *tail])
+    for mode in range(3):  # over IPv6, with a wrong ICRC
+        write("live", f"unsealed_{mode}", [1, *begin(mode)[1:]] + forge(rc, 10, 0, 90, everything, 0)[:-1] + [1, 7])
+    tell = lambda trains, size, last, *more: [8, 0, 7, 1, trains, size >> 8, size & 255, *last, *more]
+    write("live", "ring_long", begin(0, 1) + tell(0, 0, [1, 0x7F, 0], 0, 0, 0x20, 0, 0) + [24])
+    write("live", "ring_end", begin(0, 1) + tell(7, 65535, [1, 0x10, 0], 0, 0, 4, 1, 0) + [24])
+    write("live", "ring_count", begin(0, 1) + tell(1, 200, [2, 90], 0, 1, *[255] * 8, 0) + [24])
+    # A message of some bytes, into a receive that has room for just so many, and to the end of a region
+    short = sum((receive(a, rc, n) + post(b, rc, 2, silent, n) + carry(b, 0) + well(a) for n in (1, 3, 7)), [])
+    last = [b, rc, 0, 0, 1, *piece(silent, 3), everything, 1, 0, 3, 0, 5, 7]  # 597 bytes behind it would end the region
+    write("live", "short", begin(0) + short + last + carry(b, 0))
+    group = [*receive(a, ud), 1, ud, 2, 0, 1, *piece(silent, 100), *remote(everything), 0, 1, 1, 1, 2, 0]
+    write("live", "group", begin(0) + (group + carry(b, 0)) * 2)
+    write("live", "forgotten", begin(0) + receive(a, rc) + [8, 0, 4, 2] + post(b, rc, 2, silent, 300) + well(b) + well(a))
+    write("live", "destroyed", begin(1) + receive(a, rc) + post(b, rc, 2, silent, 900) + [8, 0, 2] + well(b) + [8, 0, 3, 1, 0, 0])
 
 
 def wan():
@@ -147,6 +222,7 @@ def scenario():
 decode()
 cm()
 device()
+live()
 wan()
 channel()
 scenario()

@@ -105,14 +105,15 @@ std::uint16_t modes_of(const Options& options) {
 // A lost message of the manager costs one of the time-outs below. They are those of a local network, shorter
 // than RDMA-CM's: a REQ goes out again after 0.4 s, and a peer is unreachable after 6.4 s. Slow programs need
 // no longer ones: while a program has not answered a request, its manager asks the peer for time.
-cm::CmConfig describe_services(const Options& options, const WireFacts& facts, std::uint64_t seed, Time now) {
+cm::CmConfig describe_services(const Options& options, const WireFacts& facts, const DeviceConfig& config,
+                               Time now) {
   cm::CmConfig c;
   c.slot = facts.slot;
   c.refuse_from = now + kBeginning;
   c.reopening = kReopening;
   c.patient_rnr_timer = 12;
-  c.max_connections = 16384;
-  c.seed = seed ^ 0x636D;  // another sequence than the Device's
+  c.max_connections = config.max_qp;
+  c.seed = config.seed ^ 0x636D;  // another sequence than the Device's
   c.ca_guid = guid_of(facts.own.first);
   c.packet_life = 14;
   c.response_timeout = 16;
@@ -126,6 +127,7 @@ cm::DiscoveryConfig describe_discovery(const Options& options, const WireFacts& 
                                        const DeviceConfig& config) {
   cm::DiscoveryConfig d;
   d.seed = config.seed ^ 0x636170;
+  d.max_peers = std::min(d.max_peers, config.max_path);
   d.slot = facts.slot;
   d.modes = modes_of(options);
   d.preferred = options.mode.value_or(d.preferred);
@@ -220,7 +222,7 @@ Nic::Nic(const Options& options, std::unique_ptr<Wire> wire, const DeviceConfig&
       paced_(!options.line.clean()),
       wire_(std::move(wire)),
       shard_(config, wire_->facts(), options.icrc,
-             describe_services(options, wire_->facts(), config.seed, clock_.now()),
+             describe_services(options, wire_->facts(), config, clock_.now()),
              describe_discovery(options, wire_->facts(), config)),
       qpn_mask_((1U << config.qpn_bits) - 1U),
       attributes_(describe(options, wire_->facts(), config)),

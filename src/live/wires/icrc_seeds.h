@@ -15,7 +15,7 @@ namespace weft::live {
 
 class IcrcSeeds {
  public:
-  IcrcSeeds() : rows_(kRows) {}
+  IcrcSeeds() : rows_(kRows, Row{}) {}
 
   // The register behind these headers, with the identification that they have over IPv4.
   wire::Icrc get(wire::IpFacts ip) {

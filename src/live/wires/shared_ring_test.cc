@@ -159,6 +159,16 @@ TEST(SharedRing, AReaderGivesUpARingThatMakesNoSense) {
   }
 }
 
+// The ring has room for eight of the longest trains, so only their own bound keeps a longer one out.
+TEST(SharedRing, AReaderGivesUpATrainThatIsLongerThanAnyMayBe) {
+  Ring r;
+  ASSERT_TRUE(r.write(some(10, 1), 10));
+  r.poke(kWritten, ring::kRoom);
+  r.poke(ring::kHead, ring::kLargestTrain + 1);
+  EXPECT_EQ(r.read(), Bytes{});
+  EXPECT_TRUE(r.reader.broken());
+}
+
 TEST(SharedRing, AWriterGivesUpAReaderThatTookMoreThanThereWas) {
   Ring r;
   ASSERT_TRUE(r.write(some(10, 1), 10));
