@@ -144,7 +144,9 @@ void add_run(CLI::App& app, int& exit_code) {
   auto config = std::make_shared<std::string>();
   run->add_option("--config", *config, "these options from a TOML file, by their names")->type_name("FILE");
   auto files = std::make_shared<bool>(false);
-  run->add_flag("--device-files", *files, "show the program /dev/infiniband, which some look for (UCX)");
+  run->add_flag("--device-files", *files,
+                "show the program a NIC's files, which some look for (UCX): /dev/infiniband, "
+                "/sys/class/infiniband/weft0");
   auto program = std::make_shared<std::vector<std::string>>();
   run->add_option("program", *program, "the program and its arguments, after --")->type_name("");
   run->footer(
@@ -172,7 +174,10 @@ void add_run(CLI::App& app, int& exit_code) {
       }
     }
     if (*files) {
-      if (const auto shown = show_device_files(); !shown) {
+      const auto options = live::options_from_environment(std::getenv);
+      const auto shown =
+          options ? show_device_files(options->own) : Result<void>(tl::unexpected(options.error()));
+      if (!shown) {
         exit_code = refuse(shown.error());
         return;
       }

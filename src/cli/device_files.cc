@@ -12,7 +12,11 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <system_error>
+
+#include "live/engine/sysfs_files.h"
 
 namespace weft::cli {
 namespace {
@@ -52,7 +56,18 @@ bool empty_file(const std::string& path) {
   return true;
 }
 
-// One entry of /dev, at its place in the new one. What cannot be shown there is missing.
+bool write_new_file(const std::string& path, const std::string& text) {
+  return empty_file(path) && write_file(path.c_str(), text);
+}
+
+// With all folders on the way.
+bool make_folder(const std::string& path) {
+  std::error_code failed;
+  std::filesystem::create_directories(path, failed);
+  return !failed;
+}
+
+// One entry of a folder, at its place in the new one. What cannot be shown there is missing.
 void show(const std::string& from, const std::string& to) {
   struct stat s {};
   if (lstat(from.c_str(), &s) != 0) return;
@@ -65,15 +80,20 @@ void show(const std::string& from, const std::string& to) {
   }
 }
 
-bool fill(const std::string& folder) {
-  DIR* const dev = opendir("/dev");
-  if (dev == nullptr) return false;
-  while (const dirent* const entry = readdir(dev)) {
+// All entries but one.
+bool show_all(const std::string& from, const std::string& to, const std::string& but) {
+  DIR* const folder = opendir(from.c_str());
+  if (folder == nullptr) return false;
+  while (const dirent* const entry = readdir(folder)) {
     const std::string name = entry->d_name;
-    if (name != "." && name != "..") show("/dev/" + name, folder + "/" + name);
+    if (name != "." && name != ".." && name != but) show(from + "/" + name, to + "/" + name);
   }
-  closedir(dev);
-  if (mkdir((folder + "/infiniband").c_str(), 0755) != 0) return false;
+  closedir(folder);
+  return true;
+}
+
+bool fill_dev(const std::string& folder) {
+  if (!show_all("/dev", folder, "infiniband") || !make_folder(folder + "/infiniband")) return false;
   for (const char* const name : kShown) {
     const std::string file = folder + "/infiniband/" + name;
     if (!empty_file(file) || mount("/dev/null", file.c_str(), nullptr, MS_BIND, nullptr) != 0) return false;
@@ -81,14 +101,27 @@ bool fill(const std::string& folder) {
   return true;
 }
 
-}  // namespace
+// Links of sysfs name their targets from where they are, and they stay there.
+bool fill_classes(const std::string& folder, const live::Addresses& own) {
+  const std::string devices = folder + "/infiniband";
+  const std::string device = devices + "/weft0";
+  if (!show_all("/sys/class", folder, "infiniband") || !make_folder(device)) return false;
+  static_cast<void>(show_all("/sys/class/infiniband", devices, "weft0"));  // a host without a NIC has none
+  for (const live::SysfsFile& f : live::sysfs_files(own)) {
+    const std::string path = device + "/" + f.path;
+    if (!make_folder(path.substr(0, path.rfind('/'))) || !write_new_file(path, f.content + "\n"))
+      return false;
+  }
+  for (const std::string& name : live::interfaces_of(own)) {
+    if (!make_folder(device + "/device/net/" + name)) return false;
+  }
+  return true;
+}
 
-Result<void> show_device_files() {
-  if (access(kFile, F_OK) == 0) return {};
-  if (!leave()) return refused("make a namespace of mounts");
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
-    return refused("keep mounts to itself");
-  std::string folder = "/tmp/weft-dev-XXXXXX";
+// A folder in place of this host's, as `fill` makes it.
+template <class Fill>
+Result<void> show_instead(const char* what, const Fill& fill) {
+  std::string folder = "/tmp/weft-files-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return refused("make a folder in /tmp");
   if (mount("tmpfs", folder.c_str(), "tmpfs", MS_NOSUID, "mode=755") != 0) {
     const int why = errno;
@@ -96,13 +129,29 @@ Result<void> show_device_files() {
     errno = why;
     return refused("mount a tmpfs");
   }
-  const bool shown = fill(folder) && mount(folder.c_str(), "/dev", nullptr, MS_MOVE, nullptr) == 0;
+  const bool shown = fill(folder) && mount(folder.c_str(), what, nullptr, MS_MOVE, nullptr) == 0;
   const int why = errno;
   if (!shown) umount2(folder.c_str(), MNT_DETACH);
   rmdir(folder.c_str());
   errno = why;
   if (!shown) return refused("show the files");
   return {};
+}
+
+}  // namespace
+
+Result<void> show_device_files(const live::Addresses& own) {
+  const bool in_dev = access(kFile, F_OK) == 0;
+  const bool in_sysfs = access(live::kDeviceFolder, F_OK) == 0 || access("/sys/class", F_OK) != 0;
+  if (in_dev && in_sysfs) return {};
+  if (!leave()) return refused("make a namespace of mounts");
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return refused("keep mounts to itself");
+  if (!in_dev) {
+    if (auto shown = show_instead("/dev", fill_dev); !shown) return shown;
+  }
+  if (in_sysfs) return {};
+  return show_instead("/sys/class", [&](const std::string& folder) { return fill_classes(folder, own); });
 }
 
 }  // namespace weft::cli

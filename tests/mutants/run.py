@@ -50,11 +50,7 @@ CHECKERS = {
     "sites": ("tests/wan/weft_wan_boxes_test", *TEST),
     "lines": ("weft-line-swarm", [*SWARM[0], "100"], SWARM[1]),
     "box": ("src/wan/box/weft_wan_box_test", *TEST),
-<<<<<<< HEAD
-    "wires": ("src/live/wires/weft_live_wires_test", [*TEST[0], "--gtest_filter=LineOut.*:ImpairedWire.*:SharedRing.*:Shm.*:HostileShm.*:UnpackV6.*:BothWire.*"], TEST[1]),
-=======
-    "wires": ("src/live/wires/weft_live_wires_test", [*TEST[0], "--gtest_filter=LineOut.*:ImpairedWire.*:SharedRing.*:Shm.*:UnpackTest.*:UnpackV6.*:BothWire.*"], TEST[1]),
->>>>>>> w-fuzz
+    "wires": ("src/live/wires/weft_live_wires_test", [*TEST[0], "--gtest_filter=LineOut.*:ImpairedWire.*:SharedRing.*:Shm.*:HostileShm.*:UnpackTest.*:UnpackV6.*:BothWire.*"], TEST[1]),
     "rsockets": ("src/live/rsockets/weft_live_rsockets_test", *TEST),
     "shards": ("src/live/engine/weft_live_engine_test", [*TEST[0], "--gtest_filter=*Shards*"], TEST[1]),
     "time-outs": ("src/live/engine/weft_live_engine_test", [*TEST[0], "--gtest_filter=*NeverEmpty.*"], TEST[1]),

@@ -49,6 +49,9 @@ Outcome<void> check_request(const Engine& e, const QueuePair& q, const SendWr& w
     return fail(Errc::kInvalid);
   if (is_local(wr.opcode) && !wr.sges.empty()) return fail(Errc::kInvalid);
   if (is_atomic(wr.opcode) && length != 8) return fail(Errc::kInvalid);
+  if ((wr.flags & kSendAtomicWrite) != 0 &&
+      (wr.opcode != WrOpcode::kWrite || q.type != QpType::kRc || length != 8 || wr.remote_address % 8 != 0))
+    return fail(Errc::kInvalid);
   if (q.type == QpType::kUd) return ud_check_address(e, q, wr);
   return {};
 }

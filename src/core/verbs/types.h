@@ -30,6 +30,7 @@ enum : std::uint8_t {  // SendWr::flags
   kSendSignaled = 2,
   kSendSolicited = 4,
   kSendInline = 8,
+  kSendAtomicWrite = 16,  // of a WRITE of eight bytes: it leaves when all before it is answered
 };
 
 enum : std::uint8_t {  // access rights of a region or a queue pair
@@ -71,6 +72,7 @@ enum class WcOpcode : std::uint8_t {
   kFetchAdd = 4,
   kBindWindow = 5,
   kLocalInvalidate = 6,
+  kAtomicWrite = 9,
   kReceive = 128,
   kReceiveWriteImm = 129,
 };

@@ -46,11 +46,11 @@ void count_use(ibv_comp_channel* channel, int more) {
 }
 
 CqHandle* create(ibv_context* context, int entries, void* cookie, ibv_comp_channel* channel,
-                 const Needs& needs = {}) {
+                 const PdHandle* domain = nullptr) {
   if (entries <= 0) return refuse(EINVAL);
   const ChannelHandle* const reports = channel != nullptr ? find<ChannelHandle>(channel, context) : nullptr;
   if (channel != nullptr && reports == nullptr) return refuse(EINVAL);
-  NewHandle<CqHandle> h(context);
+  NewHandle<CqHandle> h(context, domain != nullptr ? domain->home_for(Resource::kCompletionQueue) : Home{});
   const auto cq = engine_of(context).create_cq(static_cast<std::uint32_t>(entries),
                                                reports != nullptr ? reports->engine : nullptr, h.get());
   if (!cq) return refuse(errno_of(cq.error()));
@@ -63,7 +63,7 @@ CqHandle* create(ibv_context* context, int entries, void* cookie, ibv_comp_chann
   pthread_mutex_init(&h->base.mutex, nullptr);
   pthread_cond_init(&h->base.cond, nullptr);
   count_use(channel, 1);
-  return h.publish(h->base.handle, needs);
+  return h.publish(h->base.handle, {domain});
 }
 
 // --- events ---
@@ -106,13 +106,12 @@ ibv_cq_ex* create_extended(ibv_context* context, ibv_cq_init_attr_ex* init) {
       ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 && (init->flags & ~kFlags) != 0))
     return refuse(EOPNOTSUPP);
   if (init->comp_vector != 0 || init->cqe > INT_MAX) return refuse(EINVAL);
-  Needs needs{};
+  const PdHandle* domain = nullptr;
   if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0) {
-    const PdHandle* const domain = find<PdHandle>(init->parent_domain, context);
+    domain = find<PdHandle>(init->parent_domain, context);
     if (domain == nullptr || !domain->is_parent) return refuse(EINVAL);
-    needs = {init->parent_domain};
   }
-  CqHandle* const h = create(context, static_cast<int>(init->cqe), init->cq_context, init->channel, needs);
+  CqHandle* const h = create(context, static_cast<int>(init->cqe), init->cq_context, init->channel, domain);
   if (h == nullptr) return nullptr;
   ibv_cq_ex& c = h->base;
   c.start_poll = start_poll;

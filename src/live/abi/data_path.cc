@@ -29,6 +29,7 @@ static_assert(IBV_WC_SUCCESS == static_cast<int>(WcStatus::kSuccess) &&
               IBV_WC_RNR_RETRY_EXC_ERR == static_cast<int>(WcStatus::kRnrRetryExceeded));
 static_assert(IBV_WC_RDMA_READ == static_cast<int>(WcOpcode::kRead) &&
               IBV_WC_LOCAL_INV == static_cast<int>(WcOpcode::kLocalInvalidate) &&
+              IBV_WC_ATOMIC_WRITE == static_cast<int>(WcOpcode::kAtomicWrite) &&
               IBV_WC_RECV == static_cast<int>(WcOpcode::kReceive) &&
               IBV_WC_RECV_RDMA_WITH_IMM == static_cast<int>(WcOpcode::kReceiveWriteImm));
 static_assert(IBV_WC_WITH_IMM == int{kWcWithImm} && IBV_WC_WITH_INV == int{kWcWithInvalidate} &&
@@ -76,13 +77,15 @@ constexpr unsigned kSendFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SO
 bool translate(const ibv_send_wr& from, const ibv_qp& qp, Pieces& pieces, SendWr& to) {
   const unsigned opcode = raw(from.opcode);
   const std::uint32_t granted = handle_of<const QpHandle>(&qp).init.cap.max_send_sge;
-  if (opcode > IBV_WR_SEND_WITH_INV || (from.send_flags & ~kSendFlags) != 0 ||
+  const bool atomic_write = opcode == IBV_WR_ATOMIC_WRITE;
+  if ((opcode > IBV_WR_SEND_WITH_INV && !atomic_write) || (from.send_flags & ~kSendFlags) != 0 ||
       !copy_pieces(from.sg_list, from.num_sge, granted, pieces))
     return false;
   to.wr_id = from.wr_id;
   to.sges = {pieces.data(), static_cast<std::size_t>(from.num_sge)};
-  to.opcode = static_cast<WrOpcode>(opcode);
+  to.opcode = atomic_write ? WrOpcode::kWrite : static_cast<WrOpcode>(opcode);
   to.flags = static_cast<std::uint8_t>(from.send_flags);
+  if (atomic_write) to.flags |= kSendAtomicWrite;
   to.imm = from.imm_data;  // or invalidate_rkey, which shares its place
   if (qp.qp_type == IBV_QPT_UD) {
     if (from.wr.ud.ah == nullptr) return false;

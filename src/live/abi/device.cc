@@ -1,7 +1,6 @@
 // The one device, weft0: found, opened, described. One Nic per process, shared by all contexts; its
 // settings come from WEFT_* variables, which `weft run` writes.
 #include <endian.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <deque>
 
 #include "live/abi/handles.h"
+#include "live/engine/sysfs_files.h"
 
 namespace weft::live::abi {
 namespace {
@@ -37,14 +37,14 @@ Device& device_of(const Options& options) {
   std::strcpy(d.base.name, "weft0");
   std::strcpy(d.base.dev_name, "uverbs0");
   std::strcpy(d.base.dev_path, "/sys/class/infiniband_verbs/uverbs0");
-  std::strcpy(d.base.ibdev_path, "/sys/class/infiniband/weft0");
+  std::strcpy(d.base.ibdev_path, kDeviceFolder);
   return d;
 }
 
 std::shared_ptr<Nic> nic_of_process(const Options& options) {
   const std::lock_guard lock(process_lock);
   std::shared_ptr<Nic> nic = process_nic.lock();
-  if (nic != nullptr) return nic;
+  if (nic != nullptr && !is_inherited(*nic)) return nic;
   auto opened = open_nic(options);
   if (!opened) {
     complain(opened.error().message);
@@ -70,6 +70,9 @@ void fill(verbs_context& v) {
   v.alloc_td = alloc_thread_domain;
   v.dealloc_td = dealloc_thread_domain;
   v.alloc_parent_domain = alloc_parent_domain;
+  v.alloc_dm = alloc_device_memory;
+  v.free_dm = free_device_memory;
+  v.reg_dm_mr = register_device_memory;
   ibv_context_ops& ops = v.context.ops;
   ops.alloc_mw = alloc_window;
   ops.bind_mw = bind_window;
@@ -82,11 +85,10 @@ void fill(verbs_context& v) {
   v.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 }
 
-void free_context(void* context) { delete &handle_of_context(static_cast<ibv_context*>(context)); }
-
 bool only_port(std::uint32_t port) { return port == 1; }
 
-// Whether the table has this entry.
+// The table of GIDs has a place for each address that a device can have. One may be empty.
+bool in_table(std::uint32_t index) { return index < Addresses::kMost; }
 bool has_gid(const Context& c, std::uint32_t index) { return index < c.attributes().own.count(); }
 
 ibv_gid gid_of(const Context& c, std::uint32_t index) {
@@ -108,21 +110,15 @@ ibv_context* open_device(ibv_device* device) {
     complain(engine.error().message);
     return refuse(EMFILE);
   }
-  handle->engine = std::move(*engine);
-  // Nothing is ever sent to it, but programs look at it and set its flags.
-  handle->command_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  // Nothing is ever sent to it, but programs look at it, set its flags, and import by it.
+  handle->use_command_file(new_command_file());
   if (handle->command_fd < 0) {
     const int why = errno;
-    complain(std::string("cannot open /dev/null: ") + std::strerror(why));
+    complain(std::string("cannot make the file that a device is imported by: ") + std::strerror(why));
     return refuse(why);
   }
-  fill(handle->vctx);
-  ibv_context& c = handle->vctx.context;
-  c.device = device;
-  c.cmd_fd = handle->command_fd;
-  c.async_fd = handle->engine->async_fd();
-  c.num_comp_vectors = 1;
-  objects().add(&c, {free_context, nullptr, 0});
+  begin_opened(*handle, std::move(*engine));
+  publish_context(*handle, device);
   return &handle.release()->vctx.context;
 }
 
@@ -130,6 +126,17 @@ ibv_context* open_device(ibv_device* device) {
 
 // A program that cannot open its device prints errno's text at best, so this sentence is printed first.
 void complain(const std::string& sentence) { std::fprintf(stderr, "weft: %s\n", sentence.c_str()); }
+
+void free_context(void* context) { delete &handle_of_context(static_cast<ibv_context*>(context)); }
+
+void publish_context(ContextHandle& h, ibv_device* device) {
+  fill(h.vctx);
+  ibv_context& c = h.vctx.context;
+  c.device = device;
+  c.async_fd = h.engine->async_fd();
+  c.num_comp_vectors = 1;
+  objects().add(&c, {free_context, nullptr, 0});
+}
 
 ContextHandle::ContextHandle() { pthread_mutex_init(&vctx.context.mutex, nullptr); }
 ContextHandle::~ContextHandle() {
@@ -164,7 +171,7 @@ int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std:
   p.state = IBV_PORT_ACTIVE;
   p.max_mtu = mtu_code(a.max_mtu);
   p.active_mtu = mtu_code(a.active_mtu);
-  p.gid_tbl_len = static_cast<int>(a.own.count());
+  p.gid_tbl_len = int{Addresses::kMost};
   p.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   p.max_msg_sz = 1U << 31U;
   p.pkey_tbl_len = 1;
@@ -185,6 +192,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   if (const int failed = ibv_query_device(context, &a.orig_attr); failed != 0) return failed;
   a.phys_port_cnt_ex = a.orig_attr.phys_port_cnt;
   a.device_cap_flags_ex = a.orig_attr.device_cap_flags;  // all of them, as the kernel has it
+  a.max_dm_size = kDeviceMemory;
   std::memset(out, 0, size);
   std::memcpy(out, &a, std::min(size, sizeof a));
   return 0;
@@ -233,9 +241,7 @@ WEFT_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
 WEFT_EXPORT int ibv_close_device(ibv_context* context) {
   return at_edge([&] {
     if (!objects().find(context, free_context, nullptr) || objects().take(context).empty()) return EINVAL;
-    handle_of_context(context).engine.reset();  // and everything it made
-    objects().free_all_of(context);
-    free_context(context);
+    close_opened(handle_of_context(context));
     return 0;
   });
 }
@@ -286,17 +292,20 @@ WEFT_EXPORT int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_
 }
 
 WEFT_EXPORT int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* out) {
-  if (!only_port(port) || index < 0 || !has_gid(engine_of(context), static_cast<std::uint32_t>(index))) {
+  const auto place = static_cast<std::uint32_t>(index);
+  if (!only_port(port) || !in_table(place)) {
     errno = EINVAL;
     return -1;
   }
-  *out = gid_of(engine_of(context), static_cast<std::uint32_t>(index));
+  const Context& engine = engine_of(context);
+  *out = has_gid(engine, place) ? gid_of(engine, place) : ibv_gid{};
   return 0;
 }
 
 WEFT_EXPORT int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
                                   ibv_gid_entry* out, std::uint32_t flags, std::size_t size) {
   if (!only_port(port) || flags != 0 || size < sizeof *out) return errno = EINVAL;
+  if (!in_table(index)) return errno = EINVAL;
   const Context& engine = engine_of(context);
   if (!has_gid(engine, index)) return errno = ENODATA;
   std::memset(out, 0, size);
@@ -320,13 +329,13 @@ WEFT_EXPORT ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* en
   return static_cast<ssize_t>(all);
 }
 
-// As sysfs names types: 0 for InfiniBand and RoCE v1, 1 for RoCE v2.
+// As sysfs names types: 0 for InfiniBand and RoCE v1, and where there is nothing, 1 for RoCE v2.
 WEFT_EXPORT int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type) {
-  if (!only_port(port) || !has_gid(engine_of(context), index)) {
+  if (!only_port(port) || !in_table(index)) {
     errno = EINVAL;
     return -1;
   }
-  *type = 1;
+  *type = has_gid(engine_of(context), index) ? 1 : 0;
   return 0;
 }
 

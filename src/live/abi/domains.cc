@@ -5,7 +5,8 @@
 //                       shard, where there are several, so that threads do not wait for each other. Every
 //                       call may come from any thread all the same, so nothing is left out for the promise
 //   parent domain       a protection domain and a thread domain under one handle. Whatever is made in it is
-//                       in that protection domain, so it works with what is made there directly
+//                       in that protection domain, so it works with what is made there directly. It may say
+//                       where handles of queues lie (allocators.h)
 //
 // A domain goes when nothing needs it any more (objects.h), else it is EBUSY.
 #include <cerrno>
@@ -30,10 +31,13 @@ int dealloc_thread_domain(ibv_td* td) {
   });
 }
 
-// The program's own allocators are refused: nothing of ours would come from them.
 ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* init) {
   return at_edge([&]() -> ibv_pd* {
-    if (init->comp_mask != 0) return refuse(EOPNOTSUPP);
+    constexpr std::uint32_t kMasks =
+        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+    if ((init->comp_mask & ~kMasks) != 0) return refuse(EOPNOTSUPP);
+    const bool allocates = (init->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) != 0;
+    if (allocates && (init->alloc == nullptr || init->free == nullptr)) return refuse(EINVAL);
     const PdHandle* const domain = find<PdHandle>(init->pd, context);
     if (domain == nullptr || domain->is_parent) return refuse(EINVAL);
     const TdHandle* const thread = init->td != nullptr ? find<TdHandle>(init->td, context) : nullptr;
@@ -44,6 +48,11 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* i
     h->id = domain->id;
     h->is_parent = true;
     if (thread != nullptr) h->shard = thread->shard;
+    if (allocates) {
+      h->allocators = {.domain = &h->base, .called = *init};
+      if ((init->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) == 0)
+        h->allocators->called.pd_context = nullptr;
+    }
     return &h.publish(h->base.handle, {init->pd, init->td})->base;
   });
 }
@@ -68,7 +77,7 @@ WEFT_EXPORT int ibv_dealloc_pd(ibv_pd* pd) {
   return at_edge([&] {
     return destroy<PdHandle>(pd, [](const PdHandle& h) {
       if (objects().needed(&h)) return EBUSY;
-      return h.is_parent ? 0 : answer(engine_of(h.base.context).dealloc_pd(h.id));
+      return h.is_parent || h.is_import ? 0 : answer(engine_of(h.base.context).dealloc_pd(h.id));
     });
   });
 }

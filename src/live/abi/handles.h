@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "live/abi/edge.h"
 #include "live/abi/objects.h"
@@ -34,12 +35,23 @@ struct Device {
   Options options;
 };
 
+struct ContextHandle;
+
+// One opening of the device, and the contexts that share it (imports.cc).
+struct Opened {
+  std::unique_ptr<Context> engine;
+  std::vector<ContextHandle*> contexts;  // those that were closed, too
+  std::uint32_t open = 0;                // those that are not
+};
+
 struct ContextHandle {
   ContextHandle();
   ~ContextHandle();
   verbs_context vctx{};  // its last member is the ibv_context that programs hold
-  std::unique_ptr<Context> engine;
+  std::shared_ptr<Opened> opened;
+  Context* engine = nullptr;  // the opening's
   int command_fd = -1;
+  void use_command_file(int file) { command_fd = vctx.context.cmd_fd = file; }
 };
 
 struct PdHandle {
@@ -47,6 +59,9 @@ struct PdHandle {
   PdId id{};
   std::optional<std::uint32_t> shard;  // of its thread domain, if it has one
   bool is_parent = false;              // a parent domain: another handle of the domain that it was made of
+  bool is_import = false;              // another handle of a domain of another context
+  std::optional<Allocators> allocators;
+  Home home_for(Resource resource) const { return {allocators ? &*allocators : nullptr, resource}; }
 };
 
 struct TdHandle {
@@ -73,11 +88,13 @@ struct CqHandle {
   ibv_cq_ex base{};
   Cq* engine = nullptr;
   Completion current;  // between start_poll and end_poll
+  Home home;
 };
 
 struct SrqHandle {
   ibv_srq base{};
   Srq* engine = nullptr;
+  Home home;
 };
 
 struct AhHandle {
@@ -95,6 +112,7 @@ struct QpHandle {
   ibv_ah_attr address{};
   struct Sends;                  // requests between wr_start and wr_complete (send_builder.cc)
   std::unique_ptr<Sends> sends;  // only with ibv_create_qp_ex and send operations
+  Home home;
 };
 
 template <class Handle, class Base>
@@ -141,7 +159,22 @@ ibv_td* alloc_thread_domain(ibv_context* context, ibv_td_init_attr* init);
 int dealloc_thread_domain(ibv_td* td);
 ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* init);
 
+// --- device_memory.cc ---
+inline constexpr std::uint64_t kDeviceMemory = 1U << 20U;  // of a process
+ibv_dm* alloc_device_memory(ibv_context* context, ibv_alloc_dm_attr* attr);
+int free_device_memory(ibv_dm* dm);
+ibv_mr* register_device_memory(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t length,
+                               unsigned access);
+
+// --- imports.cc ---
+int new_command_file();  // tells openings apart; -1: errno tells
+void begin_opened(ContextHandle& h, std::unique_ptr<Context> engine);
+void close_opened(ContextHandle& h);  // frees what nobody has open any more, `h` with it
+
 // --- resources.cc ---
+// `lies_in`: an object that must not go before the region.
+ibv_mr* register_memory(ibv_pd* pd, void* memory, std::size_t length, std::uint64_t iova, unsigned access,
+                        const void* lies_in = nullptr);
 ibv_mw* alloc_window(ibv_pd* pd, ibv_mw_type type);
 int bind_window(ibv_qp* qp, ibv_mw* window, ibv_mw_bind* bind);
 int dealloc_window(ibv_mw* window);
@@ -161,11 +194,14 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* init);
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init);
 
 // --- send_builder.cc ---
+inline constexpr std::uint32_t kAtomicWriteBytes = 8;  // they are sent inline
 void add_send_operations(QpHandle& qp);
 
 // --- device.cc ---
+// Makes a context known that has its opening.
+void publish_context(ContextHandle& h, ibv_device* device);
+void free_context(void* context);
 void complain(const std::string& sentence);
-inline constexpr char kFirmware[] = "weft 0.1";
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size);
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* out,
                     std::size_t size);

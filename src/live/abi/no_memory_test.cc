@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -147,11 +148,31 @@ TEST(NoMemory, MakesEveryCreatingCallFailAndLeaveNothingBehind) {
     group.raw[12] = 239;
     group.raw[15] = static_cast<std::uint8_t>(round);
     EXPECT_NE(exhaust([&] { return ibv_attach_mcast(member, &group, 0) == 0 ? member : nullptr; }), nullptr);
+    ibv_alloc_dm_attr device_memory{64, 0, 0};
+    ibv_dm* const dm = exhaust([&] { return ibv_alloc_dm(context, &device_memory); });
+    ASSERT_NE(dm, nullptr);
+    ibv_mr* const in_dm = exhaust([&] { return ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED); });
+    ASSERT_NE(in_dm, nullptr);
+    const int file = dup(context->cmd_fd);
+    ibv_context* const second = exhaust([&] { return ibv_import_device(file); });
+    ASSERT_NE(second, nullptr);
+    ibv_pd* const imported = exhaust([&] { return ibv_import_pd(second, pd->handle); });
+    ASSERT_NE(imported, nullptr);
+    ibv_mr* const region = exhaust([&] { return ibv_import_mr(imported, mr->handle); });
+    ASSERT_NE(region, nullptr);
+    ibv_dm* const same_dm = exhaust([&] { return ibv_import_dm(second, dm->handle); });
+    ASSERT_NE(same_dm, nullptr);
     ibv_device** const list = exhaust([] { return ibv_get_device_list(nullptr); });
     ASSERT_NE(list, nullptr);
     ibv_free_device_list(list);
 
     // No failed call has left a user of these behind, so they can be destroyed.
+    ibv_unimport_dm(same_dm);
+    ibv_unimport_mr(region);
+    ibv_unimport_pd(imported);
+    EXPECT_EQ(ibv_close_device(second), 0);
+    EXPECT_EQ(ibv_dereg_mr(in_dm), 0);
+    EXPECT_EQ(ibv_free_dm(dm), 0);
     EXPECT_EQ(ibv_detach_mcast(member, &group, 0), 0);
     EXPECT_EQ(ibv_destroy_qp(member), 0);
     EXPECT_EQ(ibv_dealloc_pd(parent), 0);

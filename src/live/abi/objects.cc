@@ -23,9 +23,9 @@ void Objects::publish(const void* object, std::uint32_t number, const Needs& nee
   entry.needs = needs;
 }
 
-void Objects::set_needs(const void* object, const Needs& needs) {
+void Objects::set_first_need(const void* object, const void* need) {
   const std::lock_guard lock(mutex_);
-  if (const auto it = table_.find(object); it != table_.end()) it->second.needs = needs;
+  if (const auto it = table_.find(object); it != table_.end()) it->second.needs[0] = need;
 }
 
 bool Objects::needed(const void* object) {
@@ -60,7 +60,7 @@ void Objects::free_all_of(ibv_context* context) {
     const auto next = std::next(it);
     if (it->second.context == context) {
       const auto node = table_.extract(it);
-      node.mapped().free(const_cast<void*>(node.key()));
+      if (!node.mapped().elsewhere) node.mapped().free(const_cast<void*>(node.key()));
     }
     it = next;
   }

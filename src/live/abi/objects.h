@@ -8,6 +8,8 @@
 // Each knows what it was made of, so that a domain does not go before what was made in it.
 //
 // Closing a context frees the handles that are left on it.
+//
+// Handles of queues made in a parent domain with allocators lie where the program says (allocators.h).
 #pragma once
 #include <infiniband/verbs.h>
 
@@ -19,6 +21,8 @@
 #include <optional>
 #include <unordered_map>
 #include <utility>
+
+#include "live/abi/allocators.h"
 
 namespace weft::live::abi {
 
@@ -33,13 +37,23 @@ class Objects {
     ibv_context* context = nullptr;
     std::uint32_t number = 0;
     Needs needs{};
+    bool elsewhere = false;  // in memory of the program, which may be gone when its context closes
   };
   using Table = std::unordered_map<const void*, Entry>;
 
   void add(const void* object, const Entry& entry);
   void publish(const void* object, std::uint32_t number, const Needs& needs);
-  void set_needs(const void* object, const Needs& needs);
+  void set_first_need(const void* object, const void* need);
   bool needed(const void* object);  // by another one
+  // An object of this type that `fits`(object, entry); nullptr: none.
+  template <class Fits>
+  void* search(Free type, const Fits& fits) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [object, entry] : table_) {
+      if (entry.free == type && fits(const_cast<void*>(object), entry)) return const_cast<void*>(object);
+    }
+    return nullptr;
+  }
   // The number of the object, if it is alive and of this type and context (nullptr: any context).
   std::optional<std::uint32_t> find(const void* object, Free type, ibv_context* context);
   // Takes the object out of the table, so that no other call finds it from here on. Empty if it is not there.
@@ -63,17 +77,53 @@ inline std::uint32_t number_of(const ibv_comp_channel& c) { return static_cast<s
 inline std::uint32_t number_of(const ibv_td&) { return 0; }  // the kernel knows none
 
 template <class Handle>
+concept MayLieElsewhere = requires(Handle& h) {
+  h.home;
+};
+
+template <class Handle>
 void free_handle(void* h) {
   delete static_cast<Handle*>(h);
+}
+
+// For a handle that the program destroys.
+struct Release {
+  template <class Handle>
+  void operator()(Handle* handle) const {
+    if constexpr (MayLieElsewhere<Handle>) {
+      if (const Home home = handle->home; home.from != nullptr) {
+        handle->~Handle();
+        return home.from->give_back(handle, home.resource);
+      }
+    }
+    delete handle;
+  }
+};
+
+template <class Handle>
+std::unique_ptr<Handle, Release> make_handle(const Home& home) {
+  if constexpr (MayLieElsewhere<Handle>) {
+    void* const at = home.from != nullptr ? home.from->allocate(sizeof(Handle), home.resource) : nullptr;
+    if (at != nullptr) {
+      auto* const handle = new (at) Handle;
+      handle->home = home;
+      return std::unique_ptr<Handle, Release>(handle);
+    }
+  }
+  return std::unique_ptr<Handle, Release>(new Handle);
 }
 
 // A handle under construction: in the table already, so that nothing can fail once the engine has made its
 // part.
 template <class Handle>
 class NewHandle {
+  using Entry = Objects::Entry;
+
  public:
-  explicit NewHandle(ibv_context* context) : handle_(std::make_unique<Handle>()) {
-    objects().add(handle_.get(), {free_handle<Handle>, context, 0});
+  explicit NewHandle(ibv_context* context, const Home& home = {}) : handle_(make_handle<Handle>(home)) {
+    Entry entry{free_handle<Handle>, context, 0};
+    if constexpr (MayLieElsewhere<Handle>) entry.elsewhere = handle_->home.from != nullptr;
+    objects().add(handle_.get(), entry);
   }
   ~NewHandle() {
     if (handle_ != nullptr) objects().take(handle_.get());
@@ -89,7 +139,7 @@ class NewHandle {
   }
 
  private:
-  std::unique_ptr<Handle> handle_;
+  std::unique_ptr<Handle, Release> handle_;
 };
 
 // The handle behind `base`, or nullptr: not alive, not of this type and context, or its number changed.
@@ -110,7 +160,7 @@ int destroy(Base* base, const Engine& engine) {
   if (failed != 0) {
     objects().put_back(std::move(taken));
   } else {
-    delete handle;
+    Release()(handle);
   }
   return failed;
 }

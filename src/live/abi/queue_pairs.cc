@@ -41,7 +41,7 @@ ibv_qp* create(ibv_context* context, ibv_pd* pd, ibv_qp_init_attr& init, std::ui
   q.caps = caps_of(init.cap);
   q.signal_all = init.sq_sig_all != 0;
   if (srq != nullptr) q.srq = srq->engine->id;
-  NewHandle<QpHandle> h(context);
+  NewHandle<QpHandle> h(context, domain->home_for(Resource::kQueuePair));
   ibv_qp& b = h->base.qp_base;
   b.qp_type = static_cast<ibv_qp_type>(type);
   if (send_operations != 0) add_send_operations(*h.get());
@@ -75,7 +75,7 @@ std::uint64_t operations_of(unsigned type) {
   if (type == IBV_QPT_UD) return kDatagram;
   if (type == IBV_QPT_UC) return kUnanswered;
   return kUnanswered | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-         IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV;
+         IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE;
 }
 
 ibv_qp* create_extended(ibv_context* context, ibv_qp_init_attr_ex* init) {
@@ -94,6 +94,8 @@ ibv_qp* create_extended(ibv_context* context, ibv_qp_init_attr_ex* init) {
   plain.recv_cq = init->recv_cq;
   plain.srq = init->srq;
   plain.cap = init->cap;
+  if ((operations & IBV_QP_EX_WITH_ATOMIC_WRITE) != 0)
+    plain.cap.max_inline_data = std::max(plain.cap.max_inline_data, kAtomicWriteBytes);
   std::memcpy(&plain.qp_type, &init->qp_type, sizeof plain.qp_type);  // whatever number it is
   plain.sq_sig_all = init->sq_sig_all;
   ibv_qp* const qp = create(context, init->pd, plain, operations);

@@ -18,7 +18,10 @@ static_assert(IBV_ACCESS_LOCAL_WRITE == int{kLocalWrite} && IBV_ACCESS_REMOTE_WR
 static_assert(IBV_REREG_MR_CHANGE_TRANSLATION == int{kChangeRange} &&
               IBV_REREG_MR_CHANGE_PD == int{kChangePd} && IBV_REREG_MR_CHANGE_ACCESS == int{kChangeAccess});
 
-ibv_mr* register_memory(ibv_pd* pd, void* memory, std::size_t length, std::uint64_t iova, unsigned access) {
+}  // namespace
+
+ibv_mr* register_memory(ibv_pd* pd, void* memory, std::size_t length, std::uint64_t iova, unsigned access,
+                        const void* lies_in) {
   access &= ~kIgnored;
   if ((access & ~kKnown) != 0) return refuse(EOPNOTSUPP);
   const PdHandle* const domain = find<PdHandle>(pd);
@@ -35,13 +38,15 @@ ibv_mr* register_memory(ibv_pd* pd, void* memory, std::size_t length, std::uint6
   h->base.handle = mr->lkey.v >> 8U;
   h->base.lkey = mr->lkey.v;
   h->base.rkey = mr->rkey.v;
-  return &h.publish(h->base.handle, {pd})->base;
+  return &h.publish(h->base.handle, {pd, lies_in})->base;
 }
+
+namespace {
 
 ibv_srq* create_srq(ibv_context* context, ibv_pd* pd, void* cookie, ibv_srq_attr& attr) {
   const PdHandle* const domain = find<PdHandle>(pd, context);
   if (domain == nullptr) return refuse(EINVAL);
-  NewHandle<SrqHandle> h(context);
+  NewHandle<SrqHandle> h(context, domain->home_for(Resource::kSharedReceives));
   // The limit of creation is ignored, as libibverbs documents; modify sets it.
   const auto srq =
       engine_of(context).create_srq(domain->id, {attr.max_wr, attr.max_sge, 0}, h.get(), domain->shard);
@@ -168,7 +173,7 @@ WEFT_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* memory, st
     if (!done) return refused(IBV_REREG_MR_ERR_CMD, errno_of(done.error()));
     if (changes_pd) {
       mr->pd = pd;
-      objects().set_needs(mr, {pd});
+      objects().set_first_need(mr, pd);
     }
     if (moves) {
       mr->addr = memory;
@@ -217,13 +222,6 @@ WEFT_EXPORT int ibv_destroy_srq(ibv_srq* srq) {
 
 // --- what we do not have ---
 
-WEFT_EXPORT ibv_context* ibv_import_device(int) { return refuse(EOPNOTSUPP); }
-WEFT_EXPORT ibv_pd* ibv_import_pd(ibv_context*, std::uint32_t) { return refuse(EOPNOTSUPP); }
-WEFT_EXPORT void ibv_unimport_pd(ibv_pd*) {}
-WEFT_EXPORT ibv_mr* ibv_import_mr(ibv_pd*, std::uint32_t) { return refuse(EOPNOTSUPP); }
-WEFT_EXPORT void ibv_unimport_mr(ibv_mr*) {}
-WEFT_EXPORT ibv_dm* ibv_import_dm(ibv_context*, std::uint32_t) { return refuse(EOPNOTSUPP); }
-WEFT_EXPORT void ibv_unimport_dm(ibv_dm*) {}
 WEFT_EXPORT int ibv_resolve_eth_l2_from_gid(ibv_context*, ibv_ah_attr*, std::uint8_t*, std::uint16_t*) {
   return errno = EOPNOTSUPP;
 }

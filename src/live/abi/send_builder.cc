@@ -155,6 +155,10 @@ void add_send_operations(QpHandle& h) {
   q.wr_atomic_fetch_add = [](ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, std::uint64_t add) {
     begin_atomic(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, address, add, 0);
   };
+  q.wr_atomic_write = [](ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, const void* word) {
+    begin_rdma(qp, IBV_WR_ATOMIC_WRITE, rkey, address);
+    set_inline_data(qp, const_cast<void*>(word), kAtomicWriteBytes);
+  };
   q.wr_local_inv = [](ibv_qp_ex* qp, std::uint32_t key) {
     begin(qp, IBV_WR_LOCAL_INV).invalidate_rkey = key;
   };

@@ -158,7 +158,7 @@ Outcome<void> Connections::reject(cm::ConnId conn, const ConnectionSink& sink,
   if (!holds(*nic_, conn, sink)) return fail(Errc::kNotFound);
   const auto done = nic_->connections_owned().reject(conn, private_data, nic_->clock().now());
   if (done) nic_->sinks.erase(conn.v);
-  nic_->settle_owned();
+  nic_->settle_services_owned();
   return done;
 }
 
@@ -175,7 +175,7 @@ Outcome<void> Connections::disconnect(cm::ConnId conn, const ConnectionSink& sin
   const Owned owned(nic_->ownership());
   if (!holds(*nic_, conn, sink)) return fail(Errc::kNotFound);
   const auto done = nic_->connections_owned().disconnect(conn, nic_->clock().now());
-  nic_->settle_owned();
+  nic_->settle_services_owned();
   nic_->dispatch_events_owned();
   return done;
 }
@@ -185,7 +185,7 @@ void Connections::forget(cm::ConnId conn, const ConnectionSink& sink) {
   if (!holds(*nic_, conn, sink)) return;
   nic_->sinks.erase(conn.v);
   static_cast<void>(nic_->connections_owned().abandon(conn, nic_->clock().now()));
-  nic_->settle_owned();
+  nic_->settle_services_owned();
 }
 
 Outcome<void> Connections::resolve(const cm::ResolveAttr& attr, ConnectionSink& sink,
@@ -199,7 +199,7 @@ Outcome<void> Connections::answer(cm::ConnId conn, const ConnectionSink& sink, c
   if (!holds(*nic_, conn, sink)) return fail(Errc::kNotFound);
   const auto done = nic_->connections_owned().answer(conn, attr, nic_->clock().now());
   if (done) nic_->sinks.erase(conn.v);
-  nic_->settle_owned();
+  nic_->settle_services_owned();
   return done;
 }
 
@@ -230,7 +230,7 @@ void Connections::end_all() {
     for (const auto& [number, listener] : nic_->listeners) others->give_back(listener.service, now);
   }
   nic_->listeners.clear();
-  nic_->settle_owned();
+  nic_->settle_services_owned();
   nic_->report_once();
 }
 

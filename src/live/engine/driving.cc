@@ -168,6 +168,16 @@ void Nic::settle_owned() {
   if (shard_.has_to_send()) transmit_owned(clock_.now());
 }
 
+void Nic::settle_services_owned() {
+  settle_owned();
+  if (!shard_.take_sent_home()) return;
+  constexpr int kLooks = 16;  // for what lay in the socket before it
+  int empty = 0;
+  for (int i = 0; i < kLooks && empty < 2; ++i) empty = shard_.receive(clock_.now(), *wire_) ? 0 : empty + 1;
+  settle_owned();
+  dispatch_events_owned();
+}
+
 void Nic::farewell_owned(Qpn qpn) {
   constexpr int kRepeats = 3;
   for (int i = 0; i < kRepeats; ++i) device().acknowledge_again(qpn);

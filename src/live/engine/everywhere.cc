@@ -215,8 +215,12 @@ Outcome<Cq*> Context::create_cq(std::uint32_t entries, CompletionChannel* channe
 
 // Several shards keep the room that they have when the queue becomes smaller, so that none can fail behind
 // another.
+// What may leave at once leaves first: a datagram is complete then, and its entry needs room.
 Outcome<void> Context::resize_cq(Cq* cq, std::uint32_t entries) {
   const OwnedEverywhere owned(*nic_);
+  if (entries < cq->entries) {
+    for (Nic* const nic : nic_->shards()) nic->settle_owned();
+  }
   if (nic_->shards().size() > 1) {
     std::uint64_t waiting = 0;
     for (Nic* const nic : nic_->shards()) waiting += nic->device().completions_waiting(cq->id);

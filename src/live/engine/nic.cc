@@ -249,6 +249,8 @@ Result<void> Nic::start() {
   return {};
 }
 
+bool is_inherited(const Nic& nic) { return nic.is_still(); }
+
 // The first one waits for all threads before anything is gone that all share.
 Nic::~Nic() {
   for (const auto& further : further_) further->stop();
@@ -273,6 +275,7 @@ void Nic::stop() {
 
 // The descriptors stay valid and lead nowhere: what they were is the parent's.
 void Nic::still_owned() {
+  still_ = true;
   const int nowhere = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (nowhere < 0) std::abort();
   wire_->abandon(nowhere);

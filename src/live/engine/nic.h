@@ -22,4 +22,7 @@ std::uint32_t interface_of(const wire::Address& address);
 // Binds UDP 4791 on the address and starts the background thread.
 Result<std::shared_ptr<Nic>> open_nic(const Options& options);
 
+// Whether this process has it from the one that it was forked from, and so has no use of it (forks.h).
+bool is_inherited(const Nic& nic);
+
 }  // namespace weft::live

@@ -36,7 +36,8 @@ class Nic {
   Nic& operator=(const Nic&) = delete;
   Result<void> start();
   void still_owned();  // in a forked child (forks.h)
-  void finish();       // the process ends, with this device open
+  bool is_still() const { return still_; }
+  void finish();  // the process ends, with this device open
 
   // --- several shards ---
   // The first's: before anything is made in it. The seeds of both configurations must be equal, for keys are
@@ -57,6 +58,9 @@ class Nic {
   // What a poll left for the next call, or what this call made possible, leaves now: there may be no next
   // call.
   void settle_owned();
+  // The same for a connection manager's message. One to this address may have come to our own socket though
+  // it is for another process, so it is handed over before this process may end. Programs are told what came.
+  void settle_services_owned();
   // The queue pair is about to go. Its last ACK may be lost, and nobody will be here to send it again.
   void farewell_owned(Qpn qpn);
   // The calling program is about to sleep: from here on the background thread drives.
@@ -158,6 +162,7 @@ class Nic {
   std::atomic<bool> parked_{false};                // it sleeps and does not watch the wire
   std::atomic<bool> called_{false};                // woken by a post, and has not looked since
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> still_{false};
   std::atomic<int> groups_fd_{-1};  // the wire's, once it has one
   int wake_fd_ = -1;
   std::thread thread_;

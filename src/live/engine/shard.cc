@@ -211,6 +211,7 @@ bool Shard::send_services(Wire& wire, Time now) {
     const wire::Header header = wire::mad_packet(services_psn_);
     services_psn_ = {(services_psn_.v + 1) & kPsnMask};
     const wire::Address& to = out.facts.destination;
+    sent_home_ = sent_home_ || own_.have(to);
     const Piece bytes{out.mad.data(), wire::kMadBytes};
     const bool sent = make_room(to, header, wire::kMadBytes, {}, wire, now);
     CHECK(packers_[filling_]->append(to, header, {&bytes, 1}, wire::kMadBytes));

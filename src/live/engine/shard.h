@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/transport/device.h"
@@ -72,6 +73,8 @@ class Shard {
 
   // The last transmit() ended because the wire was full.
   bool wire_was_full() const { return blocked_; }
+  // Whether a message of the host's services left for this very address since this was asked last.
+  bool take_sent_home() { return std::exchange(sent_home_, false); }
   bool has_to_send() const { return device_.has_to_send() || services_.has_to_send(); }
   Time next_deadline() const { return std::min(device_.next_deadline(), services_.next_deadline()); }
 
@@ -111,6 +114,7 @@ class Shard {
   std::array<std::unique_ptr<Packer>, 2> packers_;
   std::uint32_t filling_ = 0;
   bool blocked_ = false;
+  bool sent_home_ = false;
   // Everything that arrived before `heard_` was received. Since `counted_from_`, so much was.
   Time heard_{};
   Time counted_from_{};

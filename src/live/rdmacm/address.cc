@@ -15,9 +15,12 @@
 namespace weft::live::rdmacm {
 namespace {
 
-void to_device(CmId& id) {
+// Programs find the device's default domain in an identifier that has a device.
+int to_device(CmId& id) {
   id.base.verbs = host()->verbs;
   id.base.port_num = 1;
+  if (id.base.pd == nullptr) id.base.pd = host()->default_domain();
+  return id.base.pd != nullptr ? 0 : own_errno();
 }
 
 // A port of one's own, and the address as the program will see it.
@@ -71,7 +74,10 @@ int bind(CmId& id, const sockaddr* address) {
   mean_own(at->address);
   if (!at->any() && !host()->facts.own.have(at->address)) return EADDRNOTAVAIL;
   if (const int failed = take_source(id, *at, address->sa_family); failed != 0) return failed;
-  if (!at->any()) to_device(id);
+  if (const int failed = at->any() ? 0 : to_device(id); failed != 0) {
+    host()->ports.give_back(id.base.ps, std::exchange(id.own_port, std::uint16_t{0}));
+    return failed;
+  }
   id.stage = Stage::kBound;
   return 0;
 }
@@ -94,7 +100,7 @@ int resolve_address(CmId& id, const sockaddr* from, const sockaddr* to) {
   }
   write_endpoint({own, id.own_port}, to->sa_family, id.base.route.addr.src_storage, host()->interface);
   write_endpoint(*peer, to->sa_family, id.base.route.addr.dst_storage, host()->interface);
-  to_device(id);
+  if (const int failed = to_device(id); failed != 0) return failed;
   show_route(id, own, peer->address);
   id.base.route.num_paths = 0;
   id.base.route.path_rec = nullptr;

@@ -70,16 +70,15 @@ int find(const char* node, const char* service, const rdma_addrinfo& hints, Foun
   const bool passive = (hints.ai_flags & RAI_PASSIVE) != 0;
   out.base.ai_flags = hints.ai_flags;
   if (node == nullptr && service == nullptr) {
-    const sockaddr* const from = passive ? hints.ai_src_addr : hints.ai_dst_addr;
-    if (from == nullptr) return EAI_NONAME;
-    if (!endpoint_of(from)) return EAI_FAMILY;
-    out.base.ai_family = from->sa_family;
+    // The addresses of the hints, either or both, are what they are.
+    const sockaddr* const to = passive ? nullptr : hints.ai_dst_addr;
+    const sockaddr* const known = to != nullptr ? to : hints.ai_src_addr;
+    if (known == nullptr) return EAI_NONAME;
+    if (!endpoint_of(known)) return EAI_FAMILY;
     auto& f = out.base;
-    const socklen_t length = passive ? hints.ai_src_len : hints.ai_dst_len;
-    if (passive)
-      set(f.ai_src_addr, f.ai_src_len, out.source, from, length);
-    else
-      set(f.ai_dst_addr, f.ai_dst_len, out.destination, from, length);
+    f.ai_family = known->sa_family;
+    if (passive) set(f.ai_src_addr, f.ai_src_len, out.source, known, hints.ai_src_len);
+    if (to != nullptr) set(f.ai_dst_addr, f.ai_dst_len, out.destination, to, hints.ai_dst_len);
   } else {
     addrinfo wanted{};
     wanted.ai_family = hints.ai_family;

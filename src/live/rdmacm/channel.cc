@@ -76,6 +76,7 @@ bool step(Happening& h) {
 
 void fill(EventHandle& e) {
   Happening& h = e.from;
+  if (h.fresh != nullptr && h.fresh->base.pd == nullptr) h.fresh->base.pd = host()->default_domain();
   e.base.id = h.fresh != nullptr ? &h.fresh->base : &h.id->base;
   e.base.listen_id = h.fresh != nullptr ? &h.id->base : nullptr;
   e.base.event = h.type;

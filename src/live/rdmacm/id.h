@@ -17,6 +17,7 @@
 #pragma once
 #include <rdma/rdma_cma.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -108,6 +109,9 @@ struct CmId {
   void tell(Happening happening);  // to its channel
   bool waits() const { return own != nullptr; }
 };
+
+// Of a call to verbs that has just failed.
+inline int own_errno() { return errno != 0 ? errno : EINVAL; }
 
 inline CmId& id_of(rdma_cm_id* id) { return *reinterpret_cast<CmId*>(id); }
 

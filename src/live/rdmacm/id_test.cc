@@ -43,6 +43,23 @@ TEST(Id, BindsOnceToItsOwnAddressAndToAFreePort) {
   EXPECT_EQ(rdma_destroy_id(b), 0);
 }
 
+// As long as it has a device, whether it has a queue pair or not.
+TEST(Id, WithADeviceHasItsDefaultDomain) {
+  Listening l;
+  rdma_cm_id* const bound = l.create();
+  EXPECT_EQ(bound->pd, nullptr);
+  sockaddr_in at = socket_address(0);
+  ASSERT_EQ(rdma_bind_addr(bound, generic(at)), 0);
+  ASSERT_NE(bound->pd, nullptr);
+  EXPECT_EQ(bound->pd->context, bound->verbs);
+  EXPECT_EQ(rdma_destroy_id(bound), 0);
+  Pair p(7172);
+  p.request();
+  EXPECT_EQ(p.active->pd, p.passive->pd);
+  rdma_destroy_qp(p.passive);
+  EXPECT_NE(p.passive->pd, nullptr);
+}
+
 TEST(Id, BoundToAnyAddressHasNoDeviceAndListensOnIt) {
   Listening l;
   rdma_cm_id* const id = l.create();
@@ -287,6 +304,25 @@ TEST(Endpoint, MayBeGivenAnotherChannelOfItsOwn) {
   EXPECT_EQ(rdma_connect(client, nullptr), -1);
   EXPECT_EQ(errno, ECONNREFUSED);
   rdma_destroy_ep(client);
+}
+
+// What multicast programs ask for: an address of theirs without one to go to.
+TEST(AddressInfo, MayHaveASourceOnly) {
+  socket_address(0);
+  sockaddr_in group = socket_address(0);
+  inet_pton(AF_INET, "239.255.77.4", &group.sin_addr);
+  rdma_addrinfo hints{};
+  hints.ai_src_addr = generic(group);
+  hints.ai_src_len = sizeof group;
+  rdma_addrinfo* found = nullptr;
+  ASSERT_EQ(rdma_getaddrinfo(nullptr, nullptr, &hints, &found), 0);
+  EXPECT_EQ(found->ai_family, AF_INET);
+  EXPECT_EQ(found->ai_dst_addr, nullptr);
+  ASSERT_EQ(found->ai_src_len, sizeof group);
+  EXPECT_EQ(std::memcmp(found->ai_src_addr, &group, sizeof group), 0);
+  rdma_freeaddrinfo(found);
+  hints.ai_src_addr = nullptr;
+  EXPECT_EQ(rdma_getaddrinfo(nullptr, nullptr, &hints, &found), EAI_NONAME);
 }
 
 TEST(AddressInfo, RefusesAFamilyThatTheDeviceHasNoAddressOf) {

@@ -16,9 +16,10 @@
 
 namespace weft::live::rdmacm {
 
+// Of this process and those that it forks.
 inline std::string own_address() {
+  static const auto pid = static_cast<unsigned>(getpid());
   char address[32];
-  const auto pid = static_cast<unsigned>(getpid());
   std::snprintf(address, sizeof address, "127.%u.%u.78", 1 + (pid >> 8U) % 254U, pid & 0xFFU);
   return address;
 }

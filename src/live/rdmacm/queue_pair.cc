@@ -15,8 +15,6 @@
 namespace weft::live::rdmacm {
 namespace {
 
-int own_errno() { return errno != 0 ? errno : EINVAL; }
-
 // A completion queue of the identifier's own, with a channel, as the calls of <rdma/rdma_verbs.h> want it.
 int create_queue(CmId& id, std::uint32_t entries, ibv_comp_channel*& channel, ibv_cq*& queue) {
   channel = ibv_create_comp_channel(id.base.verbs);

@@ -13,6 +13,8 @@
 namespace weft::live {
 
 struct Addresses {
+  static constexpr std::size_t kMost = 2;
+
   wire::Address first;
   wire::Address second = {};  // of the other family; all zero: there is none
 

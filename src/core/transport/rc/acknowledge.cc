@@ -23,9 +23,10 @@ namespace {
 
 bool is_read(const SendWqe& w) { return has_response(w.opcode); }
 
-WcOpcode wc_opcode(WrOpcode op) {
-  switch (op) {
+WcOpcode wc_opcode(const SendWqe& w) {
+  switch (w.opcode) {
     case WrOpcode::kWrite:
+      return (w.flags & kSendAtomicWrite) != 0 ? WcOpcode::kAtomicWrite : WcOpcode::kWrite;
     case WrOpcode::kWriteImm:
       return WcOpcode::kWrite;
     case WrOpcode::kRead:
@@ -202,7 +203,7 @@ void rc_complete_requests(Engine& e, QueuePair& q, Time now) {
     if (c.init.signal_all || (w.flags & kSendSignaled) != 0) {
       Completion done;
       done.wr_id = w.wr_id;
-      done.opcode = wc_opcode(w.opcode);
+      done.opcode = wc_opcode(w);
       done.byte_len = w.length;
       done.qpn = q.qpn;
       e.complete(c.init.send_cq, done, false);

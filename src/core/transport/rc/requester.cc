@@ -108,13 +108,16 @@ std::uint32_t draft(Engine& e, const QueuePair& q, const Dialect& form, const Se
   return numbers;
 }
 
-// May the message at sq_send go on at packet k? Fences, READ limits, path credit.
+// May the message at sq_send go on at packet k? Fences, ATOMIC WRITEs, READ limits, path credit.
 enum class Gate : std::uint8_t { kOpen, kShut, kPath };
 
 Gate gate(Engine& e, QueuePair& q, const SendWqe& w, std::uint32_t k, bool fresh) {
   if (is_local(w.opcode)) return Gate::kShut;  // behind a fence, or it would have run
   // What was sent before may always be sent again: its fence was open then, and READs behind it may be out.
   if (k == 0 && fresh && (w.flags & kSendFence) != 0 && q.reads_outstanding > 0) return Gate::kShut;
+  if (k == 0 && fresh && (w.flags & kSendAtomicWrite) != 0 &&
+      (w.first > q.requests_out.una || q.reads_outstanding > 0))
+    return Gate::kShut;
   if (fresh && (q.rx_flags & kSendStopped) != 0) return Gate::kShut;
   if (k == 0 && fresh && q.state == QpState::kSqd) return Gate::kShut;
   const Path& path = e.path_of(q);

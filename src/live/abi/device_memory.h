@@ -1,0 +1,38 @@
+// What stands for device memory: a block of the process's own (device_memory.cc says what programs see of
+// it).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "live/abi/handles.h"
+
+namespace weft::live::abi {
+
+class Block {
+ public:
+  // nullptr: the device has no room for it.
+  static std::shared_ptr<Block> make(std::size_t length, std::size_t alignment);
+  Block(std::uint8_t* bytes, std::size_t length) : bytes_(bytes), length_(length) {}
+  ~Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  std::uint8_t* bytes() const { return bytes_; }
+  bool has(std::uint64_t offset, std::uint64_t length) const {
+    return offset <= length_ && length <= length_ - offset;
+  }
+
+ private:
+  std::uint8_t* bytes_;
+  std::size_t length_;
+};
+
+struct DmHandle {
+  ibv_dm base{};
+  std::shared_ptr<Block> block;
+};
+
+// Another handle of the block.
+ibv_dm* import_block(ibv_context* context, const DmHandle& from);
+
+}  // namespace weft::live::abi
