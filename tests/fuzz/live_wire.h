@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/check.h"
 #include "live/wires/wire.h"
 #include "tests/fuzz/live_doors.h"
 

@@ -57,14 +57,14 @@ CHECKERS = {
     "traces": ("src/live/capture/weft_live_capture_test", *TEST),
     "settings": ("src/adm/weft_adm_test", *TEST),
     "both": ("weft-both-swarm", [*SWARM[0], "300"], r"breaks a rule:\n +(host .*)"),
-    "nics": ("weft-both-swarm", ["nics", *SWARM[0], "200"], r"breaks a rule:\n +(host .*)"),
+    "whole-nics": ("weft-both-swarm", ["nics", *SWARM[0], "200"], r"breaks a rule:\n +(host .*)"),
     "nics": ("src/sim/world/weft_sim_world_test", [*TEST[0], "--gtest_filter=DetailedWorld.*"], TEST[1]),
 }
 # What a part of the simulator alone does is noticed by its own: the first row whose folders hold all files of a patch.
 OWN = ((("src/adm/",), ("settings",)),
        (("src/wan/box/",), ("box",)), (("src/wan/",), ("boxes", "sites", "lines")),
        (("src/channel_c/",), ("run_to_complete", "waiting")), (("src/channel/",), ("channels", "channel-swarm")),
-       (("src/live/capture/",), ("traces",)), (("src/live/engine/",), ("shards", "time-outs", "both", "nics")), (("src/live/rsockets/",), ("rsockets",)), (("src/live/wires/",), ("wires",)),
+       (("src/live/capture/",), ("traces",)), (("src/live/engine/",), ("shards", "time-outs", "both", "whole-nics")), (("src/live/rsockets/",), ("rsockets",)), (("src/live/wires/",), ("wires",)),
        (("src/sim/nic/context/", "src/sim/nic/cache/"), ("caches", "stores")),
        (("src/sim/nic/",), ("nics", "fabric", "fabrics", "both")), (("src/sim/",), ("fabric", "fabrics")))
 # These use the host's addresses, sockets or shared memory, so two of them at a time could fail because of each other.
