@@ -55,5 +55,14 @@ TEST(CompletionQueues, DoNotShrinkBelowWhatWasPostedAndMayLeave) {
   EXPECT_EQ(ibv_resize_cq(cq, 1), 0);
 }
 
+// One that asks for a single entry gets two: its next completion may come before it has polled the first.
+TEST(CompletionQueues, HaveRoomForOneMoreThanTheSmallestProgramAsksFor) {
+  Program p;
+  ibv_cq* const cq = ibv_create_cq(p.context, 1, nullptr, nullptr, 0);
+  ASSERT_NE(cq, nullptr);
+  EXPECT_EQ(cq->cqe, 2);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
 }  // namespace
 }  // namespace weft::live::abi
