@@ -73,15 +73,14 @@ void fill(DmHandle& h, ibv_context* context) {
 }  // namespace
 
 std::shared_ptr<Block> Block::make(std::size_t length, std::size_t alignment) {
+  auto block = std::make_shared<Block>();  // if there is no memory for it, nothing was taken yet
   if (!reserve(length)) return nullptr;
+  block->length_ = length;
   const std::size_t whole = (length + alignment - 1) / alignment * alignment;
-  auto* const bytes = static_cast<std::uint8_t*>(std::aligned_alloc(alignment, whole));
-  if (bytes == nullptr) {
-    used -= length;
-    return nullptr;
-  }
-  std::memset(bytes, 0, whole);
-  return std::make_shared<Block>(bytes, length);
+  block->bytes_ = static_cast<std::uint8_t*>(std::aligned_alloc(alignment, whole));
+  if (block->bytes_ == nullptr) return nullptr;
+  std::memset(block->bytes_, 0, whole);
+  return block;
 }
 
 Block::~Block() {

@@ -13,7 +13,7 @@ class Block {
  public:
   // nullptr: the device has no room for it.
   static std::shared_ptr<Block> make(std::size_t length, std::size_t alignment);
-  Block(std::uint8_t* bytes, std::size_t length) : bytes_(bytes), length_(length) {}
+  Block() = default;
   ~Block();
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
@@ -23,8 +23,8 @@ class Block {
   }
 
  private:
-  std::uint8_t* bytes_;
-  std::size_t length_;
+  std::uint8_t* bytes_ = nullptr;
+  std::size_t length_ = 0;
 };
 
 struct DmHandle {
