@@ -56,6 +56,7 @@ BoxState::BoxState(const BoxConfig& c)
       site_ready(std::bit_ceil(c.halves)),
       passing{Ring<Frame>(std::bit_ceil(c.queue)), Ring<Frame>(std::bit_ceil(c.queue))},
       farewells(std::bit_ceil(c.halves)),
+      disowned(std::bit_ceil(c.halves)),
       deadlines(c.halves * 4 + 2),
       keepings(c.halves),
       orderings(c.halves),

@@ -161,6 +161,7 @@ struct BoxState {
   Ring<std::uint32_t> site_ready;
   Ring<Frame> passing[2];  // by the side to which they go
   Ring<Farewell> farewells;
+  Ring<Farewell> disowned;  // ownerships that the partner agreed to, and that are over here
   std::vector<BodyId> released;
   Deadlines deadlines;
 

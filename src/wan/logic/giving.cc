@@ -78,6 +78,11 @@ void start(Giving& g, Seq from) {
   g.refused_until = {};
 }
 
+// Where nothing comes of an agreement, perhaps the partner does not know of it: it is told again.
+bool tells_again(const BoxState& b, const Giving& g) {
+  return !g.orphan && b.partner.there && g.line.expected == g.from;
+}
+
 // Nothing is left of what an orphan had.
 void maybe_gone(BoxState& b, Giving& g) {
   if (g.orphan && (g.sender.una == g.line.expected || g.syndrome != 0)) remove(b, g);
@@ -288,8 +293,12 @@ void on_own(BoxState& b, const Message& m, Time now) {
   arm(b, *g);
 }
 
+// A partner that no longer knows what the lease was of names it alone.
 void on_release(BoxState& b, const Message& m) {
   Giving* g = find(b, b.giving_of, m.half);
+  for (Giving& one : b.givings) {
+    if (g == nullptr && one.used && one.lease == m.lease) g = &one;
+  }
   (void)b.partner.fresh(m.lease);  // the question for it may still be on its way
   if (g != nullptr && g->lease >> 20U <= m.lease >> 20U) remove(b, *g);
   (void)b.farewells.push({m.half, m.lease});  // without room it is asked again
@@ -348,7 +357,8 @@ bool next_for_site(BoxState& b, Out& out, Time now) {
 
 Time deadline_of(const BoxState& b, const Giving& g) {
   if (!g.used || g.syndrome != 0) return kNever;
-  const Time end = g.orphan ? g.agreed.after(b.config.give_up) : kNever;
+  const bool ends = g.orphan || tells_again(b, g);
+  const Time end = ends ? g.agreed.after(b.config.give_up) : kNever;
   if (g.sender.nxt < g.line.expected && g.refused_until.ps != 0) return std::min(end, g.refused_until);
   if (!g.sender.outstanding()) return end;
   RoundTrip trip = b.site_trip;
@@ -358,6 +368,11 @@ Time deadline_of(const BoxState& b, const Giving& g) {
 void on_timer(BoxState& b, Giving& g, Time now) {
   if (!g.used) return;
   if (g.orphan && g.agreed.after(b.config.give_up) <= now) return remove(b, g);
+  if (tells_again(b, g) && g.agreed.after(b.config.give_up) <= now) {
+    g.agreed = now;
+    g.owned_due = true;
+    report(b, g);
+  }
   if (g.refused_until.ps != 0 && g.refused_until <= now) {
     g.refused_until = {};
     g.sender.timer = now;

@@ -283,8 +283,13 @@ bool on_message(BoxState& b, const Frame& f, std::span<const std::uint8_t> mad, 
     return true;
   }
   const auto index = static_cast<std::uint32_t>(m.lease & 0xF'FFFFU);
-  if (index >= b.most() || b.takings[index].lease != m.lease) return true;  // of an ownership that is over
+  if (index >= b.most()) return true;
   Taking& t = b.takings[index];
+  if (t.lease != m.lease) {  // of an ownership that is over: its question came late, or somebody repeated it
+    const bool asks_anew = (t.phase == Phase::kAsking || t.phase == Phase::kOwned) && !t.confirmed;
+    if (m.say == Say::kOwned && !asks_anew) (void)b.disowned.push({{f.destination, f.source, {}}, m.lease});
+    return true;
+  }
   if (m.say == Say::kOwned) on_owned(b, t, now);
   // An agreement says how far it is, too.
   if (m.say == Say::kReport || m.say == Say::kOwned) on_report(b, t, m, now);
@@ -312,6 +317,11 @@ bool next_message(BoxState& b, Out& out, Time now) {
     Message m = message(b, Say::kReleased);
     m.lease = f.lease;
     return send(b, m, f.name.responder, f.name.requester, out);
+  }
+  if (Farewell f; b.disowned.take(f)) {
+    Message m = message(b, Say::kRelease);
+    m.lease = f.lease;
+    return send(b, m, f.name.requester, f.name.responder, out);
   }
   if (Farewell f; b.refusals.take(f)) {
     Message m = message(b, Say::kAnswered);
