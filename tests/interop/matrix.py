@@ -96,18 +96,16 @@ def table(results):
                 yield f"| {name} | " + " | ".join(cells) + " |"
 
 
-def commit():
-    def git(*arguments):
-        return subprocess.run(["git", "-C", HERE, *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-
-    return git("rev-parse", "--short=12", "HEAD") + (" and changes" if git("status", "--porcelain", "--untracked-files=no") else "")
+def version(weft):
+    """Of what was tried, and not of the tree, which may be changed meanwhile."""
+    return subprocess.run([weft, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
-def summary(results, seconds):
-    counts = {what: sum(test(code) for _, code in results) for what, test in (
+def summary(what, results, seconds):
+    counts = {said: sum(test(code) for _, code in results) for said, test in (
         ("passed", lambda code: code == 0), ("failed", lambda code: code not in (0, SKIPPED)), ("not installed", SKIPPED.__eq__))}
-    said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    return f"{len(results)} runs at commit {commit()} on {time.strftime('%Y-%m-%d')}, {seconds:.0f} s: {said}."
+    said = ", ".join(f"{count} {said}" for said, count in counts.items() if count)
+    return f"{len(results)} runs of {what} on {time.strftime('%Y-%m-%d')}, {seconds:.0f} s: {said}."
 
 
 def write_table(file, text):
@@ -121,7 +119,7 @@ def write_table(file, text):
 
 
 def whole(weft, only, file):
-    began = time.monotonic()
+    began, what = time.monotonic(), version(weft)
     rows = [row for row in clients.rows() if row.shards == "1" and re.search(only, row.name)]
     if not rows:
         sys.exit(f"no row matches '{only}'; 'matrix.py tests' shows how they are named.")
@@ -137,7 +135,7 @@ def whole(weft, only, file):
         if sys.stderr.isatty() or i % 50 == 49:
             left = (time.monotonic() - began) / (i + 1) * (len(rows) - i - 1)
             print(f"{i + 1} of {len(rows)} rows, {left:.0f} s left", file=sys.stderr, flush=True)
-    said = summary(results, time.monotonic() - began)
+    said = summary(what, results, time.monotonic() - began)
     if again:
         said += f" A second try took: {', '.join(f'`{name}`' for name in again)}."
     print(said)

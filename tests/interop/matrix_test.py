@@ -87,6 +87,10 @@ class Table(unittest.TestCase):
         lines = list(matrix.table(self.results(lambda row: 77 if row.client == "mpi" else 0)))
         self.assertIn("| mpi" + " | not installed" * 6 + " |", lines)
 
+    def test_the_summary_counts_and_names_what_was_tried(self):
+        said = matrix.summary("weft 1 (commit abc)", self.results(lambda row: 1 if row.name == "rping.irn.loss_1.udp" else 0), 9.6)
+        self.assertRegex(said, r"^\d+ runs of weft 1 \(commit abc\) on [\d-]+, 10 s: \d+ passed, 1 failed\.$")
+
     def test_it_goes_between_its_marks(self):
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "document")
