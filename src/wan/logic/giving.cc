@@ -79,9 +79,7 @@ void start(Giving& g, Seq from) {
 }
 
 // Where nothing comes of an agreement, perhaps the partner does not know of it: it is told again.
-bool tells_again(const BoxState& b, const Giving& g) {
-  return !g.orphan && b.partner.there && g.line.expected == g.from;
-}
+bool tells_again(const Giving& g) { return !g.orphan && g.line.expected == g.from; }
 
 // Nothing is left of what an orphan had.
 void maybe_gone(BoxState& b, Giving& g) {
@@ -285,7 +283,7 @@ void on_own(BoxState& b, const Message& m, Time now) {
     b.giving_by_lease[m.lease] = b.index_of(*g);
   }
   g->lease = m.lease;
-  g->agreed = now;
+  g->agreed = g->told = now;
   g->ahead_count = 0;
   g->owned_due = true;
   report(b, *g);
@@ -357,8 +355,8 @@ bool next_for_site(BoxState& b, Out& out, Time now) {
 
 Time deadline_of(const BoxState& b, const Giving& g) {
   if (!g.used || g.syndrome != 0) return kNever;
-  const bool ends = g.orphan || tells_again(b, g);
-  const Time end = ends ? g.agreed.after(b.config.give_up) : kNever;
+  const Time since = g.orphan ? g.agreed : tells_again(g) ? g.told : kNever;
+  const Time end = since == kNever ? kNever : since.after(b.config.give_up);
   if (g.sender.nxt < g.line.expected && g.refused_until.ps != 0) return std::min(end, g.refused_until);
   if (!g.sender.outstanding()) return end;
   RoundTrip trip = b.site_trip;
@@ -368,8 +366,8 @@ Time deadline_of(const BoxState& b, const Giving& g) {
 void on_timer(BoxState& b, Giving& g, Time now) {
   if (!g.used) return;
   if (g.orphan && g.agreed.after(b.config.give_up) <= now) return remove(b, g);
-  if (tells_again(b, g) && g.agreed.after(b.config.give_up) <= now) {
-    g.agreed = now;
+  if (tells_again(g) && g.told.after(b.config.give_up) <= now) {
+    g.told = now;
     g.owned_due = true;
     report(b, g);
   }

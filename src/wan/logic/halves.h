@@ -182,6 +182,7 @@ struct Giving {
   Seq from{};
   Time refused_until{};  // the endpoint has no receive
   Time agreed{};         // to `lease`; orphan: since when
+  Time told{};           // likewise, and told again while nothing comes of it
   RecvStream line;
   Sender sender;  // una: the endpoint has everything before
   SenderAccount account;

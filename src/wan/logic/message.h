@@ -12,7 +12,8 @@
 //   owned      agreed
 //   report     everything before `stored` is with me, everything before `delivered` with the endpoint; and
 //              these packets came ahead, and `from` could not be kept. Or the endpoint refused: `syndrome`
-//   release    everything was delivered; from here on you are a wire again
+//   release    everything was delivered; from here on you are a wire again. Without a half: nothing is owned
+//              under this lease
 //   released   agreed
 //   answers    I keep copies of the answers to `half` from `from` on; there are none for the numbers between
 //              the pairs in `ahead`. Who hears of this lease first begins at `stored`; everything before
