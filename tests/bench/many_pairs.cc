@@ -69,11 +69,7 @@ struct Pairs {
   Region theirs{};
 
   void open() {
-    int n = 0;
-    ibv_device** devices = ibv_get_device_list(&n);
-    if (devices == nullptr || n == 0) stop("no device");
-    context = ibv_open_device(devices[0]);
-    if (context == nullptr) stop("ibv_open_device");
+    context = weft::interop::open_first_device();
     pd = ibv_alloc_pd(context);
     cq = ibv_create_cq(context, 32 * 1024, nullptr, nullptr, 0);
     mr = ibv_reg_mr(pd, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);

@@ -57,11 +57,7 @@ struct Connection {
 
   void open(std::uint32_t slots, int socket) {
     tcp = socket;
-    int n = 0;
-    ibv_device** devices = ibv_get_device_list(&n);
-    if (devices == nullptr || n == 0) stop("no device");
-    context = ibv_open_device(devices[0]);
-    if (context == nullptr) stop("ibv_open_device");
+    context = weft::interop::open_first_device();
     pd = ibv_alloc_pd(context);
     cq = ibv_create_cq(context, 4096, nullptr, nullptr, 0);
     memory.resize(std::size_t{slots} * kWords);

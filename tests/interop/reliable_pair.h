@@ -13,6 +13,15 @@ namespace weft::interop {
   std::exit(2);
 }
 
+inline ibv_context* open_first_device() {
+  int n = 0;
+  ibv_device** const devices = ibv_get_device_list(&n);
+  if (devices == nullptr || n == 0) stop("no device");
+  ibv_context* const context = ibv_open_device(devices[0]);
+  if (context == nullptr) stop("ibv_open_device");
+  return context;
+}
+
 // What the other end has to know.
 struct End {
   std::uint32_t qpn;

@@ -1,5 +1,5 @@
-// A question for an ownership that comes late, or that somebody on the line repeats, when who asked it does not
-// own that half any more: the box that agrees must not wait for it for ever.
+// A question for an ownership that comes late, or that somebody on the line repeats, when who asked it does
+// not own that half any more: the box that agrees must not wait for it for ever.
 #include <gtest/gtest.h>
 
 #include <algorithm>
