@@ -7,6 +7,7 @@
 //
 // Input from the network is neither: it becomes a counted drop reason or a protocol NAK.
 #pragma once
+#include <cstring>
 #include <string>
 #include <tl/expected.hpp>
 
@@ -14,6 +15,7 @@ namespace weft {
 
 struct Error {
   std::string message;
+  int number = 0;  // the errno of the system call that failed, if one did
 };
 
 template <class T>
@@ -21,6 +23,12 @@ using Result = tl::expected<T, Error>;
 
 inline tl::unexpected<Error> fail(std::string message) {
   return tl::unexpected<Error>(Error{std::move(message)});
+}
+
+// Of a system call that failed with `number`. It is taken at once: whatever is closed on the way out may
+// leave another one in errno.
+inline tl::unexpected<Error> fail_system(const std::string& what, int number) {
+  return tl::unexpected<Error>(Error{what + ": " + std::strerror(number), number});
 }
 
 // What a verbs call can answer; live/abi maps each to its errno.

@@ -41,17 +41,13 @@ Device& device_of(const Options& options) {
   return d;
 }
 
-std::shared_ptr<Nic> nic_of_process(const Options& options) {
+Result<std::shared_ptr<Nic>> nic_of_process(const Options& options) {
   const std::lock_guard lock(process_lock);
   std::shared_ptr<Nic> nic = process_nic.lock();
   if (nic != nullptr && !is_inherited(*nic)) return nic;
   auto opened = open_nic(options);
-  if (!opened) {
-    complain(opened.error().message);
-    return nullptr;
-  }
-  process_nic = *opened;
-  return *opened;
+  if (opened) process_nic = *opened;
+  return opened;
 }
 
 ibv_mtu mtu_code(std::uint32_t bytes) {
@@ -100,22 +96,21 @@ ibv_gid gid_of(const Context& c, std::uint32_t index) {
 
 int clamp_int(std::uint64_t v) { return static_cast<int>(std::min<std::uint64_t>(v, INT32_MAX)); }
 
+std::nullptr_t refuse_to_open(const Error& e) {
+  complain(e.message);
+  return refuse(e.number != 0 ? e.number : EADDRINUSE);
+}
+
 ibv_context* open_device(ibv_device* device) {
-  errno = 0;
   auto nic = nic_of_process(handle_of<Device>(device).options);
-  if (nic == nullptr) return refuse(errno != 0 ? errno : EADDRINUSE);
+  if (!nic) return refuse_to_open(nic.error());
   auto handle = std::make_unique<ContextHandle>();
-  auto engine = Context::open(std::move(nic));
-  if (!engine) {
-    complain(engine.error().message);
-    return refuse(EMFILE);
-  }
+  auto engine = Context::open(std::move(*nic));
+  if (!engine) return refuse_to_open(engine.error());
   // Nothing is ever sent to it, but programs look at it, set its flags, and import by it.
   handle->use_command_file(new_command_file());
   if (handle->command_fd < 0) {
-    const int why = errno;
-    complain(std::string("cannot make the file that a device is imported by: ") + std::strerror(why));
-    return refuse(why);
+    return refuse_to_open(fail_system("cannot make the file that a device is imported by", errno).value());
   }
   begin_opened(*handle, std::move(*engine));
   publish_context(*handle, device);

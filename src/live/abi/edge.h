@@ -5,6 +5,7 @@
 // through here, and must.
 #pragma once
 #include <cerrno>
+#include <cstddef>
 #include <exception>
 #include <new>
 #include <system_error>
@@ -17,14 +18,25 @@ inline int errno_of(const std::exception& e) {
   return system != nullptr && system->code().value() > 0 ? system->code().value() : ENOMEM;
 }
 
+// Why a call that answers with a pointer answers nullptr. What is destroyed on the way out may call the
+// system, which leaves its own answer in errno; at_edge sets it last.
+inline thread_local int refusal = 0;
+inline std::nullptr_t refuse(int error) {
+  errno = refusal = error;
+  return nullptr;
+}
+
 // Runs a call of the ABI: nullptr or the error number instead of an exception, and errno.
 template <class Call>
 auto at_edge(const Call& call) -> decltype(call()) {
   using Answer = decltype(call());
   try {
+    if constexpr (std::is_pointer_v<Answer>) refusal = 0;
     const Answer answer = call();
     if constexpr (std::is_same_v<Answer, int>) {
       if (answer > 0) errno = answer;
+    } else if constexpr (std::is_pointer_v<Answer>) {
+      if (answer == nullptr && refusal != 0) errno = refusal;
     }
     return answer;
   } catch (const std::exception& e) {

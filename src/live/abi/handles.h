@@ -131,11 +131,6 @@ template <class T>
 int answer(const Outcome<T>& outcome) {
   return outcome ? 0 : errno_of(outcome.error());
 }
-// For calls that answer with a pointer: sets errno.
-inline std::nullptr_t refuse(int error) {
-  errno = error;
-  return nullptr;
-}
 
 // --- data_path.cc ---
 int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad);

@@ -49,7 +49,7 @@ Outcome<std::unique_ptr<SrqRecord>> take_srq(Nic& nic, SrqId id) {
 
 Result<std::unique_ptr<Context>> Context::open(std::shared_ptr<Nic> nic) {
   auto events = EventQueue::open();
-  if (events == nullptr) return fail(std::string("cannot open an eventfd: ") + std::strerror(errno));
+  if (events == nullptr) return fail_system("cannot open an eventfd", errno);
   return std::unique_ptr<Context>(new Context(std::move(nic), std::move(events)));
 }
 

@@ -236,15 +236,14 @@ void Nic::add_shard(std::unique_ptr<Nic> further) {
 
 Result<void> Nic::start() {
   wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (wake_fd_ < 0) return fail(std::string("cannot open an eventfd: ") + std::strerror(errno));
+  if (wake_fd_ < 0) return fail_system("cannot open an eventfd", errno);
   if (Neighbours* const others = neighbours_owned(); others != nullptr)
     others->begins(clock_.now() + kBeginning);
   mind_forks(*this);
   try {
     thread_ = std::thread([this] { background(); });
   } catch (const std::system_error& e) {
-    errno = e.code().value();
-    return fail(std::string("cannot start a thread: ") + std::strerror(errno));
+    return fail_system("cannot start a thread", e.code().value());
   }
   return {};
 }

@@ -111,7 +111,7 @@ Result<std::unique_ptr<NextHops>> NextHops::open(const EthernetInterface& interf
   hops->interface_ = interface;
   hops->own_ = ipv4_of(own);
   hops->fd_ = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-  if (hops->fd_ < 0) return fail(std::string("cannot ask the kernel for routes: ") + std::strerror(errno));
+  if (hops->fd_ < 0) return fail_system("cannot ask the kernel for routes", errno);
   hops->entries_.reserve(kMost);
   return hops;
 }

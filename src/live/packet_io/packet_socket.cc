@@ -66,13 +66,15 @@ PacketSocket::Sent send_pieces(int fd, const Note& note, std::span<const std::ui
 }  // namespace
 
 Error raw_socket_refused(const char* what) {
-  if (errno != EPERM && errno != EACCES)
-    return {std::string("cannot open ") + what + ": " + std::strerror(errno)};
-  return {
-      std::string(what) +
-      " needs the right to use raw sockets (CAP_NET_RAW): start weft as root, or as yourself with "
-      "`sudo setpriv --reuid=$USER --init-groups --inh-caps=+net_raw --ambient-caps=+net_raw weft run ...`, "
-      "or take --wire udp, which needs no right"};
+  const int number = errno;
+  if (number != EPERM && number != EACCES)
+    return fail_system(std::string("cannot open ") + what, number).value();
+  return {std::string(what) +
+              " needs the right to use raw sockets (CAP_NET_RAW): start weft as root, or as yourself with "
+              "`sudo setpriv --reuid=$USER --init-groups --inh-caps=+net_raw --ambient-caps=+net_raw weft "
+              "run ...`, "
+              "or take --wire udp, which needs no right",
+          number};
 }
 
 struct PacketSocket::Buffers {
@@ -115,22 +117,21 @@ Result<std::unique_ptr<PacketSocket>> PacketSocket::open(std::uint32_t interface
   if (fd < 0) return tl::unexpected(raw_socket_refused("a packet socket"));
   socket->fd_ = fd;
   if (!set(fd, SOL_PACKET, PACKET_VNET_HDR, 1))
-    return fail(std::string("cannot ask for frames with the kernel's notes (PACKET_VNET_HDR): ") +
-                std::strerror(errno));
+    return fail_system("cannot ask for frames with the kernel's notes (PACKET_VNET_HDR)", errno);
   enlarge(fd, SO_SNDBUFFORCE, SO_SNDBUF, options.send_buffer);
   const bool receives = options.receive_buffer != 0;
   if (receives) {
     enlarge(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.receive_buffer);
     sock_fprog program{static_cast<unsigned short>(filter.size()), const_cast<sock_filter*>(filter.data())};
     if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0)
-      return fail(std::string("the kernel refuses the packet socket's filter: ") + std::strerror(errno));
+      return fail_system("the kernel refuses the packet socket's filter", errno);
   }
   sockaddr_ll at{};
   at.sll_family = AF_PACKET;
   at.sll_ifindex = static_cast<int>(interface);
   at.sll_protocol = receives ? htons(ETH_P_IP) : 0;
   if (bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
-    return fail(std::string("cannot bind a packet socket to the interface: ") + std::strerror(errno));
+    return fail_system("cannot bind a packet socket to the interface", errno);
   return socket;
 }
 

@@ -110,17 +110,21 @@ std::vector<bpf_insn> program_for(int map, const std::optional<Wanted>& wanted, 
 }
 
 tl::unexpected<Error> refused(const char* step) {
-  if (errno == EPERM || errno == EACCES)
-    return fail(
-        std::string("the kernel lets this process attach no XDP program (") + step +
-        "): that takes CAP_BPF and CAP_NET_ADMIN outside of any container's user namespace; start weft as "
-        "root, or take --wire packet");
-  if (errno == EBUSY || errno == EEXIST)
-    return fail(
+  const int number = errno;
+  if (number == EPERM || number == EACCES)
+    return tl::unexpected(Error{std::string("the kernel lets this process attach no XDP program (") + step +
+                                    "): that takes CAP_BPF and CAP_NET_ADMIN outside of any container's user "
+                                    "namespace; start weft as "
+                                    "root, or take --wire packet",
+                                number});
+  if (number == EBUSY || number == EEXIST)
+    return tl::unexpected(Error{
         "the interface already has an XDP program (`ip link show` names it); end what put it there, or take "
-        "--wire packet");
-  return fail(std::string("the kernel refuses an XDP program (") + step + "): " + std::strerror(errno) +
-              "; take --wire packet");
+        "--wire packet",
+        number});
+  return tl::unexpected(Error{std::string("the kernel refuses an XDP program (") + step +
+                                  "): " + std::strerror(number) + "; take --wire packet",
+                              number});
 }
 
 }  // namespace

@@ -19,6 +19,10 @@ constexpr std::uint32_t kChunks = 8192;  // 32 MB
 constexpr std::uint32_t kFewestChunks = 512;
 constexpr std::uint32_t kOneChunkMtu = XdpSocket::kChunk - XdpSocket::kHeadroom - kEthernetBytes;
 
+tl::unexpected<Error> of_interface(const EthernetInterface& interface, const Error& e) {
+  return tl::unexpected(Error{"interface " + interface.name + ": " + e.message, e.number});
+}
+
 }  // namespace
 
 Result<std::unique_ptr<XdpReceiver>> XdpReceiver::open(const EthernetInterface& interface,
@@ -29,7 +33,7 @@ Result<std::unique_ptr<XdpReceiver>> XdpReceiver::open(const EthernetInterface& 
   std::vector<XdpQueue> targets;
   for (std::uint32_t q = 0; q < queues; ++q) {
     auto socket = XdpSocket::open(interface.index, q, {.chunks = r->chunks_each_});
-    if (!socket) return fail("interface " + interface.name + ": " + socket.error().message);
+    if (!socket) return of_interface(interface, socket.error());
     if (!(*socket)->long_frames() && interface.mtu > kOneChunkMtu) {
       return fail("interface " + interface.name + " has an MTU of " + std::to_string(interface.mtu) +
                   ", and this kernel's AF_XDP takes at most " + std::to_string(kOneChunkMtu) + "; lower it");
@@ -43,11 +47,11 @@ Result<std::unique_ptr<XdpReceiver>> XdpReceiver::open(const EthernetInterface& 
       epoll_event readable{};
       readable.events = EPOLLIN;
       if (r->epoll_ < 0 || epoll_ctl(r->epoll_, EPOLL_CTL_ADD, t.socket, &readable) != 0)
-        return fail(std::string("cannot wait for several AF_XDP sockets: ") + std::strerror(errno));
+        return fail_system("cannot wait for several AF_XDP sockets", errno);
     }
   }
   auto program = XdpProgram::attach(interface.index, targets, wanted, interface.address);
-  if (!program) return fail("interface " + interface.name + ": " + program.error().message);
+  if (!program) return of_interface(interface, program.error());
   r->program_ = std::move(*program);
   return r;
 }

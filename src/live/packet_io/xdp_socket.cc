@@ -30,7 +30,7 @@ bool set(int fd, int name, std::uint32_t value) {
 }
 
 tl::unexpected<Error> refused(const char* step) {
-  return fail(std::string("the kernel refuses an AF_XDP socket (") + step + "): " + std::strerror(errno));
+  return fail_system(std::string("the kernel refuses an AF_XDP socket (") + step + ")", errno);
 }
 
 }  // namespace

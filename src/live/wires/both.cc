@@ -54,10 +54,10 @@ Result<std::unique_ptr<BothWire>> BothWire::open(const Addresses& own, std::uint
   if (Neighbours* const n = both->sides_[0].wire->neighbours(); n != nullptr)
     n->pair_with(*both->sides_[1].wire->neighbours());
   both->second_ = epoll_create1(EPOLL_CLOEXEC);
-  if (both->second_ < 0) return fail(std::string("cannot open an epoll: ") + std::strerror(errno));
+  if (both->second_ < 0) return fail_system("cannot open an epoll", errno);
   const UdpWire& other = *both->sides_[1].wire;
   if (!both->watch(other.descriptor()) || (other.mailbox() >= 0 && !both->watch(other.mailbox())))
-    return fail(std::string("cannot watch a socket: ") + std::strerror(errno));
+    return fail_system("cannot watch a socket", errno);
   return both;
 }
 

@@ -100,7 +100,7 @@ Result<std::unique_ptr<Neighbours>> Neighbours::join(const wire::Address& addres
   n->v4_ = wire::is_v4_mapped(address);
   n->prefix_ = names_of(to_text(address), port);
   n->waiting_ = epoll_create1(EPOLL_CLOEXEC);
-  if (n->waiting_ < 0) return fail(std::string("cannot open an epoll: ") + std::strerror(errno));
+  if (n->waiting_ < 0) return fail_system("cannot open an epoll", errno);
   // A process that begins anew should not get the queue pair numbers of the one before.
   constexpr unsigned kCount = kSlots - 1;
   const unsigned first = unpredictable<std::uint32_t>() % kCount;
@@ -113,7 +113,7 @@ Result<std::unique_ptr<Neighbours>> Neighbours::join(const wire::Address& addres
       n->trains_.reserve(kMostAtOnce);
       return n;
     }
-    if (errno != EADDRINUSE) return fail(std::string("cannot open a Unix socket: ") + std::strerror(errno));
+    if (errno != EADDRINUSE) return fail_system("cannot open a Unix socket", errno);
   }
   if (wanted != 0)
     return fail("slot " + std::to_string(wanted) + " of " + to_text(address) + " is another process's");

@@ -41,7 +41,10 @@ Result<std::unique_ptr<PacketWire>> PacketWire::open(const wire::Address& addres
   auto udp = UdpWire::open(address, port, options);
   if (!udp) return tl::unexpected(udp.error());
   const auto interface = find_ethernet(address);
-  if (!interface) return fail("raw frames at " + to_text(address) + ": " + interface.error().message);
+  if (!interface) {
+    const Error& e = interface.error();
+    return tl::unexpected(Error{"raw frames at " + to_text(address) + ": " + e.message, e.number});
+  }
   std::unique_ptr<PacketWire> wire(new PacketWire(std::move(*udp)));
   WireFacts& facts = wire->facts_;
   facts = wire->inner_->facts();

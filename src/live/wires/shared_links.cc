@@ -127,15 +127,14 @@ Result<std::unique_ptr<SharedLinks>> SharedLinks::open(const wire::Address& addr
   links->strangers_.reserve(kMostRings);
   links->wire_ = wire;
   links->waiting_ = epoll_create1(EPOLL_CLOEXEC);
-  if (links->waiting_ < 0) return fail(std::string("cannot open an epoll: ") + std::strerror(errno));
+  if (links->waiting_ < 0) return fail_system("cannot open an epoll", errno);
   links->call_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (links->call_ < 0 || !links->watch(links->call_))
-    return fail(std::string("cannot open an eventfd: ") + std::strerror(errno));
+  if (links->call_ < 0 || !links->watch(links->call_)) return fail_system("cannot open an eventfd", errno);
   links->listener_ = open_local_socket();
   const LocalName name(name_of(address, port, slot));
   if (links->listener_ < 0 || bind(links->listener_, name.generic(), name.size) != 0 ||
       listen(links->listener_, kBacklog) != 0)
-    return fail(std::string("cannot take rings of this host's processes: ") + std::strerror(errno));
+    return fail_system("cannot take rings of this host's processes", errno);
   if (!links->watch(links->listener_)) return fail("cannot watch a Unix socket");
   return links;
 }

@@ -39,8 +39,6 @@ constexpr std::uint32_t kGroupBuffer = 4U << 20U;
 constexpr std::uint32_t kLargestTrain = 65535 - wire::kIpv4Bytes - wire::kUdpBytes;
 constexpr std::uint32_t kLargestTrainV6 = 65535 - wire::kIpv6Bytes - wire::kUdpBytes;
 
-std::string reason() { return std::strerror(errno); }
-
 int get_option(int fd, int level, int name) {
   int value = 0;
   socklen_t size = sizeof value;
@@ -196,10 +194,10 @@ Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std
   const bool v4 = of.family == AF_INET;
   const int fd = socket(of.family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0 && errno == EAFNOSUPPORT) return fail(no_v6_sentence(address));
-  if (fd < 0) return fail("cannot open a UDP socket: " + reason());
+  if (fd < 0) return fail_system("cannot open a UDP socket", errno);
   wire->fd_ = fd;
   if (v4 && !set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)) {
-    return fail("cannot set IP_MTU_DISCOVER, without which no ICRC is right: " + reason());
+    return fail_system("cannot set IP_MTU_DISCOVER, without which no ICRC is right", errno);
   }
   if (!v4) choose_v6_options(fd);
   if (options.segmentation) set_option(fd, SOL_UDP, UDP_GRO, 1);
@@ -212,7 +210,10 @@ Result<std::unique_ptr<UdpWire>> UdpWire::open(const wire::Address& address, std
     set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
   }
   const SocketAddress self = to_sockaddr(address, port, interface.index);
-  if (bind(fd, self.generic(), self.size()) != 0) return fail(bind_sentence(address, port));
+  if (bind(fd, self.generic(), self.size()) != 0) {
+    const int number = errno;
+    return tl::unexpected(Error{bind_sentence(address, port), number});
+  }
   set_option(fd, of.level, of.hop_limit, wire->usual_.hop_limit);
   send_groups_by(fd, self, interface.index);
   wire->own_hosts_ = own_addresses();
@@ -382,7 +383,7 @@ void UdpWire::keep_or_hand(const RxTrain& train) {
 Result<void> UdpWire::leave_alone(std::span<const sock_filter> program) {
   const sock_fprog p{static_cast<unsigned short>(program.size()), const_cast<sock_filter*>(program.data())};
   if (setsockopt(fd_, SOL_SOCKET, SO_ATTACH_FILTER, &p, sizeof p) == 0) return {};
-  return fail("the kernel refuses the UDP socket's filter: " + reason());
+  return fail_system("the kernel refuses the UDP socket's filter", errno);
 }
 
 std::span<const RxTrain> UdpWire::keep_own(std::span<const RxTrain> trains) {
