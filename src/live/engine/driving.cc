@@ -1,14 +1,14 @@
 // Who moves packets, and when.
 //
 // A program that polls drives the shard itself: poll() receives, and sends what became possible. A
-// background thread takes over when nobody polled for kTakeOver and then sleeps on the socket. While a
-// program polls, the thread must not sleep on the socket, for every packet would then wake it on the
+// background thread takes over when nobody polled for a while (patience.h) and then sleeps on the socket.
+// While a program polls, the thread must not sleep on the socket, for every packet would then wake it on the
 // core that the program spins on; it looks at the time instead, ever more rarely.
 //
 // Doorbells: the first post transmits at once when nothing of its path is in flight; later ones wait
 // for the next poll, kMostPosts of them, or kLongestWait, because packets that leave together cost one
 // system call. A program that posts will poll or post again, unless it waits for an event: then every post
-// transmits. Should it do neither, the background thread looks after kTakeOver; if that thread is late (it
+// transmits. Should it do neither, the background thread looks after that while; if that thread is late (it
 // may share a core with the program), it is called once and the posts wait all the same.
 //
 // Replies first: a poll that finds completions returns at once. What it received may let ACKs leave, and
@@ -17,6 +17,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,7 +31,8 @@
 namespace weft::live {
 namespace {
 
-constexpr Duration kTakeOver = microseconds(50);
+constexpr Duration kTakeOver = Patience::kMost;
+constexpr std::uint64_t kShortTurn = 100'000;  // ns, the shortest that may be asked for
 constexpr std::uint32_t kMostPosts = 32;
 constexpr Duration kLongestWait = microseconds(5);
 // With traffic lately the background thread looks at least this often, so that a post needs no system
@@ -52,10 +54,28 @@ constexpr Duration kPageEvery = milliseconds(100);  // the statistics page, whil
 constexpr Duration kPageAtRest = seconds(1);
 constexpr std::uint32_t kTurns = 8;  // receive batches per turn; programs get in between
 
+// Since Linux 6.12 a thread says how long its turns on a processor are (0: as others'), and one that wakes
+// for a short turn need not wait for the end of a long one, which takes milliseconds. Older kernels take the
+// call and know nothing of it.
+void ask_for_turns(std::uint64_t ns) {
+  // The first of the kernel's structure; its header does not go with the library's.
+  struct {
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t runtime, deadline, period;
+  } a{};
+  a.size = sizeof a;
+  if (syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) != 0 || a.policy != SCHED_OTHER) return;
+  a.runtime = ns;
+  syscall(SYS_sched_setattr, 0, &a, 0);
+}
+
 }  // namespace
 
 bool Nic::program_drives(Time now) const {
-  return now - Time{polled_at_.load(std::memory_order_relaxed)} < kTakeOver;
+  return now - Time{polled_at_.load(std::memory_order_relaxed)} < patience_.now();
 }
 
 bool Nic::watched(Time now) const {
@@ -224,10 +244,22 @@ void Nic::sleep(Time now, Time until, bool watch_wire) {
   }
 }
 
+// Who has it drives, so the thread comes back rather than wait: a thread that waits for a lock yields its
+// core, and gets a crowded one back at the next tick of the clock, milliseconds later.
+bool Nic::take_wheel(std::uint32_t& missed) {
+  constexpr std::uint32_t kMostMisses = 64;
+  if (!ownership_.try_acquire()) {
+    if (++missed < kMostMisses) return false;
+    ownership_.acquire();
+  }
+  missed = 0;
+  return true;
+}
+
 // One turn at the wheel; returns when the next is due, unless the wire has something before. What it
 // returns is announced under the ownership: who arms an earlier deadline later on sees it and wakes us.
 Time Nic::background_turn(Time now, Time& moved_at) {
-  const Owned owned(ownership_);
+  const Owned owned(ownership_, std::adopt_lock);
   called_.store(false, std::memory_order_relaxed);
   posts_ = 0;
   waiting_ = false;
@@ -274,10 +306,19 @@ void Nic::background() {
   prctl(PR_SET_TIMERSLACK, 1UL);
   Time moved_at{};
   Time crowded_until{};
+  bool nobody_polled = false;
+  std::uint32_t missed = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {
     const Time now = clock_.now();
     if (!program_drives(now)) {
-      const Time until = std::min(background_turn(now, moved_at), publish(now));
+      if (!take_wheel(missed)) {
+        sleep(now, now + Patience::kLeast, false);
+        continue;
+      }
+      const Time due = background_turn(now, moved_at);
+      const Time until = std::min(due, publish(now));
+      if (std::exchange(nobody_polled, false) && moved_at == now && patience_.was_late())
+        ask_for_turns(kShortTurn);
       stirred_ = stirred_ || moved_at == now;
       if (until <= now) continue;
       if (now - moved_at < kLinger && now > crowded_until) {
@@ -293,10 +334,13 @@ void Nic::background() {
     (void)publish(now);
     called_.store(false, std::memory_order_relaxed);
     parked_.store(true);
-    const Time until = Time{polled_at_.load()} + kTakeOver;
+    const Time seen{polled_at_.load()};
+    const Time until = seen + patience_.now();
     wakes_at_.store(until.ps, std::memory_order_relaxed);
     if (until > now) sleep(now, until, false);
     parked_.store(false);
+    nobody_polled = Time{polled_at_.load()} == seen;
+    if (!nobody_polled && patience_.saw_poll()) ask_for_turns(0);
   }
 }
 

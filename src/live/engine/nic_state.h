@@ -18,6 +18,7 @@
 #include "live/engine/nic.h"
 #include "live/engine/nic_page.h"
 #include "live/engine/ownership.h"
+#include "live/engine/patience.h"
 #include "live/engine/records.h"
 #include "live/engine/shard.h"
 #include "live/engine/shared_tables.h"
@@ -115,6 +116,7 @@ class Nic {
   void sleep(Time now, Time until, bool watch_wire);
   void wake();
   bool program_drives(Time now) const;
+  bool take_wheel(std::uint32_t& missed);
   // Whether the background thread looks soon enough for work to be left to it.
   bool watched(Time now) const;
   void transmit_owned(Time now);
@@ -159,8 +161,9 @@ class Nic {
 
   std::atomic<std::int64_t> polled_at_{kLongAgo};  // when a program last drove, picoseconds
   std::atomic<std::int64_t> wakes_at_{INT64_MAX};  // when the background thread looks next
-  std::atomic<bool> parked_{false};                // it sleeps and does not watch the wire
-  std::atomic<bool> called_{false};                // woken by a post, and has not looked since
+  Patience patience_;
+  std::atomic<bool> parked_{false};  // it sleeps and does not watch the wire
+  std::atomic<bool> called_{false};  // woken by a post, and has not looked since
   std::atomic<bool> stopping_{false};
   std::atomic<bool> still_{false};
   std::atomic<int> groups_fd_{-1};  // the wire's, once it has one

@@ -3,6 +3,7 @@
 // then in the kernel.
 #pragma once
 #include <atomic>
+#include <mutex>
 
 namespace weft::live {
 
@@ -40,6 +41,7 @@ class Ownership {
 class Owned {
  public:
   explicit Owned(Ownership& o) : o_(o) { o_.acquire(); }
+  Owned(Ownership& o, std::adopt_lock_t) : o_(o) {}
   ~Owned() { o_.release(); }
   Owned(const Owned&) = delete;
   Owned& operator=(const Owned&) = delete;

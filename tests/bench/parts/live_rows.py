@@ -12,6 +12,7 @@ BUILD = ROOT / "build"
 WEFT = BUILD / "weft"
 RAW = next(iter(BUILD.rglob("weft-raw-udp")), None)
 PAIRS = next(iter(BUILD.rglob("weft-many-pairs")), None)
+ONE_BY_ONE = next(iter(BUILD.rglob("weft-one-by-one")), None)
 SECONDS = "1"
 SERVER, CLIENT = "127.0.0.1", "127.0.0.2"
 
@@ -135,9 +136,10 @@ def pairs_rows():
 
 
 def cm_rows():
-    one = cmtime(1)
+    text = pair(weft(SERVER, [ONE_BY_ONE, "serve", SERVER]), weft(CLIENT, [ONE_BY_ONE, "connect", SERVER, "100"]), stays=True)
+    one = json.loads(text.splitlines()[-1])
     return {"weft_cm_4096_connections_s": sum(cmtime(4096).values()) / 1e3,
-            "weft_cm_one_connection_us": (one["create qp"] + one["connect"]) * 1e3}
+            "weft_cm_first_connection_us": one["first_us"], "weft_cm_one_connection_us": one["us"]}
 
 
 ROWS = {
