@@ -6,7 +6,7 @@ were changed afterwards, changes.toml says what and to what effect, and docs/RES
 
 What counts is a file's settings: its TOML without comments and without the words that nothing is computed from. Each state
 that a file under experiments/ had since `first_run`, beside its first, must stand in `states` of some change, and so must
-what lies in the tree now. A finding ends with the line to write. Without the history (a shallow clone) only the tree is
+what lies in the tree now. A change of the rules by which the lab judges names its decision as `rule` instead. A finding ends with the line to write. Without the history (a shallow clone) only the tree is
 held against the list: the newest state listed, or the only one there ever was.
 """
 import hashlib
@@ -66,7 +66,9 @@ def check(root):
     listed = tomllib.loads((root / LIST).read_text(encoding="utf-8"))
     changes = listed.get("change", [])
     findings = [f"{LIST}: change {i + 1} says no '{word}'" for i, one in enumerate(changes)
-                for word in ("what", "effect", "states") if not one.get(word)]
+                for word in ("what", "effect", "states") if not one.get(word) and not (word == "states" and "rule" in one)]
+    findings += [f"{LIST}: change {i + 1} names {one['rule']}, which is not there" for i, one in enumerate(changes)
+                 if "rule" in one and not (root / one["rule"]).is_file()]
     known = {tuple(entry.split(" ", 1)) for one in changes for entry in one.get("states", [])}
     past = history(root, listed["first_run"])
     seen = {}

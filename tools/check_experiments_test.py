@@ -54,6 +54,15 @@ class Experiments(PlantedTree):
         self.plant("experiments/b.toml", FIRST)
         self.assertEqual(check_experiments.check(self.root), [])
 
+    def test_a_change_of_a_rule_names_a_decision_that_is_there(self):
+        change = '[[change]]\nwhat = "w"\neffect = "e"\n'
+        self.plant(check_experiments.LIST, f'first_run = "{self.first}"\n{change}')
+        self.assert_found(check_experiments.check(self.root), "says no 'states'")
+        self.plant(check_experiments.LIST, f'first_run = "{self.first}"\n{change}rule = "docs/decisions/one.md"\n')
+        self.assert_found(check_experiments.check(self.root), "docs/decisions/one.md, which is not there")
+        self.plant("docs/decisions/one.md", "# One\n")
+        self.assertEqual(check_experiments.check(self.root), [])
+
     def test_what_was_never_there_is_not_listed(self):
         self.list_changes(LATER)
         self.assert_found(check_experiments.check(self.root), "no state that the file ever had")

@@ -23,6 +23,28 @@ bool overlaps(const Band& b, const Estimate& e) {
   return b.meets(e.low, high_of(e)) && (!beyond_both || e.at_least);
 }
 
+// Between these, on the scale of intervals, is no difference that is worth the name. Only a rule that claims
+// one, "> 1" or "< 0 %", is refuted there.
+struct Margin {
+  double low, high;
+};
+std::optional<Margin> margin_of(const std::optional<Band>& band, const std::optional<Band>& trend,
+                                const Scale& scale) {
+  if (!scale.factors || (!trend && !band)) return std::nullopt;
+  const Band& rule = trend ? *trend : *band;
+  if (two_sided(rule)) return std::nullopt;
+  const double none = scale.from(0);
+  if (rule.contains(none) || (band && band->contains(none))) return std::nullopt;
+  const bool more = std::isfinite(rule.low);
+  if ((more ? rule.low : rule.high) != none) return std::nullopt;
+  Margin m{-std::log1p(kWorthTheName), std::log1p(kWorthTheName)};
+  if (band && more && std::isfinite(band->low) && band->low > none)
+    m.high = std::min(m.high, scale.to(band->low));
+  if (band && !more && std::isfinite(band->high) && band->high < none)
+    m.low = std::max(m.low, scale.to(band->high));
+  return m;
+}
+
 // Whether some cell lies above `limit` for sure.
 bool some_above(const Scale& scale, const std::vector<Cell>& cells, double limit) {
   std::vector<double> p;
@@ -50,9 +72,19 @@ const char* grade_text(Grade g) {
   }
 }
 
-Grade grade_of(const std::optional<Band>& band, const std::optional<Band>& trend, const Estimate& e) {
+bool is_tie(const std::optional<Band>& band, const std::optional<Band>& trend, const Scale& scale,
+            const Estimate& e) {
+  const auto margin = margin_of(band, trend, scale);
+  if (!margin || e.at_least || !e.decides()) return false;
+  const double low = scale.to(e.low), high = scale.to(e.high);
+  return low <= 0 && high >= 0 && low > margin->low && high < margin->high;
+}
+
+Grade grade_of(const std::optional<Band>& band, const std::optional<Band>& trend, const Scale& scale,
+               const Estimate& e) {
   if (!e.decides()) return Grade::kOpen;
   if (band && lies_in(*band, e)) return Grade::kReproduced;
+  if (is_tie(band, trend, scale, e)) return Grade::kRefuted;
   const bool off_band = band && !band->meets(e.low, high_of(e));
   const bool in_trend = !trend || trend->contains_all(e.low, high_of(e));
   if (!in_trend) return trend->meets(e.low, high_of(e)) && !off_band ? Grade::kOpen : Grade::kRefuted;
@@ -85,7 +117,12 @@ double doubt(const std::optional<Band>& band, const std::optional<Band>& trend, 
   const double below =
       std::isfinite(rule.low) && !c.estimate.at_least ? doubt_below(c.values, scale.to(rule.low)) : 1;
   const double above = std::isfinite(rule.high) ? doubt_above(c.values, scale.to(rule.high)) : 1;
-  return std::min(below, above);
+  double tie = 1;
+  if (is_tie(band, trend, scale, c.estimate)) {
+    const Margin m = *margin_of(band, trend, scale);
+    tie = std::max(doubt_below(c.values, m.high), doubt_above(c.values, m.low));
+  }
+  return std::min({below, above, tie});
 }
 
 Grade grade_up_to(const std::optional<Band>& band, const std::optional<Band>& trend, const Scale& scale,

@@ -4,7 +4,12 @@
 //   compatible   the interval and the band overlap, and neither of the above
 //   trend        only the direction holds, for the whole interval
 //   open         the interval reaches across a limit, or there are fewer than three seeds
-//   refuted      the interval lies outside of the trend; or outside of the band, and reaches across the trend
+//   refuted      the interval lies outside of the trend; or outside of the band, and reaches across the
+//   trend;
+//                or a difference is claimed, and the interval rules out one that is worth the name
+//
+// "Better than" is met by a hair, so an interval around no difference at all would stay open for ever. It is
+// settled once it lies within a twentieth of it either way, or within less if the paper's band begins there.
 //
 // A band with one side ("> 1") has no width: the whole interval must lie in it. An interval that reaches
 // beyond both ends of a band says nothing about it, so it is not compatible. Where a trend is stated, what is
@@ -38,8 +43,6 @@ struct Cell {
   Grade grade = Grade::kOpen;
 };
 
-Grade grade_of(const std::optional<Band>& band, const std::optional<Band>& trend, const Estimate& e);
-
 // The scale on which intervals are computed: `to` leads there and `from` leads back. Both functions rise.
 struct Scale {
   As as = As::kValue;
@@ -48,8 +51,18 @@ struct Scale {
   double from(double y) const;
 };
 
+inline constexpr double kWorthTheName = 0.05;
+
+Grade grade_of(const std::optional<Band>& band, const std::optional<Band>& trend, const Scale& scale,
+               const Estimate& e);
+
+// Whether that is because any difference is too small.
+bool is_tie(const std::optional<Band>& band, const std::optional<Band>& trend, const Scale& scale,
+            const Estimate& e);
+
 // How probable such values are, or ones further out, if the truth is at the rule's limit: small where the
-// rule is refuted. The rule is the band, or the trend where there is none.
+// rule is refuted. The rule is the band, or the trend where there is none. For a tie, the limits are those of
+// a difference that is worth the name.
 double doubt(const std::optional<Band>& band, const std::optional<Band>& trend, const Scale& scale,
              const Cell& c);
 

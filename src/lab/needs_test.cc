@@ -1,11 +1,11 @@
 // What an undecided claim says of itself: how many seeds would decide it, or that none would.
+#include "lab/needs.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
-
-#include "lab/verdict.h"
 
 namespace weft::lab {
 namespace {
@@ -70,10 +70,19 @@ TEST_F(Needs, CountTheCellsThatHolmCorrectsFor) {
 }
 
 TEST_F(Needs, NoNumberOfSeedsDecidesWhatLiesAtTheEdge) {
-  const Judgement j = of_logs({{-0.05, 0, 0.05}}, kAboveOne, kAboveOne);
+  const Band above_two{"> 2", 2, std::numeric_limits<double>::infinity(), true, false};
+  const double two = std::log(2);
+  const Judgement j = of_logs({{two - 0.05, two, two + 0.05}}, above_two, above_two);
   ASSERT_EQ(j.verdict, Verdict::kOpen);
   EXPECT_EQ(seeds_that_decide(j), 0U);
-  EXPECT_EQ(j.needs, "30 seeds would not decide it: m, a over b lies at the edge of > 1.");
+  EXPECT_EQ(j.needs, "30 seeds would not decide it: m, a over b lies at the edge of > 2.");
+}
+
+// 0.0462 with seven seeds, as above, is less than the logarithm of a twentieth more, 0.0488.
+TEST_F(Needs, AreTheSeedsThatRuleOutADifferenceWhereThereIsNone) {
+  const Judgement j = of_logs({{-0.05, 0, 0.05}}, kAboveOne, kAboveOne);
+  ASSERT_EQ(j.verdict, Verdict::kOpen);
+  EXPECT_EQ(seeds_that_decide(j), 7U);
 }
 
 TEST_F(Needs, ALowerBoundBelowTheRuleNeedsLongerRuns) {

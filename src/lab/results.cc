@@ -84,6 +84,7 @@ Result<Notes> read_notes(const std::string& folder) {
     t.tables("change", [&](Table& c) {
       notes.changes.push_back({c.needed("what"), c.needed("effect")});
       c.texts("states");
+      c.text("rule");  // where no file changed but what the lab makes of runs
     });
     t.finish();
   } catch (const Mistake& m) {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/base/check.h"
+#include "lab/needs.h"
 #include "lab/number.h"
 
 namespace weft::lab {
@@ -139,27 +139,13 @@ double reduced(const Measure& m, const Scale& scale, const std::vector<double>& 
   return sum / static_cast<double>(values.size());
 }
 
-// From its values, on the scale of bands.
-void estimate_cell(Cell& c, const Scale& scale, bool order) {
-  Estimate y = estimate(c.values);
-  y.mean = scale.from(y.mean);
-  y.low = scale.from(y.low);
-  y.high = scale.from(y.high);
-  if (order) {
-    y.low = std::max(y.low, -1.0);
-    y.high = std::min(y.high, 1.0);
-  }
-  y.at_least = c.estimate.at_least;
-  c.estimate = y;
-}
-
 Cell cell_of(const Measure& m, const Scale& scale, const BySeed& group, std::string where) {
   Cell c;
   c.where = std::move(where);
   for (const auto& values : group.values) c.values.push_back(reduced(m, scale, values));
   c.estimate.at_least = group.at_least;
   estimate_cell(c, scale, is_order(m));
-  c.grade = grade_of(m.reproduced, m.trend, c.estimate);
+  c.grade = grade_of(m.reproduced, m.trend, scale, c.estimate);
   return c;
 }
 
@@ -252,33 +238,8 @@ Finding account_finding(const Measure& m, Account account) {
   f.what = computed->text.empty() ? m.account : computed->text;
   f.unit = computed->unit;
   f.ours = {computed->value, computed->value, computed->value, 1, false, true};
-  f.cells = {{"", f.ours, {}, grade_of(m.reproduced, m.trend, f.ours)}};
+  f.cells = {{"", f.ours, {}, grade_of(m.reproduced, m.trend, f.scale, f.ours)}};
   return f;
-}
-
-// Grades of findings from those of their cells. What lies outside by its own interval is refuted only if
-// Holm's correction over all cells of the claim agrees; else it is open.
-void grade_findings(std::vector<Finding>& all) {
-  std::vector<double> doubts;
-  std::vector<Cell*> cells;
-  for (Finding& f : all) {
-    if (f.aside || f.up_to) continue;
-    for (Cell& c : f.cells) {
-      doubts.push_back(doubt(f.band, f.trend, f.scale, c));
-      cells.push_back(&c);
-    }
-  }
-  const auto rejected = holm_rejects(doubts, kAlpha);
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (cells[i]->grade == Grade::kRefuted && !rejected[i]) cells[i]->grade = Grade::kOpen;
-  }
-  for (Finding& f : all) {
-    if (!f.missing.empty()) continue;
-    f.grade = f.up_to ? grade_up_to(f.band, f.trend, f.scale, f.cells)
-                      : std::min_element(f.cells.begin(), f.cells.end(), [](const Cell& a, const Cell& b) {
-                          return a.grade < b.grade;
-                        })->grade;
-  }
 }
 
 Verdict verdict_of(Grade worst) {
@@ -304,72 +265,13 @@ std::string sentence_of(const Finding& f, Grade worst) {
   if (!f.ours.decides()) return f.ours.values == 1 ? "one seed decides nothing" : "two seeds decide nothing";
   const bool off_band = worst == Grade::kRefuted && f.trend && f.trend->meets(f.ours.low, f.ours.high);
   const Band& rule = (worst >= Grade::kTrend || !f.trend || off_band) && f.band ? *f.band : *f.trend;
-  const bool outside = worst == Grade::kOpen && grade_of(f.band, f.trend, f.ours) == Grade::kRefuted;
+  const bool outside = worst == Grade::kOpen && grade_of(f.band, f.trend, f.scale, f.ours) == Grade::kRefuted;
+  const bool tie = worst == Grade::kRefuted && is_tie(f.band, f.trend, f.scale, f.ours);
   return fmt::format("{} is {}{}, the rule {}{}", f.what, interval_text(f.ours, f.unit),
                      f.note.empty() ? "" : fmt::format(" ({})", f.note), rule.text,
-                     outside ? ", which Holm's correction over all cells leaves open" : "");
-}
-
-Grade worst_of(const std::vector<Finding>& all) {
-  Grade worst = Grade::kReproduced;
-  for (const Finding& f : all) {
-    if (!f.aside) worst = std::min(worst, f.grade);
-  }
-  return worst;
-}
-
-// The findings as `seeds` seeds would make them. Nothing is known of the deviation of a single value.
-std::vector<Finding> with_seeds(std::vector<Finding> all, std::size_t seeds) {
-  for (Finding& f : all) {
-    for (Cell& c : f.cells) {
-      if (c.estimate.exact) continue;
-      c.values = projected(c.values, seeds);
-      estimate_cell(c, f.scale, f.order);
-      c.grade = grade_of(f.band, f.trend, c.estimate);
-    }
-  }
-  grade_findings(all);
-  return all;
-}
-
-// Of what would stay open with many seeds, the finding that is named.
-std::string edge_text(const Judgement& j) {
-  const auto all = with_seeds(j.findings, kManySeeds);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const Finding& f = all[i];
-    if (f.aside || f.grade != Grade::kOpen) continue;
-    const auto cell =
-        std::find_if(f.cells.begin(), f.cells.end(), [](const Cell& c) { return c.grade == Grade::kOpen; });
-    const Cell& now =
-        j.findings[i].cells[static_cast<std::size_t>(cell == f.cells.end() ? 0 : cell - f.cells.begin())];
-    const std::string where = f.cells.size() == 1 ? "" : fmt::format(" ({})", now.where);
-    if (now.estimate.at_least)
-      return fmt::format(
-          "No number of seeds decides it: {}{} is a lower bound, because runs were cut off; longer runs "
-          "would.",
-          f.what, where);
-    const Band& rule = f.trend ? *f.trend : *f.band;
-    return fmt::format("{} seeds would not decide it: {}{} lies at the edge of {}.", kManySeeds, f.what,
-                       where, rule.text);
-  }
-  return fmt::format("{} seeds would not decide it.", kManySeeds);
-}
-
-std::size_t seeds_of(const Judgement& j) {
-  std::size_t fewest = kManySeeds;
-  for (const Finding& f : j.findings) {
-    if (!f.aside && !f.ours.exact) fewest = std::min(fewest, f.ours.values);
-  }
-  return fewest;
-}
-
-std::string needs_text(const Judgement& j) {
-  const std::size_t present = seeds_of(j);
-  if (present < 2)
-    return fmt::format("{} seeds are the fewest that can decide it, and it has one.", Estimate::kFewest);
-  const std::size_t seeds = seeds_that_decide(j);
-  if (seeds == 0) return edge_text(j);
-  return fmt::format("{} seeds would decide it, if more of them differ as these {} do.", seeds, present);
+                     outside ? ", which Holm's correction over all cells leaves open"
+                     : tie   ? ": no difference that is worth the name"
+                             : "");
 }
 
 void decide(Judgement& j) {
@@ -432,13 +334,6 @@ const char* verdict_text(Verdict v) {
 const char* verdict_text(const Judgement& j) {
   if (!j.computed || j.verdict == Verdict::kIncomplete) return verdict_text(j.verdict);
   return j.verdict == Verdict::kReproduced ? "consistent" : "not consistent";
-}
-
-std::size_t seeds_that_decide(const Judgement& j) {
-  for (std::size_t n = std::max(Estimate::kFewest, seeds_of(j) + 1); n <= kManySeeds; ++n) {
-    if (worst_of(with_seeds(j.findings, n)) != Grade::kOpen) return n;
-  }
-  return 0;
 }
 
 std::vector<Judgement> judge(const Experiment& e, const Samples& samples, Account account) {

@@ -4,7 +4,9 @@
 //   reproduced        every measure is: its interval lies in the paper's band
 //   compatible        every measure's interval at least overlaps its band, within its trend
 //   trend reproduced  every measure's interval lies within its trend
-//   not reproduced    some measure lies outside of its rule, also by Holm's correction over all of the claim
+//   not reproduced    some measure lies outside of its rule, also by Holm's correction over all of the claim;
+//   or
+//                     it differs by nothing that is worth the name, where a difference is claimed
 //   undecided         none does, but some reach across it, or there are fewer than three seeds
 //   incomplete        runs are missing, or something was not computed
 //
@@ -18,7 +20,7 @@
 #include <vector>
 
 #include "lab/experiment.h"
-#include "lab/grade.h"
+#include "lab/finding.h"
 #include "lab/statistics.h"
 
 namespace weft::lab {
@@ -48,23 +50,6 @@ class Samples {
   std::vector<Value> values_;
 };
 
-// What a measure came to. A measure that is not reduced to one number has one for each point.
-struct Finding {
-  std::string what;  // "average FCT, RoCE+PFC over IRN, at load=30%"
-  std::string unit;  // "x", "%", "us"
-  std::optional<Band> band;
-  std::optional<Band> trend;
-  Estimate ours;        // of several cells, the one that decides
-  std::string missing;  // why there is no number; then the rest means nothing
-  std::string note;     // of several cells: which one, and how the others fare
-  Scale scale;
-  std::vector<Cell> cells;
-  Grade grade = Grade::kMissing;
-  bool up_to = false;
-  bool aside = false;  // no part of the verdict
-  bool order = false;  // Kendall's tau, from -1 to 1
-};
-
 enum class Verdict : unsigned char { kIncomplete, kOpen, kNot, kTrend, kCompatible, kReproduced };
 const char* verdict_text(Verdict v);
 
@@ -77,12 +62,6 @@ struct Judgement {
   bool computed = false;  // every measure is computed, none is run
 };
 const char* verdict_text(const Judgement& j);
-
-// The fewest seeds that would decide an undecided claim if further ones differ as those at hand do, and 0
-// where kManySeeds would not. It moves no verdict: it tells a claim that lacks seeds from one on the edge of
-// its rule.
-inline constexpr std::size_t kManySeeds = 30;
-std::size_t seeds_that_decide(const Judgement& j);
 
 // A quantity that is computed instead of run; the error says which there are.
 struct Computed {

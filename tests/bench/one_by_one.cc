@@ -4,9 +4,9 @@
 //   weft-one-by-one serve ADDRESS
 //   weft-one-by-one connect ADDRESS COUNT
 //
-// Both ends sleep until an event comes, as programs do. The client prints one line of JSON, in microseconds: the
-// first connection of the two processes, and the median of the others; of both also the part that begins at
-// rdma_connect, for what is before it asks nothing of the other end.
+// Both ends sleep until an event comes, as programs do. The client prints one line of JSON, in microseconds:
+// the first connection of the two processes, and the median of the others; of both also the part that begins
+// at rdma_connect, for what is before it asks nothing of the other end.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
@@ -148,8 +148,9 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "serve") == 0) return serve(argv[2]);
   if (argc == 4 && std::strcmp(argv[1], "connect") == 0 && std::atoi(argv[3]) > 1)
     return connect(argv[2], std::atoi(argv[3]));
-  std::fprintf(stderr,
-               "weft-one-by-one: give `serve ADDRESS` or `connect ADDRESS COUNT`, COUNT at least 2, both under weft "
-               "run\n");
+  std::fprintf(
+      stderr,
+      "weft-one-by-one: give `serve ADDRESS` or `connect ADDRESS COUNT`, COUNT at least 2, both under weft "
+      "run\n");
   return 2;
 }

@@ -1,10 +1,10 @@
 // How long after a program's last poll the background thread takes over.
 //
-// While a program polls it drives, and a thread that took packets from it would only be in its way. But a program
-// may poll for its own completion and then watch its memory (ib_write_lat does): whatever comes then waits for the
-// thread. When it finds that something had waited, it comes sooner from then on, and asks the kernel for short
-// turns, for the program may spin on the core that it needs. A program that is seen polling again and again is
-// trusted again.
+// While a program polls it drives, and a thread that took packets from it would only be in its way. But a
+// program may poll for its own completion and then watch its memory (ib_write_lat does): whatever comes then
+// waits for the thread. When it finds that something had waited, it comes sooner from then on, and asks the
+// kernel for short turns, for the program may spin on the core that it needs. A program that is seen polling
+// again and again is trusted again.
 #pragma once
 #include <algorithm>
 #include <atomic>
