@@ -1,5 +1,5 @@
-// What an undecided claim would take to be decided. It moves no verdict: it tells a claim that lacks seeds from
-// one on the edge of its rule.
+// What an undecided claim would take to be decided. It moves no verdict: it tells a claim that lacks seeds
+// from one on the edge of its rule.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace weft::lab {
 
-// The fewest seeds that would decide it if further ones differ as those at hand do, and 0 where kManySeeds would
-// not.
+// The fewest seeds that would decide it if further ones differ as those at hand do, and 0 where kManySeeds
+// would not.
 inline constexpr std::size_t kManySeeds = 30;
 std::size_t seeds_that_decide(const Judgement& j);
 

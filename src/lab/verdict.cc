@@ -200,12 +200,20 @@ Finding finding_of(const Experiment& e, const Measure& m, const Samples& s,
   return f;
 }
 
-// Points that are reduced to one number together.
+// Points that are reduced to one number together; of an order, in that in which the measure names them.
 std::vector<std::vector<GridPoint>> groups_of(const Experiment& e, const Measure& m) {
   std::vector<GridPoint> points = chosen_points(e, m);
   std::vector<std::vector<GridPoint>> groups;
   const bool order = is_order(m);
   if (m.reduce == Reduce::kMean) return {points};
+  if (order) {
+    const auto& named = m.points[m.along];
+    const auto place = [&](const GridPoint& p) {
+      return std::find(named.begin(), named.end(), p.at[m.along]);
+    };
+    std::stable_sort(points.begin(), points.end(),
+                     [&](const GridPoint& a, const GridPoint& b) { return place(a) < place(b); });
+  }
   for (GridPoint& p : points) {
     auto same = groups.end();
     if (order) {

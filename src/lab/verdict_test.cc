@@ -354,6 +354,17 @@ TEST_F(OverPoints, OrderAlongAnAxis) {
   EXPECT_EQ(f.ours.high, 1);  // tau knows no more
 }
 
+// "buffer 60 KB, default, buffer 480 KB" is the order that is meant, wherever the axis has its points.
+TEST_F(OverPoints, AnOrderIsThatInWhichThePointsAreNamed) {
+  Measure m = ratio(e_);
+  m.reduce = Reduce::kIncreasing;
+  m.trend = Band{"> 0", 0, 1e300, true, false};
+  m.points = {{1, 0, 2}};  // the measure is 2, 1, 4 there
+  EXPECT_NEAR(judge_one(e_, m, samples_).findings.at(0).ours.mean, 1.0 / 3, 1e-12);
+  m.points = {{2, 1, 0}};
+  EXPECT_DOUBLE_EQ(judge_one(e_, m, samples_).findings.at(0).ours.mean, -1);
+}
+
 // a at the last point is four times a at the first; b does not matter.
 TEST_F(OverPoints, OverMayBeMeasuredElsewhere) {
   Measure m = ratio(e_);
