@@ -31,7 +31,9 @@
 namespace weft::live {
 namespace {
 
-constexpr Duration kTakeOver = Patience::kMost;
+constexpr Duration kTakeOver = Patience::kUsual;
+// A program that called no longer ago is still there, though the thread may have its core now.
+constexpr Duration kPresent = microseconds(20);
 constexpr std::uint64_t kShortTurn = 100'000;  // ns, the shortest that may be asked for
 constexpr std::uint32_t kMostPosts = 32;
 constexpr Duration kLongestWait = microseconds(5);
@@ -102,6 +104,7 @@ std::uint32_t Nic::poll(CqId cq, std::span<Completion> out) {
   // that is about to reply. Only a poll that finds its queue empty receives, so what waits is bounded.
   if (n == 0) {
     const Time now = clock_.now();
+    called_at_.store(now.ps, std::memory_order_relaxed);
     if (!armed_) polled_at_.store(now.ps, std::memory_order_relaxed);
     if (shard_.has_to_send()) transmit_owned(now);
     const bool received = shard_.receive(now, *wire_);
@@ -112,6 +115,8 @@ std::uint32_t Nic::poll(CqId cq, std::span<Completion> out) {
     } else {
       if (received || fired || shard_.wire_was_full()) transmit_owned(now);
     }
+    // What the kernel did took its time.
+    if (received || fired) called_at_.store(clock_.now().ps, std::memory_order_relaxed);
     dispatch_events_owned();
   }
   if (n != 0) armed_ = false;
@@ -140,6 +145,7 @@ void Nic::end_posting(const QpRecord& qp) {
       wake();  // should the program stop polling now, somebody must look
     }
     posted_at_ = clock_.now();
+    called_at_.store(posted_at_.ps, std::memory_order_relaxed);
   }
   dispatch_events_owned();
   ownership_.release();
@@ -244,16 +250,30 @@ void Nic::sleep(Time now, Time until, bool watch_wire) {
   }
 }
 
-// Who has it drives, so the thread comes back rather than wait: a thread that waits for a lock yields its
-// core, and gets a crowded one back at the next tick of the clock, milliseconds later.
+// Who has it drives, so an eager thread comes back rather than wait: one that waits for a lock yields its
+// core, and gets a crowded one back at the next tick of the clock, milliseconds later. While the program
+// drives that is just as well.
 bool Nic::take_wheel(std::uint32_t& missed) {
-  constexpr std::uint32_t kMostMisses = 64;
-  if (!ownership_.try_acquire()) {
-    if (++missed < kMostMisses) return false;
+  constexpr std::uint32_t kMostMisses = 8;
+  if (!patience_.is_eager() || missed == kMostMisses) {
     ownership_.acquire();
+  } else if (!ownership_.try_acquire()) {
+    ++missed;
+    return false;
   }
   missed = 0;
   return true;
+}
+
+// Something came, and the thread took it. Was it in time? `parked`: it had not watched the wire since it last
+// took something.
+void Nic::learn_who_calls(Time now, bool& parked) {
+  if (now - Time{called_at_.load(std::memory_order_relaxed)} < kPresent) {
+    if (patience_.saw_program()) ask_for_turns(0);
+  } else if ((parked || patience_.is_eager()) && patience_.was_late(now)) {
+    ask_for_turns(kShortTurn);
+  }
+  parked = false;
 }
 
 // One turn at the wheel; returns when the next is due, unless the wire has something before. What it
@@ -306,19 +326,18 @@ void Nic::background() {
   prctl(PR_SET_TIMERSLACK, 1UL);
   Time moved_at{};
   Time crowded_until{};
-  bool nobody_polled = false;
+  bool parked = false;
   std::uint32_t missed = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {
     const Time now = clock_.now();
     if (!program_drives(now)) {
       if (!take_wheel(missed)) {
-        sleep(now, now + Patience::kLeast, false);
+        sleep(now, now + Patience::kEager, false);
         continue;
       }
       const Time due = background_turn(now, moved_at);
       const Time until = std::min(due, publish(now));
-      if (std::exchange(nobody_polled, false) && moved_at == now && patience_.was_late())
-        ask_for_turns(kShortTurn);
+      if (moved_at == now) learn_who_calls(now, parked);
       stirred_ = stirred_ || moved_at == now;
       if (until <= now) continue;
       if (now - moved_at < kLinger && now > crowded_until) {
@@ -334,13 +353,12 @@ void Nic::background() {
     (void)publish(now);
     called_.store(false, std::memory_order_relaxed);
     parked_.store(true);
-    const Time seen{polled_at_.load()};
-    const Time until = seen + patience_.now();
+    const Time until = Time{polled_at_.load()} + patience_.now();
     wakes_at_.store(until.ps, std::memory_order_relaxed);
     if (until > now) sleep(now, until, false);
     parked_.store(false);
-    nobody_polled = Time{polled_at_.load()} == seen;
-    if (!nobody_polled && patience_.saw_poll()) ask_for_turns(0);
+    parked = true;
+    if (called_at_.load(std::memory_order_relaxed) >= now.ps && patience_.saw_program()) ask_for_turns(0);
   }
 }
 

@@ -117,6 +117,7 @@ class Nic {
   void wake();
   bool program_drives(Time now) const;
   bool take_wheel(std::uint32_t& missed);
+  void learn_who_calls(Time now, bool& parked);
   // Whether the background thread looks soon enough for work to be left to it.
   bool watched(Time now) const;
   void transmit_owned(Time now);
@@ -161,6 +162,7 @@ class Nic {
 
   std::atomic<std::int64_t> polled_at_{kLongAgo};  // when a program last drove, picoseconds
   std::atomic<std::int64_t> wakes_at_{INT64_MAX};  // when the background thread looks next
+  std::atomic<std::int64_t> called_at_{kLongAgo};  // when it last polled in vain or posted
   Patience patience_;
   std::atomic<bool> parked_{false};  // it sleeps and does not watch the wire
   std::atomic<bool> called_{false};  // woken by a post, and has not looked since
