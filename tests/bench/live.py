@@ -60,7 +60,8 @@ def main():
     if not enough:
         print(sentence(statistics.median(crowded)))
     for name, (row, to, budget) in RATIOS.items() if enough else ():
-        ratios[name] = medians[row] / medians[to]
+        # Turn by turn: a machine that changes its pace between turns changes both.
+        ratios[name] = statistics.median(a / b for a, b in zip(samples[row], samples[to]))
         print(f"{name:40} {ratios[name]:10.2f}   budget {budget}")
     if a.json:
         with open(a.json, "w", encoding="utf-8") as f:
