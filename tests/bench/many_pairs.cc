@@ -7,9 +7,7 @@
 // Both ends use one region of 8 MiB whatever the count is, so caches of data tell nothing. The client prints
 // one line of JSON: gbps; setup_us, what creating and connecting a pair took; bytes_a_pair, by how much this
 // process grew for each.
-#include <arpa/inet.h>
 #include <infiniband/verbs.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,6 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using weft::interop::End;
+using weft::interop::place;
 using weft::interop::stop;
 
 constexpr std::uint16_t kPort = 18610;
@@ -116,19 +115,11 @@ struct Pairs {
   }
 };
 
-sockaddr_in place(const char* address) {
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_port = htons(kPort);
-  if (inet_pton(AF_INET, address, &at.sin_addr) != 1) stop(address);
-  return at;
-}
-
 int serve() {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   const int one = 1;
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  const sockaddr_in at = place("0.0.0.0");
+  const sockaddr_in at = place("0.0.0.0", kPort);
   if (bind(listener, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 || listen(listener, 1) != 0)
     stop("bind");
   const int tcp = accept(listener, nullptr, nullptr);
@@ -147,7 +138,7 @@ int serve() {
 
 int write(const char* address, std::uint32_t count, std::uint32_t under_way, double seconds) {
   const int tcp = socket(AF_INET, SOCK_STREAM, 0);
-  const sockaddr_in at = place(address);
+  const sockaddr_in at = place(address, kPort);
   for (int tries = 0; connect(tcp, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0; ++tries) {
     if (tries == 50) stop("connect");
     usleep(100'000);

@@ -7,8 +7,6 @@
 // Both ends sleep until an event comes, as programs do. The client prints one line of JSON, in microseconds:
 // the first connection of the two processes, and the median of the others; of both also the part that begins
 // at rdma_connect, for what is before it asks nothing of the other end.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 #include <unistd.h>
 
@@ -25,6 +23,7 @@
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using weft::interop::place;
 using weft::interop::stop;
 
 constexpr std::uint16_t kPort = 18611;
@@ -33,14 +32,6 @@ constexpr useconds_t kRest = 10'000;
 
 double us_since(Clock::time_point t) {
   return std::chrono::duration<double, std::micro>(Clock::now() - t).count();
-}
-
-sockaddr_in place(const char* address) {
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_port = htons(kPort);
-  if (inet_pton(AF_INET, address, &at.sin_addr) != 1) stop(address);
-  return at;
 }
 
 void make_queue_pair(rdma_cm_id* id) {
@@ -60,7 +51,7 @@ rdma_conn_param parameters() {
 int serve(const char* address) {
   rdma_event_channel* const channel = rdma_create_event_channel();
   rdma_cm_id* listener = nullptr;
-  sockaddr_in at = place(address);
+  sockaddr_in at = place(address, kPort);
   if (channel == nullptr || rdma_create_id(channel, &listener, nullptr, RDMA_PS_TCP) != 0)
     stop("rdma_create_id");
   if (rdma_bind_addr(listener, reinterpret_cast<sockaddr*>(&at)) != 0 || rdma_listen(listener, 16) != 0)
@@ -124,7 +115,7 @@ Took once(rdma_event_channel* channel, sockaddr_in at) {
 int connect(const char* address, int count) {
   rdma_event_channel* const channel = rdma_create_event_channel();
   if (channel == nullptr) stop("rdma_create_event_channel");
-  const sockaddr_in at = place(address);
+  const sockaddr_in at = place(address, kPort);
   const Took first = once(channel, at);
   std::vector<double> all, connecting;
   for (int i = 1; i < count; ++i) {

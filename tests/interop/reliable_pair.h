@@ -1,6 +1,8 @@
 // Two queue pairs of RC made a connection by what their programs tell each other over TCP.
 #pragma once
+#include <arpa/inet.h>
 #include <infiniband/verbs.h>
+#include <netinet/in.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -11,6 +13,14 @@ namespace weft::interop {
 [[noreturn]] inline void stop(const char* what) {
   std::perror(what);
   std::exit(2);
+}
+
+inline sockaddr_in place(const char* address, std::uint16_t port) {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(port);
+  if (inet_pton(AF_INET, address, &at.sin_addr) != 1) stop(address);
+  return at;
 }
 
 inline ibv_context* open_first_device() {
