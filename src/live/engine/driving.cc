@@ -3,7 +3,7 @@
 // A program that polls drives the shard itself: poll() receives, and sends what became possible. A
 // background thread takes over when nobody polled for a while (patience.h) and then sleeps on the socket.
 // While a program polls, the thread must not sleep on the socket, for every packet would then wake it on the
-// core that the program spins on; it looks at the time instead, ever more rarely.
+// core that the program spins on; it looks at the time instead.
 //
 // Doorbells: the first post transmits at once when nothing of its path is in flight; later ones wait
 // for the next poll, kMostPosts of them, or kLongestWait, because packets that leave together cost one
