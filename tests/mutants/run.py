@@ -38,6 +38,7 @@ CHECKERS = {
     "swarm": ("weft-swarm", [*SWARM[0], "200"], SWARM[1]),
     "transport": ("src/core/transport/weft_transport_test", *TEST),
     "unreliable": ("tests/unreliable/weft_unreliable_test", *TEST),
+    "engine": ("src/sim/engine/weft_sim_engine_test", *TEST),
     "fabric": ("src/sim/fabric/weft_sim_fabric_test", *TEST),
     "fabrics": ("weft-fabric-swarm", [*SWARM[0], "100"], SWARM[1]),
     "channels": ("tests/channel/weft_channels_test", *TEST),
@@ -66,6 +67,7 @@ OWN = ((("src/adm/",), ("settings",)),
        (("src/channel_c/",), ("run_to_complete", "waiting")), (("src/channel/",), ("channels", "channel-swarm")),
        (("src/live/capture/",), ("traces",)), (("src/live/engine/",), ("shards", "time-outs", "both", "whole-nics")), (("src/live/rsockets/",), ("rsockets",)), (("src/live/wires/",), ("wires",)),
        (("src/sim/nic/context/", "src/sim/nic/cache/"), ("caches", "stores")),
+       (("src/sim/engine/",), ("engine", "fabric", "fabrics")),
        (("src/sim/nic/",), ("nics", "fabric", "fabrics", "both")), (("src/sim/",), ("fabric", "fabrics")))
 # These use the host's addresses, sockets or shared memory, so two of them at a time could fail because of each other.
 ALONE = {"waiting", "run_to_complete", "box", "wires", "rsockets", "shards", "traces", "settings"}

@@ -102,7 +102,8 @@ void WindowQueue::open(std::int64_t window) {
 
 void WindowQueue::check_invariants() const {
   std::size_t counted = world_.size() + far_.size();
-  for (const EventHeap& events : nodes_) {
+  for (const NodeEvents& events : nodes_) {
+    events.check_invariants();
     counted += events.size();
     if (!events.empty()) CHECK(events.top().at_ps < window_end_);
   }

@@ -17,9 +17,9 @@
 // Node 0 is the world: programs that connect two hosts, failures of links, measurements. A world event runs
 // when all nodes have reached its time, before everything else of that time.
 //
-// Structure: a heap for each node with what is left of the open window; a wheel of 1024 windows whose events
-// lie unsorted in chunks; a heap for what is further away; a heap for world events. Where all actors belong
-// to one node, or to the world, events run in order of time.
+// Structure: for each node what is left of the open window (node_events.h); a wheel of 1024 windows whose
+// events lie unsorted in chunks; a heap for what is further away; a heap for world events. Where all actors
+// belong to one node, or to the world, events run in order of time.
 //
 // Considered instead: one wheel in order of time, with prefetching of what the next events will touch. It
 // gains a fifth where windows gain two thirds (4096 hosts).
@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "core/base/units.h"
+#include "sim/engine/node_events.h"
 #include "sim/engine/wake_up.h"
 
 namespace weft::sim {
@@ -77,8 +78,8 @@ class WindowQueue {
     ++size_;
     const std::uint32_t node = node_of_[e.actor()];
     if (node == kWorld) return push_world(e);
+    if (e.at_ps < window_end_) return push_now(e, node);
     const std::int64_t window = windows_.of(Time{e.at_ps});
-    if (window <= window_) return push_now(e, node);
     if (window - window_ >= kWindows) return far_.push(e);
     push_later(e, static_cast<std::uint32_t>(window) & (kWindows - 1U));
   }
@@ -87,7 +88,7 @@ class WindowQueue {
   bool pop(Time limit, WakeUp& out) {
     for (;;) {
       for (; turn_ != active_.size(); ++turn_) {
-        EventHeap& events = nodes_[active_[turn_]];
+        NodeEvents& events = nodes_[active_[turn_]];
         if (events.empty() || events.top().at_ps >= cut_ || events.top().at_ps > limit.ps) continue;
         out = events.pop();
         --size_;
@@ -123,7 +124,7 @@ class WindowQueue {
 
   void push_world(WakeUp e);
   void push_now(WakeUp e, std::uint32_t node) {
-    EventHeap& events = nodes_[node];
+    NodeEvents& events = nodes_[node];
     // The node whose turn it is stands in active_ already, though it may have run out of events.
     if (events.empty() && (turn_ == active_.size() || active_[turn_] != node)) active_.push_back(node);
     events.push(e);
@@ -140,7 +141,7 @@ class WindowQueue {
   std::int64_t cut_ = 0;               // everything before may run
   std::size_t turn_ = 0;               // in active_
   std::vector<std::uint32_t> active_;  // nodes with events in the open window, or that had some
-  std::vector<EventHeap> nodes_;       // events of the open window, by node
+  std::vector<NodeEvents> nodes_;      // events of the open window, by node
   EventHeap world_;
   EventHeap far_;
   std::vector<std::uint32_t> node_of_;  // by actor

@@ -28,7 +28,10 @@ class WaitingRoom {
       p = static_cast<std::uint32_t>(places_.size());
       places_.emplace_back();
     }
-    places_[p] = {t, kNone, ingress};
+    Place& place = places_[p];
+    place.transit = t;
+    place.next = kNone;
+    place.ingress = ingress;
     return p;
   }
   void give_back(std::uint32_t p) {
@@ -36,6 +39,7 @@ class WaitingRoom {
     free_ = p;
   }
   Place& at(std::uint32_t p) { return places_[p]; }
+  void prefetch(std::uint32_t p) const { __builtin_prefetch(&places_[p], 1); }
 
  private:
   std::vector<Place> places_;

@@ -5,25 +5,23 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <numeric>
 
 namespace weft::sim {
 
 class Histogram {
  public:
-  void add(std::uint64_t value, std::uint64_t times = 1) {
-    counts_[bucket(value)] += times;
-    total_ += times;
-  }
+  void add(std::uint64_t value, std::uint64_t times = 1) { counts_[bucket(value)] += times; }
   void merge(const Histogram& o) {
     for (std::size_t i = 0; i < kBuckets; ++i) counts_[i] += o.counts_[i];
-    total_ += o.total_;
   }
-  std::uint64_t total() const { return total_; }
+  std::uint64_t total() const { return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0}); }
   // The upper end of the bucket in which the q-th part in `of` parts lies (percentile(99, 100)).
   std::uint64_t quantile(std::uint64_t q, std::uint64_t of) const {
-    if (total_ == 0) return 0;
+    const std::uint64_t all = total();
+    if (all == 0) return 0;
     __extension__ using Wide = unsigned __int128;
-    const auto rank = static_cast<std::uint64_t>((Wide{total_ - 1} * q) / of);
+    const auto rank = static_cast<std::uint64_t>((Wide{all - 1} * q) / of);
     std::uint64_t seen = 0;
     for (std::uint32_t i = 0; i < kBuckets; ++i) {
       seen += counts_[i];
@@ -48,7 +46,6 @@ class Histogram {
     return ((5ULL + (b - 1U) % 4U) << (octave - 2U)) - 1U;
   }
   std::array<std::uint64_t, kBuckets> counts_{};
-  std::uint64_t total_ = 0;
 };
 
 }  // namespace weft::sim

@@ -64,8 +64,11 @@ class Queues {
       c.active_head = f.next_active;
       if (f.head != WaitingRoom::kNone) activate(c, input);
     }
-    const bool more = inputs_ == 1 ? f.head != WaitingRoom::kNone : c.active_head != WaitingRoom::kNone;
-    if (!more) {
+    const std::uint32_t next =
+        c.active_head == WaitingRoom::kNone ? c.active_head : c.fifos[c.active_head].head;
+    if (next != WaitingRoom::kNone) {
+      room.prefetch(next);
+    } else {
       waiting_ &= ~(1U << k);
       c.active_head = WaitingRoom::kNone;
     }
