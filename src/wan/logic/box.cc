@@ -70,7 +70,7 @@ BoxState::BoxState(const BoxConfig& c)
   for (Names* n :
        {&taking_of, &giving_of, &acked_taking_of, &acked_giving_of, &unlearned, &keeping_of, &ordering_of})
     *n = names(hash, c.halves);
-  if (c.parity.there()) giving_by_lease.reserve(std::size_t{c.halves} * 2);
+  giving_by_lease.reserve(std::size_t{c.halves} * 2);
   constexpr std::size_t kOfParity = Restoring::kRecent + Restoring::kGroups * ParityTerms::kMostRepair;
   released.reserve(std::size_t{c.frames} + c.queue * 2 + c.halves * 2 + kOfParity);
 }

@@ -181,7 +181,7 @@ struct BoxState {
   Partner partner;
   Covering covering;
   Restoring restoring;
-  tsl::robin_map<std::uint64_t, std::uint32_t> giving_by_lease;  // while parity is there
+  tsl::robin_map<std::uint64_t, std::uint32_t> giving_by_lease;
   bool leaving = false;
   bool leave_due = false;  // to be said (again)
   std::uint64_t leases = 0;

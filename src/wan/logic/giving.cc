@@ -54,7 +54,7 @@ void remove(BoxState& b, Giving& g) {
   let_go_of_all(b, g);
   release_block(b.pool, g.sender.block);
   b.giving_of.erase(g.name);
-  if (b.config.parity.there()) b.giving_by_lease.erase(g.lease);
+  b.giving_by_lease.erase(g.lease);
   b.acked_giving_of.erase(acked_name(g.name, g.requester_qpn));
   b.deadlines.remove(b.row_of(g));
   const bool queued[2] = {g.talking, g.ready};
@@ -278,10 +278,8 @@ void on_own(BoxState& b, const Message& m, Time now) {
     b.acked_giving_of[acked_name(g->name, g->requester_qpn)] = b.index_of(*g);
     start(*g, Seq::start(m.from));
   }
-  if (b.config.parity.there()) {
-    b.giving_by_lease.erase(g->lease);
-    b.giving_by_lease[m.lease] = b.index_of(*g);
-  }
+  b.giving_by_lease.erase(g->lease);
+  b.giving_by_lease[m.lease] = b.index_of(*g);
   g->lease = m.lease;
   g->agreed = g->told = now;
   g->ahead_count = 0;
@@ -294,8 +292,8 @@ void on_own(BoxState& b, const Message& m, Time now) {
 // A partner that no longer knows what the lease was of names it alone.
 void on_release(BoxState& b, const Message& m) {
   Giving* g = find(b, b.giving_of, m.half);
-  for (Giving& one : b.givings) {
-    if (g == nullptr && one.used && one.lease == m.lease) g = &one;
+  if (const auto it = b.giving_by_lease.find(m.lease); g == nullptr && it != b.giving_by_lease.end()) {
+    g = &b.givings[it->second];
   }
   (void)b.partner.fresh(m.lease);  // the question for it may still be on its way
   if (g != nullptr && g->lease >> 20U <= m.lease >> 20U) remove(b, *g);
