@@ -92,7 +92,7 @@ int list(const Options& o) {
     record::Record one;
     one.set("experiment", e.name).set("title", e.title).set("groups", groups);
     for (std::size_t s = 0; s < sizes.size(); ++s) {
-      const std::uint64_t runs = e.variants.size() * sizes[s][i].points() * e.size(lab::kSizes[s]).seeds;
+      const std::uint64_t runs = sizes[s][i].runs(e.size(lab::kSizes[s]).seeds);
       row.push_back(std::to_string(runs));
       one.set(std::string("runs_") + lab::kSizes[s], runs);
     }

@@ -19,6 +19,21 @@ std::size_t Experiment::points() const {
   return n;
 }
 
+std::uint32_t Experiment::seeds_at(std::size_t point, std::uint32_t seeds) const {
+  const auto at = point_of(*this, point);
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    const std::uint32_t enough = axes[i].points[at[i]].seeds;
+    if (enough != 0) seeds = std::min(seeds, enough);
+  }
+  return seeds;
+}
+
+std::uint64_t Experiment::runs(std::uint32_t seeds) const {
+  std::uint64_t n = 0;
+  for (std::size_t p = 0; p < points(); ++p) n += variants.size() * seeds_at(p, seeds);
+  return n;
+}
+
 Result<std::vector<Experiment>> read_experiments(const std::string& folder, const std::string& size) {
   std::vector<std::string> names;
   std::error_code wrong;

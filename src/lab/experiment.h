@@ -38,6 +38,7 @@ struct Variant {
 struct Point {
   std::string label;
   std::vector<std::string> changes;  // with those of this size
+  std::uint32_t seeds = 0;           // no more than these; 0: as many as the size has
 };
 
 struct Axis {
@@ -135,6 +136,10 @@ struct Experiment {
 
   const Size& size(std::string_view which) const;
   std::size_t points() const;  // cells per variant
+  // How many of `seeds` seeds a cell has at this point.
+  std::uint32_t seeds_at(std::size_t point, std::uint32_t seeds) const;
+  // Of all cells.
+  std::uint64_t runs(std::uint32_t seeds) const;
 };
 
 inline constexpr const char* kSizes[] = {"quick", "decide", "full"};

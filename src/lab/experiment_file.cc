@@ -173,13 +173,18 @@ class Reader {
   void read_size(Table& s, const std::string& name) {
     auto it = std::find_if(e_.sizes.begin(), e_.sizes.end(), [&](const Size& z) { return z.name == name; });
     if (it == e_.sizes.end()) it = e_.sizes.insert(e_.sizes.end(), Size{name, 0, {}});
-    if (const toml::node* n = s.node("seeds")) {
-      const auto* count = n->as_integer();
-      if (count == nullptr || count->get() < 1 || count->get() > kMostSeeds)
-        s.wrong("'seeds' must be a number from 1 to 1000");
-      it->seeds = static_cast<std::uint32_t>(count->get());
-    }
+    if (const auto seeds = read_seeds(s); seeds != 0) it->seeds = seeds;
     if (s.has("set")) it->changes = s.changes();
+  }
+
+  // 0 where nothing is said of them.
+  std::uint32_t read_seeds(Table& s) const {
+    const toml::node* n = s.node("seeds");
+    if (n == nullptr) return 0;
+    const auto* count = n->as_integer();
+    if (count == nullptr || count->get() < 1 || count->get() > kMostSeeds)
+      s.wrong("'seeds' must be a number from 1 to 1000");
+    return static_cast<std::uint32_t>(count->get());
   }
 
   void read_variants(Table& t, std::vector<Variant>& out) {
@@ -211,7 +216,7 @@ class Reader {
     add(a, e_.axes, std::move(axis));
   }
 
-  // [axis.point.size.quick]: what else this point changes at that size.
+  // [axis.point.size.quick]: what else this point changes at that size, and how many seeds are enough for it.
   void read_point_sizes(Table& p, Point& point) const {
     const toml::node* sizes = p.node("size");
     if (sizes == nullptr) return;
@@ -222,8 +227,11 @@ class Reader {
       if (value.as_table() == nullptr) p.wrong("'size' must be tables such as [axis.point.size.quick]");
       Table s(*value.as_table(), p.place() + ", size " + name);
       const auto changes = s.changes();
+      const auto seeds = read_seeds(s);
       s.finish();
-      if (name == size_) point.changes.insert(point.changes.end(), changes.begin(), changes.end());
+      if (name != size_) continue;
+      point.changes.insert(point.changes.end(), changes.begin(), changes.end());
+      point.seeds = seeds;
     }
   }
 

@@ -133,7 +133,8 @@ TEST_F(ExperimentFile, PointsAndClaimsMayDifferBySize) {
   head.resize(head.find("[[plot]]"));
   const std::string rest =
       "[[axis]]\nname = 'rate'\n[[axis.point]]\nlabel = 'slow'\nset = ['network.rate=1Gbps']\n"
-      "[axis.point.size.full]\nset = ['flow.count=90']\n"
+      "[axis.point.size.full]\nset = ['flow.count=90']\nseeds = 2\n"
+      "[[axis.point]]\nlabel = 'fast'\nset = ['network.rate=2Gbps']\n"
       "[[claim]]\nid = 'late'\nstatement = 's'\npaper = 'p'\nsizes = ['full']\ntrend = '> 1'\n"
       "[[claim.measure]]\nmetric = 'goodput'\nof = 'irn'\nover = 'roce'\nbeside = 'again'\n";
   folder_.write("x.toml", head + rest + TestFolder::kClaim);
@@ -141,9 +142,14 @@ TEST_F(ExperimentFile, PointsAndClaimsMayDifferBySize) {
   ASSERT_TRUE(quick) << quick.error().message;
   EXPECT_THAT(quick->axes[1].points[0].changes, ElementsAre("network.rate=1Gbps"));
   EXPECT_EQ(quick->claims.size(), 1U);
+  EXPECT_EQ(quick->runs(4), 32U);
   const auto full = read_experiment(folder_.path(), "x", "full");
   ASSERT_TRUE(full) << full.error().message;
   EXPECT_THAT(full->axes[1].points[0].changes, ElementsAre("network.rate=1Gbps", "flow.count=90"));
+  EXPECT_EQ(full->seeds_at(number_of(*full, {1, 0}), 4), 2U);
+  EXPECT_EQ(full->seeds_at(number_of(*full, {1, 0}), 1), 1U) << "no more than were asked for";
+  EXPECT_EQ(full->seeds_at(number_of(*full, {1, 1}), 4), 4U);
+  EXPECT_EQ(full->runs(4), 24U) << "two variants, two points of four seeds, two of two";
   ASSERT_EQ(full->claims.size(), 2U);
   ASSERT_EQ(full->claims[0].measures.size(), 2U);
   EXPECT_FALSE(full->claims[0].measures[0].aside);

@@ -112,6 +112,7 @@ Result<std::vector<Planned>> plan(const Experiment& e, const Size& size, std::ui
   std::vector<Planned> all;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     for (std::size_t i = 0; i < first.size(); ++i) {
+      if (seed > e.seeds_at(first[i].point, seeds)) continue;
       Planned& run = all.emplace_back(first[i]);
       run.seed = seed;
       const std::string& by = is_live(run) ? live : simulator;

@@ -304,7 +304,7 @@ void keep_complete_seeds(Chosen& c, const Samples& samples) {
     bool all = true;
     for (std::size_t v = 0; all && v < e.variants.size(); ++v) {
       for (std::size_t p = 0; all && p < e.points(); ++p)
-        all = samples.at(0, v, p, seed).missing != Samples::kNotRun;
+        all = seed > e.seeds_at(p, samples.seeds()) || samples.at(0, v, p, seed).missing != Samples::kNotRun;
     }
     if (!all) break;
   }

@@ -66,6 +66,26 @@ TEST_F(SessionTest, WhatIsRecordedIsNotRunAgain) {
   EXPECT_EQ(said_, "");
 }
 
+// Three seeds of four at one of two points; a record that has no others is whole.
+TEST_F(SessionTest, APointMayHaveFewerSeeds) {
+  std::string head = TestFolder::kHead;
+  head.resize(head.find("[[plot]]"));
+  folder_.write("lossy.toml", head +
+                                  "[[axis]]\nname = 'count'\n[[axis.point]]\nlabel = 'few'\n"
+                                  "[[axis.point]]\nlabel = 'many'\nset = ['flow.count=30']\n"
+                                  "[axis.point.size.quick]\nseeds = 3\n" +
+                                  TestFolder::kClaim);
+  read();
+  auto s = store();
+  auto c = chosen("sim1", 4);
+  EXPECT_EQ(run_now(s, c).executed, 28U)
+      << "four runs of a seed at two points, and three seeds at one of them";
+  const auto samples = read_samples(c[0], s);
+  ASSERT_TRUE(samples);
+  keep_complete_seeds(c[0], *samples);
+  EXPECT_EQ(c[0].seeds, 4U);
+}
+
 TEST_F(SessionTest, ExperimentsShareRuns) {
   folder_.write("again.toml", std::string(TestFolder::kHead) + TestFolder::kClaim);
   read();

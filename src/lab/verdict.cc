@@ -31,16 +31,21 @@ std::vector<GridPoint> chosen_points(const Experiment& e, const Measure& m) {
   return all;
 }
 
+// The point that this one is compared with.
+std::size_t over_point(const Experiment& e, const Measure& m, const GridPoint& point) {
+  std::vector<std::size_t> over = point.at;
+  for (std::size_t i = 0; i < m.over_points.size(); ++i) {
+    if (m.over_points[i] != kSamePoint) over[i] = m.over_points[i];
+  }
+  return number_of(e, over);
+}
+
 // The measure at one point with one seed.
 Samples::Value value_at(const Experiment& e, const Measure& m, const Samples& s, const GridPoint& point,
                         std::uint64_t seed) {
   const Samples::Value a = s.at(m.metric, m.of, point.number, seed);
   if (!a.missing.empty() || m.as == As::kValue) return a;
-  std::vector<std::size_t> over = point.at;
-  for (std::size_t i = 0; i < m.over_points.size(); ++i) {
-    if (m.over_points[i] != kSamePoint) over[i] = m.over_points[i];
-  }
-  const Samples::Value b = s.at(m.metric, m.over, number_of(e, over), seed);
+  const Samples::Value b = s.at(m.metric, m.over, over_point(e, m, point), seed);
   if (!b.missing.empty()) return b;
   if (b.at_least) return {0, fmt::format("what is compared with was cut off with seed {}", seed), false};
   if (b.number == 0) return {0, fmt::format("what is compared with is 0 with seed {}", seed), false};
@@ -106,7 +111,12 @@ struct BySeed {
 BySeed read_group(const Experiment& e, const Measure& m, const Samples& s,
                   const std::vector<GridPoint>& group) {
   BySeed all;
-  for (std::uint64_t seed = 1; seed <= s.seeds(); ++seed) {
+  std::uint32_t seeds = s.seeds();  // that all of them have
+  for (const GridPoint& p : group) {
+    seeds = e.seeds_at(p.number, seeds);
+    if (m.as != As::kValue) seeds = e.seeds_at(over_point(e, m, p), seeds);
+  }
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     auto& values = all.values.emplace_back();
     for (const GridPoint& p : group) {
       const Samples::Value v = value_at(e, m, s, p, seed);
@@ -377,7 +387,7 @@ Finding summary(const Experiment& e, const Samples& samples, std::size_t metric,
   f.unit = e.metrics[metric].unit;
   std::vector<double> values;
   bool at_least = false;
-  for (std::uint64_t seed = 1; seed <= samples.seeds(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= e.seeds_at(point, samples.seeds()); ++seed) {
     const Samples::Value& v = samples.at(metric, variant, point, seed);
     if (!v.missing.empty()) f.missing = v.missing;
     at_least = at_least || v.at_least;

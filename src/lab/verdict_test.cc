@@ -105,6 +105,36 @@ TEST(Verdict, AnIntervalAsWideAsTheBandIsNotReproduced) {
   EXPECT_EQ(grade_of(band, std::nullopt, kFactors, e), Grade::kOpen);
 }
 
+// What the other points have more of is not missing there, and counts at them.
+TEST(Verdict, APointWithFewerSeedsIsJudgedByThose) {
+  Experiment e = experiment(2);
+  e.axes[0].points[1].seeds = 3;
+  Samples s(e, 5);
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    for (std::size_t point = 0; point < 2; ++point) {
+      if (seed > e.seeds_at(point, 5)) continue;
+      s.set(0, 0, point, seed, point == 0 ? 25 : 24 + 0.1 * static_cast<double>(seed));
+      s.set(0, 1, point, seed, 10);
+    }
+  }
+  Measure m = ratio(e);
+  m.reproduced = kTwoToThree;
+  const Judgement each = judge_one(e, m, s);
+  ASSERT_EQ(each.findings.size(), 2U);
+  EXPECT_EQ(each.findings[0].cells[0].values.size(), 5U);
+  EXPECT_EQ(each.findings[1].cells[0].values.size(), 3U);
+  EXPECT_NEAR(each.findings[1].ours.mean, 2.42, 0.001);
+  EXPECT_EQ(each.verdict, Verdict::kReproduced);
+  m.reduce = Reduce::kAlways;
+  EXPECT_EQ(judge_one(e, m, s).verdict, Verdict::kReproduced);
+  EXPECT_EQ(summary(e, s, 0, 0, 1).missing, "");
+  // What compares the two points has the seeds of both.
+  m.reduce = Reduce::kEach;
+  m.points = {{0}};
+  m.over_points = {1};
+  EXPECT_EQ(judge_one(e, m, s).findings[0].cells[0].values.size(), 3U);
+}
+
 TEST(Verdict, TrendIfOnlyTheSideHolds) {
   const Judgement j = of_pairs({15, 15.1, 14.9}, {10, 10, 10}, kTwoToThree, kAboveOne);
   EXPECT_EQ(j.verdict, Verdict::kTrend);
