@@ -43,7 +43,7 @@ def outputs(folder):
 
 def show(names, printed):
     for name in names:
-        lines = printed.get(name, "it printed nothing").splitlines()
+        lines = printed.get(name, "it printed nothing" if printed else "lost: another ctest ran in this folder meanwhile").splitlines()
         print(f"\n== {name} failed; what it printed" + (f" (the last {LINES} lines)" if len(lines) > LINES else "") + ":")
         print("\n".join(lines[-LINES:]))
 
@@ -64,7 +64,7 @@ def main():
         show(failed(folder), outputs(folder))
         return 1
     print(f"\nPassed at the second try only: {', '.join(names)}. What it printed at the first stands above; it deserves a look.\n\n"
-          f"100% tests passed, 0 tests failed out of {len(printed)}")
+          f"100% tests passed, 0 tests failed out of {len(printed) or len(listing['tests'])}")
     return 0
 
 

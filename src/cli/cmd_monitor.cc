@@ -107,7 +107,7 @@ class Monitor {
     monitor::Metrics metrics;
     programs_.tell(metrics);
     monitor::tell_host(metrics);
-    if (peers_ != nullptr) peers_->tell(metrics);
+    if (peers_ != nullptr) cluster_ = peers_->tell(metrics);
     return metrics;
   }
 
@@ -121,9 +121,8 @@ class Monitor {
       if (!kept && healthy_) std::cerr << "weft: " << kept.error().message << "; it goes on without.\n";
       healthy_ = kept.has_value();
     }
-    server_->show({metrics.text(), monitor::state_json(found_, now_, false),
-                   peers_ != nullptr ? peers_->json() : "", w_.mesh.empty() ? "" : mesh_of(w_.mesh),
-                   healthy_});
+    server_->show({metrics.text(), monitor::state_json(found_, now_, false), cluster_,
+                   w_.mesh.empty() ? "" : mesh_of(w_.mesh), healthy_});
   }
 
   const Wanted& w_;
@@ -131,6 +130,7 @@ class Monitor {
   std::unique_ptr<monitor::History> history_;
   std::unique_ptr<monitor::Server> server_;
   std::unique_ptr<monitor::Peers> peers_;
+  std::string cluster_;  // as the last look found it; empty without peers
   page::Found found_;
   std::uint64_t now_ = 0;
   std::uint64_t next_ = 0;

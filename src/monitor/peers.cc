@@ -140,18 +140,13 @@ Peers::~Peers() {
   inside_->thread.join();
 }
 
-void Peers::tell(Metrics& metrics) const {
-  const std::lock_guard held(inside_->lock);
-  for (const Peer& p : inside_->peers)
-    metrics.add("weft_peer_up", "1: this peer's monitor answered last time", Kind::kGauge, {{"peer", p.name}},
-                p.up ? 1 : 0);
-}
-
-std::string Peers::json() const {
+std::string Peers::tell(Metrics& metrics) const {
   const std::lock_guard held(inside_->lock);
   std::string hosts;
   const std::int64_t now = inside_->unix_ms();
   for (const Peer& p : inside_->peers) {
+    metrics.add("weft_peer_up", "1: this peer's monitor answered last time", Kind::kGauge, {{"peer", p.name}},
+                p.up ? 1 : 0);
     const nlohmann::json name = p.name;
     hosts += fmt::format(
         "{}{{\"peer\":{},\"up\":{},\"age_seconds\":{},\"state\":{}}}", hosts.empty() ? "" : ",",

@@ -27,8 +27,8 @@ class Peers {
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
-  void tell(Metrics& metrics) const;
-  std::string json() const;
+  // Adds its metrics and returns its JSON, both of one moment: what one says is up is up in the other.
+  std::string tell(Metrics& metrics) const;
 
  private:
   struct Inside;

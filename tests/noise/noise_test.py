@@ -90,22 +90,27 @@ class Runner(unittest.TestCase):
         chosen, without = run.choose([name], run.DEFAULT, 30000, 10)
         self.assertEqual((chosen, [left for left, _ in without]), ([], [name]))
 
+    def a_folder(self, program):
+        """Of one test: in the folder of the tests that run now a second ctest would take the first one's log away."""
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "CTestTestfile.cmake").write_text(f"add_test([=[live_noise]=] sh -c [==[{program}]==])\n")
+        return str(folder)
+
     def test_what_cannot_be_is_refused_in_one_sentence(self):
+        folder = self.a_folder("true")
         for arguments, part in ((["--nap", "0"], "--nap"), (["--one-in", "x"], "--one-in"), (["--times", "0"], "--times"), (["-R", "("], "-R"),
                                 (["--frob"], "--frob"), (["-R", "no_such_test_at_all"], "no_such_test_at_all")):
             with self.subTest(arguments):
-                done = subprocess.run([sys.executable, "-B", str(HERE / "run.py"), str(Path(SHIM).parent.parent), *arguments], capture_output=True,
-                                      text=True, check=False)
+                done = subprocess.run([sys.executable, "-B", str(HERE / "run.py"), folder, "--shim", str(Path(SHIM).resolve()), *arguments],
+                                      capture_output=True, text=True, check=False)
                 self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done)
                 self.assertIn(part, done.stderr)
 
     def test_a_test_that_fails_under_naps_is_shown_with_its_output_and_its_seed(self):
         """ctest over a folder with one test, which fails where naps are long."""
-        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        program = f'grep -q {Path(SHIM).name} /proc/self/maps && echo "it has $NOISE_SEED" && test $NOISE_NAP = 1'
-        (folder / "CTestTestfile.cmake").write_text(f"add_test([=[live_noise]=] sh -c [==[{program}]==])\n")
+        folder = self.a_folder(f'grep -q {Path(SHIM).name} /proc/self/maps && echo "it has $NOISE_SEED" && test $NOISE_NAP = 1')
         for nap, code in ((1, 0), (3000, 1)):
-            done = subprocess.run([sys.executable, "-B", str(HERE / "run.py"), str(folder), "--shim", str(Path(SHIM).resolve()), "--nap", str(nap),
+            done = subprocess.run([sys.executable, "-B", str(HERE / "run.py"), folder, "--shim", str(Path(SHIM).resolve()), "--nap", str(nap),
                                    "--one-in", "2", "--seed", "9", "--times", "2", "-R", "live_"], capture_output=True, text=True, check=False)
             if "namespaces may not be made" in done.stderr:
                 self.skipTest(done.stderr)
