@@ -52,11 +52,15 @@ struct Options {
 };
 
 Result<std::vector<lab::Experiment>> experiments(const Options& o, const std::string& size) {
-  if (!o.folder.empty()) return lab::read_experiments(o.folder, size);
   std::error_code wrong;
-  const std::string folder = lab::find_experiments(fs::read_symlink("/proc/self/exe", wrong));
+  const std::string folder =
+      !o.folder.empty() ? o.folder : lab::find_experiments(fs::read_symlink("/proc/self/exe", wrong));
   if (folder.empty()) return fail("there is no folder of experiments near this program; name one with --dir");
-  return lab::read_experiments(folder, size);
+  auto all = lab::read_experiments(folder, size);
+  // Who says how many seeds there are says it of every point.
+  if (all && !o.seeds.empty())
+    for (lab::Experiment& e : *all) e.same_seeds_everywhere();
+  return all;
 }
 
 Result<std::uint32_t> seeds_of(const Options& o) {

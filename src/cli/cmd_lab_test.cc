@@ -109,6 +109,15 @@ TEST_F(LabCommand, ReportAndDocumentShowTheBestSizeThereIs) {
   EXPECT_THAT(content(folder_.file("docs/results/better.svg")), HasSubstr("</svg>"));
 }
 
+// Two points of two variants: 3 seeds at one and 2 at the other; who asks for 4 has them at both.
+TEST_F(LabCommand, SeedsThatAreAskedForAreThoseOfEveryPoint) {
+  std::string head = lab::TestFolder::kHead;
+  head.insert(head.find("[[plot]]"), "[axis.point.size.quick]\nseeds = 2\n");
+  folder_.write("lossy.toml", head + lab::TestFolder::kClaim);
+  EXPECT_THAT(run_lab().err, HasSubstr("10 runs executed"));
+  EXPECT_THAT(run_lab({"--seeds", "4"}).err, HasSubstr("6 runs executed"));
+}
+
 // Interrupted with three of four seeds whole, it is shown with three.
 TEST_F(LabCommand, AnInterruptedExperimentIsShownWithItsWholeSeeds) {
   ASSERT_EQ(lab({"run", "lossy", "--full", "--seeds", "3", "--out", folder_.file("out"), "-j", "2"}).code, 0);

@@ -28,6 +28,12 @@ std::uint32_t Experiment::seeds_at(std::size_t point, std::uint32_t seeds) const
   return seeds;
 }
 
+void Experiment::same_seeds_everywhere() {
+  for (Axis& a : axes) {
+    for (Point& p : a.points) p.seeds = 0;
+  }
+}
+
 std::uint64_t Experiment::runs(std::uint32_t seeds) const {
   std::uint64_t n = 0;
   for (std::size_t p = 0; p < points(); ++p) n += variants.size() * seeds_at(p, seeds);

@@ -138,6 +138,8 @@ struct Experiment {
   std::size_t points() const;  // cells per variant
   // How many of `seeds` seeds a cell has at this point.
   std::uint32_t seeds_at(std::size_t point, std::uint32_t seeds) const;
+  // Points no longer have fewer of them than others.
+  void same_seeds_everywhere();
   // Of all cells.
   std::uint64_t runs(std::uint32_t seeds) const;
 };

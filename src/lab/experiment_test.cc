@@ -150,6 +150,9 @@ TEST_F(ExperimentFile, PointsAndClaimsMayDifferBySize) {
   EXPECT_EQ(full->seeds_at(number_of(*full, {1, 0}), 1), 1U) << "no more than were asked for";
   EXPECT_EQ(full->seeds_at(number_of(*full, {1, 1}), 4), 4U);
   EXPECT_EQ(full->runs(4), 24U) << "two variants, two points of four seeds, two of two";
+  Experiment even = *full;
+  even.same_seeds_everywhere();
+  EXPECT_EQ(even.runs(4), 32U);
   ASSERT_EQ(full->claims.size(), 2U);
   ASSERT_EQ(full->claims[0].measures.size(), 2U);
   EXPECT_FALSE(full->claims[0].measures[0].aside);

@@ -36,14 +36,15 @@ class SecondTry(unittest.TestCase):
         self.assertIn("Passed at the second try only: live_a.", run.stdout)
         self.assertEqual(run.stdout.splitlines()[-1], "100% tests passed, 0 tests failed out of 2")
 
-    def test_a_log_that_another_ctest_took_is_said_to_be_lost(self):
+    def test_without_the_log_there_is_no_second_try(self):
         self.run_of(live_a="exit 1", other="exit 0")
         (self.folder / "live_a.sh").write_text("exit 0")
         (self.folder / "Testing/Temporary/LastTest.log").write_text("")
         (self.folder / "Testing/Temporary/LastTestsFailed.log").write_text("1:live_a\n")
         run = subprocess.run([sys.executable, "-B", TOOL, self.folder], capture_output=True, text=True, timeout=60, check=False)
-        self.assertIn("lost: another ctest ran in this folder", run.stdout)
-        self.assertEqual(run.stdout.splitlines()[-1], "100% tests passed, 0 tests failed out of 2")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("live_a failed. The log is lost", run.stdout)
+        self.assertNotIn("tests passed", run.stdout)
 
     def test_a_live_test_that_fails_twice_has_failed(self):
         run = self.run_of(live_a="echo no; exit 1")

@@ -4,9 +4,8 @@
 //   list   ... third, second, first        at most 32
 //
 // A node has a wire and a serialiser for each of its links, so that the list usually holds all of its events.
-// Taking one compares nothing, and adding one walks past those that are sooner: five of twelve, as a rule.
-// A heap compares more, and a processor guesses half of its branches wrong; over a whole run the list saves a
-// sixteenth of the time.
+// Taking one compares nothing, and adding one walks past those that are sooner. With a heap alone a whole run
+// of IRN's default network takes a sixteenth longer.
 #pragma once
 #include <algorithm>
 #include <array>

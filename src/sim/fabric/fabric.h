@@ -28,6 +28,8 @@ class WaitingRoom {
       p = static_cast<std::uint32_t>(places_.size());
       places_.emplace_back();
     }
+    // Member by member: a whole Place would be put together elsewhere and read back before its parts are
+    // stored.
     Place& place = places_[p];
     place.transit = t;
     place.next = kNone;

@@ -64,6 +64,7 @@ class Queues {
       c.active_head = f.next_active;
       if (f.head != WaitingRoom::kNone) activate(c, input);
     }
+    // The link's next packet, which lies anywhere in the room.
     const std::uint32_t next =
         c.active_head == WaitingRoom::kNone ? c.active_head : c.fifos[c.active_head].head;
     if (next != WaitingRoom::kNone) {
