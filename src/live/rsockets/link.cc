@@ -135,10 +135,7 @@ Offer Link::offer() const {
 }
 
 Target Link::take_target(std::uint32_t index) {
-  const std::size_t at = index * sizeof(Target);
-  const auto target = load<Target>(shared_.get(), at);
-  if (target.length != 0) store(shared_.get(), at, Target{});
-  return target;
+  return rsockets::take_target(shared_.get() + index * sizeof(Target));
 }
 
 Map Link::map(std::uint32_t index) const {
