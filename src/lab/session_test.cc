@@ -267,6 +267,31 @@ TEST_F(SessionTest, AFaultyRunIsKeptAndNotUsed) {
   EXPECT_THAT(j[0].because, HasSubstr("of bad:"));
 }
 
+// Its flows did not all end: what grows with their time was at least that, and anything else is not known.
+TEST_F(SessionTest, ARunThatWasCutOffGivesOnlyLowerBounds) {
+  folder_.write("families/pairs.toml",
+                std::string(TestFolder::kFamily) +
+                    "[[metric]]\nname = 'time'\nvalue = 'flows.0.latency_us_p99'\ngrows = true\n");
+  read();
+  auto s = store();
+  const auto c = chosen();
+  run_now(s, c);
+  for (const Planned& p : c[0].runs) {
+    record::Run r = **s.find(p.key);
+    const std::string whole = "\"cut_off\": 0";
+    const std::size_t at = r.result.rfind(whole);
+    ASSERT_NE(at, std::string::npos);
+    r.result.replace(at, whole.size(), "\"cut_off\": 2");
+    ASSERT_TRUE(s.add(r));
+  }
+  const auto samples = read_samples(c[0], s);
+  ASSERT_TRUE(samples);
+  EXPECT_THAT(samples->at(0, 0, 0, 1).missing, HasSubstr("seed 1 of irn was cut off"));
+  const Samples::Value& time = samples->at(2, 0, 0, 1);
+  EXPECT_EQ(time.missing, "");
+  EXPECT_TRUE(time.at_least);
+}
+
 TEST_F(SessionTest, VariantsThatAreTheSameAreRefused) {
   folder_.write("lossy.toml", std::string(TestFolder::kHead) +
                                   "[[variant]]\nname = 'irn2'\nset = ['transport.mode=irn']\n" +

@@ -91,6 +91,8 @@ TEST(Doubt, IsTheTailOnOneSide) {
 TEST(Holm, StepsDownUntilOneStands) {
   EXPECT_EQ(holm_rejects(std::array{0.01, 0.04, 0.03, 0.005}, 0.05), (std::vector{true, false, false, true}));
   EXPECT_EQ(holm_rejects(std::array{0.02, 0.02}, 0.05), (std::vector{true, true}));
+  // 0.04 would stand beside another that is still to come.
+  EXPECT_EQ(holm_rejects(std::array{0.02, 0.04}, 0.05), (std::vector{true, true}));
   // 0.02 alone would be rejected; behind a first that stands it is not even looked at.
   EXPECT_EQ(holm_rejects(std::array{0.02, 0.03, 0.04}, 0.05), (std::vector{false, false, false}));
   EXPECT_TRUE(holm_rejects({}, 0.05).empty());

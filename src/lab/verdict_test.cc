@@ -192,6 +192,10 @@ TEST(Verdict, NotReproducedIfPercentRuleOutADifferenceThatThePaperWouldShow) {
   const Band more{"> 0", 0, kInfinite, true, false};
   EXPECT_EQ(grade_of(paper, more, less, {0.5, -1, 1.9, 3}), Grade::kRefuted);
   EXPECT_EQ(grade_of(paper, more, less, {1.5, -1, 4, 3}), Grade::kOpen);
+  const Band reduced{"-30 to -2", -30, -2, false, false};
+  const Scale change{As::kPercentMore, true};
+  EXPECT_EQ(grade_of(reduced, fewer, change, {-0.5, -1.9, 1, 3}), Grade::kRefuted);
+  EXPECT_EQ(grade_of(reduced, fewer, change, {-1.5, -4, 1, 3}), Grade::kOpen);
 }
 
 TEST(Verdict, ATieIsSaidToBeOneUnlessManyCellsLeaveItOpen) {

@@ -55,6 +55,8 @@ CHECKERS = {
     "rsockets": ("src/live/rsockets/weft_live_rsockets_test", *TEST),
     "shards": ("src/live/engine/weft_live_engine_test", [*TEST[0], "--gtest_filter=*Shards*"], TEST[1]),
     "time-outs": ("src/live/engine/weft_live_engine_test", [*TEST[0], "--gtest_filter=*NeverEmpty.*"], TEST[1]),
+    "patience": ("src/live/engine/weft_live_engine_test", [*TEST[0], "--gtest_filter=Patience.*"], TEST[1]),
+    "lab": ("src/lab/weft_lab_test", *TEST),
     "traces": ("src/live/capture/weft_live_capture_test", *TEST),
     "settings": ("src/adm/weft_adm_test", *TEST),
     "both": ("weft-both-swarm", [*SWARM[0], "300"], r"breaks a rule:\n +(host .*)"),
@@ -62,10 +64,10 @@ CHECKERS = {
     "nics": ("src/sim/world/weft_sim_world_test", [*TEST[0], "--gtest_filter=DetailedWorld.*"], TEST[1]),
 }
 # What a part of the simulator alone does is noticed by its own: the first row whose folders hold all files of a patch.
-OWN = ((("src/adm/",), ("settings",)),
+OWN = ((("src/adm/",), ("settings",)), (("src/lab/",), ("lab",)),
        (("src/wan/box/",), ("box",)), (("src/wan/",), ("boxes", "sites", "lines")),
        (("src/channel_c/",), ("run_to_complete", "waiting")), (("src/channel/",), ("channels", "channel-swarm")),
-       (("src/live/capture/",), ("traces",)), (("src/live/engine/",), ("shards", "time-outs", "both", "whole-nics")), (("src/live/rsockets/",), ("rsockets",)), (("src/live/wires/",), ("wires",)),
+       (("src/live/capture/",), ("traces",)), (("src/live/engine/",), ("patience", "shards", "time-outs", "both", "whole-nics")), (("src/live/rsockets/",), ("rsockets",)), (("src/live/wires/",), ("wires",)),
        (("src/sim/nic/context/", "src/sim/nic/cache/"), ("caches", "stores")),
        (("src/sim/engine/",), ("engine", "fabric", "fabrics")),
        (("src/sim/nic/",), ("nics", "fabric", "fabrics", "both")), (("src/sim/",), ("fabric", "fabrics")))
@@ -101,7 +103,7 @@ class Tree:
         """Writes only what differs, so that the build repeats only what it must."""
         self.top.mkdir(parents=True, exist_ok=True)
         wanted = set()
-        for part in ("src", "tests", "cmake", "tools", "data", "CMakeLists.txt"):
+        for part in ("src", "tests", "cmake", "tools", "data", "experiments", "examples", "CMakeLists.txt"):
             source = ROOT / part
             for file in [source] if source.is_file() else sorted(p for p in source.rglob("*") if p.is_file()):
                 name = file.relative_to(ROOT)
