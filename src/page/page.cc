@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,6 +73,9 @@ std::unique_ptr<Page> Page::open(std::string_view kind, std::string_view title,
   for (const Table& t : tables)
     bytes = aligned(bytes + t.rows * row_bytes(static_cast<std::uint32_t>(t.columns.size())));
   if (bytes > kMostBytes) return nullptr;
+  // Who lets a file grow beyond the limit gets a signal that ends the program.
+  rlimit most{};
+  if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < bytes) return nullptr;
   const std::string begin =
       std::string(kDirectory) + "/weft-" + std::to_string(getuid()) + "-" + std::to_string(getpid()) + "-";
   sweep(kDirectory, getuid());

@@ -1,6 +1,7 @@
 #include "page/page.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -105,6 +106,21 @@ TEST(Pages, OfAParentStayWhenItsChildExitsOrClosesThem) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(there(name_of(getpid()))) << closes;
   }
+}
+
+// The kernel ends a program that lets a file grow beyond its limit (ulimit -f), unless it expects that.
+TEST(Pages, AreNotForAProcessWhoseFilesMayNotGrow) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit low{0, 0};
+    setrlimit(RLIMIT_FSIZE, &low);
+    const Table tables[] = {{"first", kColumns, 4}};
+    _exit(Page::open("channels", "", tables) == nullptr ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(there(name_of(child)));
 }
 
 // Every byte of a page, one after the other, is something else; and it is cut off everywhere. Nothing
