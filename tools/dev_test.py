@@ -2,6 +2,7 @@
 import os
 import re
 import subprocess
+import tomllib
 import unittest
 from pathlib import Path
 
@@ -145,6 +146,14 @@ class Dev(PlantedTree):
         result = self.dev("ci")
         self.assertEqual(result.returncode, 1)
         self.assertIn("counted no test", result.stdout)
+
+    def test_the_thread_sanitizer_looks_at_every_part_that_may_have_threads(self):
+        listed = re.search(r"^    targets=(\(live_.*\))$", self.script, re.M)[1]
+        targets = subprocess.run(["bash", "-c", f'list={listed}; echo "${{list[*]}}"'], capture_output=True, text=True, check=True).stdout.split()
+        layers = tomllib.loads((DEV.parent / "tools/layers.toml").read_text(encoding="utf-8"))["folder"]
+        threaded = {name.replace("/", "_") for name, layer in layers.items() if "thread" in layer.get("system", [])}
+        self.assertIn("live_engine", threaded)
+        self.assertLessEqual(threaded, set(targets))
 
 
 if __name__ == "__main__":

@@ -109,6 +109,7 @@ TEST(Verdict, APointWithFewerSeedsIsJudgedByThose) {
   m.reproduced = kTwoToThree;
   const Judgement each = judge_one(e, m, s);
   ASSERT_EQ(each.findings.size(), 2U);
+  ASSERT_EQ(each.findings[0].missing + each.findings[1].missing, "");
   EXPECT_EQ(each.findings[0].cells[0].values.size(), 5U);
   EXPECT_EQ(each.findings[1].cells[0].values.size(), 3U);
   EXPECT_NEAR(each.findings[1].ours.mean, 2.42, 0.001);

@@ -13,31 +13,31 @@ namespace {
 class Straddling {
  public:
   Straddling()
-      : pages_(static_cast<std::uint8_t*>(
-            mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+      : memory_(static_cast<std::uint8_t*>(
+            mmap(nullptr, 2 * kHalf, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
     struct sigaction to {};
     to.sa_flags = SA_SIGINFO;
     to.sa_sigaction = write;
     sigaction(SIGSEGV, &to, &before_);
-    mprotect(pages_ + kPage, kPage, PROT_NONE);
+    mprotect(memory_ + kHalf, kHalf, PROT_NONE);
   }
   ~Straddling() {
     sigaction(SIGSEGV, &before_, nullptr);
-    munmap(pages_, 2 * kPage);
+    munmap(memory_, 2 * kHalf);
   }
   Straddling(const Straddling&) = delete;
   Straddling& operator=(const Straddling&) = delete;
-  std::uint8_t* place() const { return pages_ + kPage - sizeof(std::uint64_t); }
+  std::uint8_t* place() const { return memory_ + kHalf - sizeof(std::uint64_t); }
 
  private:
   static void write(int, siginfo_t* at, void*) {
     auto* const second = static_cast<std::uint8_t*>(at->si_addr);
-    mprotect(second, kPage, PROT_READ | PROT_WRITE);
+    mprotect(second, kHalf, PROT_READ | PROT_WRITE);
     store(second - sizeof(std::uint64_t), 0, Target{0x7000, 5, 4096});
   }
 
-  static constexpr std::size_t kPage = 4096;
-  std::uint8_t* pages_;
+  static constexpr std::size_t kHalf = 65'536;  // whole pages everywhere
+  std::uint8_t* memory_;
   struct sigaction before_ {};
 };
 

@@ -85,8 +85,8 @@ void store(void* to, std::size_t at, Value v) {
 }
 
 // What the peer has written to this place of a target, which is empty then; nothing if it is. It may be
-// writing just now, for nobody says so before: the half that comes last is read first. The thread sanitizer
-// takes what a NIC writes for another thread's, so it does not look in here.
+// writing just now, for nobody says so before: the half that comes last (live/engine/placement.h) is read
+// first. The thread sanitizer takes what a NIC writes for another thread's, so it does not look in here.
 __attribute__((no_sanitize("thread"))) inline Target take_target(void* place) {
   auto* const words = static_cast<volatile std::uint64_t*>(place);
   struct Last {
