@@ -87,7 +87,14 @@ std::string process_of(const ReadPage& p, const Wanted& w) {
 void say_summary(const ReadPage& p, std::uint64_t now) {
   const double silent = silent_s(p, now);
   const std::string who = p.command + "[" + std::to_string(p.pid) + "]";
-  if (p.kind == "channels") {
+  const bool of_channels = p.kind == "channels";
+  const ReadTable* const own = p.table(of_channels ? "context" : "nic");
+  if (own == nullptr || own->rows.empty()) {
+    const std::string what = of_channels ? "its channels have" : "NIC " + p.title + " has";
+    std::printf("%s: %s no numbers yet%s\n", who.c_str(), what.c_str(), p.state == 'T' ? "; stopped" : "");
+    return;
+  }
+  if (of_channels) {
     each_row(p, "context", [&](const Row& r) {
       std::printf("%s: channels %s of %s, fetches %s, violations %s, late polls %s, slow %s\n", who.c_str(),
                   r.text("channels").c_str(), r.text("of").c_str(), r.text("fetches").c_str(),
@@ -105,7 +112,7 @@ void say_summary(const ReadPage& p, std::uint64_t now) {
           p.state == 'T' ? "; stopped" : "");
     });
   }
-  if (p.kind == "channels" && silent * 1e9 > static_cast<double>(kSilent))
+  if (of_channels && silent * 1e9 > static_cast<double>(kSilent))
     std::printf("%s: it has not polled for %.1f s%s\n", who.c_str(), silent,
                 p.state == 'T'   ? ": it is stopped"
                 : p.state == 'R' ? ": it runs, and does something else"
