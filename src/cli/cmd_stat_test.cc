@@ -1,4 +1,5 @@
-// weft stat as a command, over pages that this process has itself. (tests/tools/stat_test.py: over real programs.)
+// weft stat as a command, over pages that this process has itself. (tests/tools/stat_test.py: over real
+// programs.)
 #include <gmock/gmock.h>
 #include <unistd.h>
 
