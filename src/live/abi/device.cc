@@ -97,7 +97,7 @@ ibv_gid gid_of(const Context& c, std::uint32_t index) {
 int clamp_int(std::uint64_t v) { return static_cast<int>(std::min<std::uint64_t>(v, INT32_MAX)); }
 
 std::nullptr_t refuse_to_open(const Error& e) {
-  complain(e.message);
+  complain(e.number == EMFILE ? e.message + "; raise the limit with ulimit -n" : e.message);
   return refuse(e.number != 0 ? e.number : EADDRINUSE);
 }
 

@@ -94,7 +94,8 @@ auto exhaust(const Call& call, bool said = false) {
     EXPECT_EQ(error, EMFILE) << "with " << n << " descriptors: " << std::strerror(error);
     EXPECT_EQ(open_descriptors(), before) << "with " << n << " descriptors";
     if (said) {
-      EXPECT_THAT(sentence, testing::MatchesRegex("weft: [^\n]*Too many open files[^\n]*\n"));
+      EXPECT_THAT(sentence, testing::MatchesRegex(
+                                "weft: [^\n]*Too many open files[^\n]*; raise the limit with ulimit -n\n"));
     }
   }
   ADD_FAILURE() << "it wants more than " << kMany;
