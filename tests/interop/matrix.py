@@ -128,6 +128,7 @@ def whole(weft, only, file):
         code, text = run(weft, row)
         if code not in (0, SKIPPED):
             again.append(row.name)
+            print(f"{row.name} failed once\n{text}", flush=True)
             code, text = run(weft, row)
         if code not in (0, SKIPPED):
             print(f"{row.name} FAILED\n{text}", flush=True)

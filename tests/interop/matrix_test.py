@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """The matrix says what it means: the cover misses no pair and stays small, commands are whole, the table counts."""
 import collections
+import contextlib
 import dataclasses
+import io
 import itertools
 import os
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 import clients
 import matrix
@@ -99,6 +102,17 @@ class Table(unittest.TestCase):
             matrix.write_table(file, "new")
             with open(file, encoding="utf-8") as f:
                 self.assertEqual(f.read(), f"before\n{matrix.BEGINS}\nnew\n{matrix.ENDS}\nbehind\n")
+
+
+class Whole(unittest.TestCase):
+    def test_a_row_that_failed_once_says_with_what(self):
+        answers = iter([(1, "what the first try printed"), (0, "what the second did")])
+        printed = io.StringIO()
+        with mock.patch.object(matrix, "run", lambda *_: next(answers)), mock.patch.object(matrix, "version", lambda _: "weft"), \
+                contextlib.redirect_stdout(printed):
+            self.assertEqual(matrix.whole("weft", r"^mckey\.roce\.loss_0\.udp$", None), 0)
+        self.assertIn("what the first try printed", printed.getvalue())
+        self.assertIn("1 passed. A second try took: `mckey.roce.loss_0.udp`.", printed.getvalue())
 
 
 if __name__ == "__main__":
