@@ -89,9 +89,10 @@ void say_summary(const ReadPage& p, std::uint64_t now) {
   const std::string who = p.command + "[" + std::to_string(p.pid) + "]";
   const bool of_channels = p.kind == "channels";
   const ReadTable* const own = p.table(of_channels ? "context" : "nic");
-  if (own == nullptr || own->rows.empty()) {
-    const std::string what = of_channels ? "its channels have" : "NIC " + p.title + " has";
-    std::printf("%s: %s no numbers yet%s\n", who.c_str(), what.c_str(), p.state == 'T' ? "; stopped" : "");
+  if (own == nullptr || own->rows.empty()) {  // it has only begun, or was stopped while it wrote them
+    const std::string what = of_channels ? "its channels show" : "NIC " + p.title + " shows";
+    std::printf("%s: %s no numbers just now%s\n", who.c_str(), what.c_str(),
+                p.state == 'T' ? "; stopped" : "");
     return;
   }
   if (of_channels) {

@@ -17,7 +17,7 @@ using ::testing::Not;
 
 constexpr page::Column kNicColumns[] = {{"qps", page::Sort::kCount}};
 constexpr page::Column kContextColumns[] = {{"channels", page::Sort::kCount}};
-constexpr std::string_view kNothingYet = "no numbers yet";
+constexpr std::string_view kNothing = "no numbers just now";
 
 std::string stat_of_this_process() { return answer_to({"stat", "--pid", std::to_string(getpid())}).out; }
 
@@ -26,20 +26,20 @@ TEST(Stat, ShowsANicThatHasOnlyBegun) {
   const page::Table tables[] = {{"nic", kNicColumns, 1}};
   const auto page = page::Page::open("nic", "127.0.0.9", tables);
   ASSERT_NE(page, nullptr);
-  EXPECT_THAT(stat_of_this_process(), HasSubstr("]: NIC 127.0.0.9 has no numbers yet\n"));
+  EXPECT_THAT(stat_of_this_process(), HasSubstr("]: NIC 127.0.0.9 shows no numbers just now\n"));
   page->put(0, 0, std::array<std::uint64_t, 1>{7});
   EXPECT_THAT(stat_of_this_process(), HasSubstr("]: NIC 127.0.0.9, queue pairs 7, "));
-  EXPECT_THAT(stat_of_this_process(), Not(HasSubstr(kNothingYet)));
+  EXPECT_THAT(stat_of_this_process(), Not(HasSubstr(kNothing)));
 }
 
 TEST(Stat, ShowsChannelsThatHaveOnlyBegun) {
   const page::Table tables[] = {{"context", kContextColumns, 1}};
   const auto page = page::Page::open("channels", "", tables);
   ASSERT_NE(page, nullptr);
-  EXPECT_THAT(stat_of_this_process(), HasSubstr("]: its channels have no numbers yet\n"));
+  EXPECT_THAT(stat_of_this_process(), HasSubstr("]: its channels show no numbers just now\n"));
   page->put(0, 0, std::array<std::uint64_t, 1>{3});
   EXPECT_THAT(stat_of_this_process(), HasSubstr("]: channels 3 of "));
-  EXPECT_THAT(stat_of_this_process(), Not(HasSubstr(kNothingYet)));
+  EXPECT_THAT(stat_of_this_process(), Not(HasSubstr(kNothing)));
 }
 
 TEST(Stat, SaysThatAProcessShowsNothing) {
